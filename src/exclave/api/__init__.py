@@ -1,0 +1,1 @@
+"""The two HTTP applications: translate, call one use case, translate."""

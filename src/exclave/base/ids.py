@@ -1,0 +1,84 @@
+"""Ids, random values and tokens: the only place that draws randomness."""
+
+import random
+import secrets
+from typing import Protocol
+
+from exclave.base.clock import Clock
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's base 32 in lower case: sorts like the number, has no look-alikes."""
+
+_TIME_CHARS = 10
+_RANDOM_CHARS = 16
+
+
+class Randomness(Protocol):
+    """Where random bits and fractions come from."""
+
+    def bits(self, count: int) -> int:
+        """Draw that many random bits."""
+        ...
+
+    def fraction(self) -> float:
+        """Draw a number in [0, 1)."""
+        ...
+
+
+class SystemRandomness:
+    """Unpredictable randomness of the operating system."""
+
+    def bits(self, count: int) -> int:
+        """Draw that many random bits."""
+        return secrets.randbits(count)
+
+    def fraction(self) -> float:
+        """Draw a number in [0, 1)."""
+        return secrets.randbits(53) / (1 << 53)
+
+
+class SeededRandomness:
+    """Repeatable randomness for simulations; never for secrets of a real system."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - repeatable on purpose
+
+    def bits(self, count: int) -> int:
+        """Draw that many bits of the seeded sequence."""
+        return self._random.getrandbits(count)
+
+    def fraction(self) -> float:
+        """Draw the next number in [0, 1) of the seeded sequence."""
+        return self._random.random()
+
+
+class Ids:
+    """Makes ids that sort by creation time, and secrets with a recognisable prefix."""
+
+    def __init__(self, clock: Clock, randomness: Randomness) -> None:
+        self._clock = clock
+        self.randomness = randomness
+
+    def new(self, prefix: str) -> str:
+        """Make an id such as `job_01k9…`: 48 bits of milliseconds, then 80 random bits."""
+        millis = int(self._clock.now().timestamp() * 1000)
+        tail = _encode(self.randomness.bits(80), _RANDOM_CHARS)
+        return f"{prefix}_{_encode(millis, _TIME_CHARS)}{tail}"
+
+    def token(self, prefix: str) -> str:
+        """Make a secret of 256 bits; the prefix lets people and scanners recognise it."""
+        return f"{prefix}_{_encode(self.randomness.bits(260), 52)}"
+
+
+def _encode(number: int, chars: int) -> str:
+    digits = []
+    for _ in range(chars):
+        number, rest = divmod(number, 32)
+        digits.append(_ALPHABET[rest])
+    return "".join(reversed(digits))
+
+
+def jitter(randomness: Randomness, attempt: int, *, first: float, longest: float) -> float:
+    """Choose a back-off with full jitter: anything up to `first * 2^attempt`, at most `longest`."""
+    ceiling = min(longest, first * 2.0 ** min(attempt, 32))
+    return max(first / 10, randomness.fraction() * ceiling)

@@ -1,0 +1,81 @@
+"""Structured logs: one JSON object per line on stderr, the event a fixed `noun_verb`."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TextIO
+
+_NOTHING: Mapping[str, object] = MappingProxyType({})
+_bound: ContextVar[Mapping[str, object]] = ContextVar("exclave_log_facts", default=_NOTHING)
+
+
+class Log:
+    """Writes events with facts; ids that were bound around the call are added to each."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(f"exclave.{name}")
+
+    def info(self, event: str, **facts: object) -> None:
+        """Record something that is meant to happen."""
+        self._write(logging.INFO, event, facts)
+
+    def warning(self, event: str, **facts: object) -> None:
+        """Record something that somebody may want to look at."""
+        self._write(logging.WARNING, event, facts)
+
+    def error(self, event: str, *, exc: BaseException | None = None, **facts: object) -> None:
+        """Record a failure, with its traceback where there is one."""
+        self._write(logging.ERROR, event, facts, exc)
+
+    def _write(
+        self,
+        level: int,
+        event: str,
+        facts: Mapping[str, object],
+        exc: BaseException | None = None,
+    ) -> None:
+        if self._logger.isEnabledFor(level):
+            extra = {"facts": {**_bound.get(), **facts}}
+            self._logger.log(level, event, extra=extra, exc_info=exc)
+
+
+@contextmanager
+def bind(**facts: object) -> Iterator[None]:
+    """Add facts to every event that is logged inside the block."""
+    token = _bound.set({**_bound.get(), **facts})
+    try:
+        yield
+    finally:
+        _bound.reset(token)
+
+
+class JsonFormatter(logging.Formatter):
+    """One line of JSON per record; values that JSON does not know are written as text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Turn a record into its line."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def set_up_logs(level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Send all logs of this process to one stream as JSON lines."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -1,0 +1,1 @@
+"""Typed HTTP clients of both APIs, with the retry policy in one place."""

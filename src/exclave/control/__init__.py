@@ -1,0 +1,1 @@
+"""Use cases by noun: authorise, load, decide, save and enqueue in one transaction."""

@@ -1,0 +1,1 @@
+"""Nouns, states and decisions: frozen values and pure functions, no clock, no I/O."""

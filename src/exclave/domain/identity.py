@@ -1,0 +1,99 @@
+"""Who acts: users with roles, runners with a queue; and what a role allows."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+OrgId = NewType("OrgId", str)
+AccountId = NewType("AccountId", str)
+TokenId = NewType("TokenId", str)
+QueueId = NewType("QueueId", str)
+InstallId = NewType("InstallId", str)
+RunnerId = NewType("RunnerId", str)
+
+
+class Role(StrEnum):
+    """What an account may do; each role is a fixed set of rights."""
+
+    ADMIN = "admin"
+    OPERATOR = "operator"
+    APPROVER = "approver"
+    VIEWER = "viewer"
+
+
+class Right(StrEnum):
+    """One thing that a route asks for."""
+
+    READ = "read"
+    OPERATE = "operate"
+    APPROVE = "approve"
+    ADMINISTER = "administer"
+
+
+RIGHTS: dict[Role, frozenset[Right]] = {
+    Role.ADMIN: frozenset(Right),
+    Role.OPERATOR: frozenset({Right.READ, Right.OPERATE}),
+    Role.APPROVER: frozenset({Right.READ, Right.APPROVE}),
+    Role.VIEWER: frozenset({Right.READ}),
+}
+
+
+class ScopeKind(StrEnum):
+    """How far a grant reaches."""
+
+    ORG = "org"
+    APP = "app"
+    INSTALL = "install"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role on the whole org, on one app or on one install."""
+
+    role: Role
+    scope: ScopeKind = ScopeKind.ORG
+    scope_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """An account, authenticated by one of its API tokens."""
+
+    org: OrgId
+    account: AccountId
+    name: str
+    token: TokenId
+    grants: tuple[Grant, ...]
+
+
+class QueueKind(StrEnum):
+    """Whose work a queue holds."""
+
+    INSTALL = "install"
+    BUILD = "build"
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerIdentity:
+    """A runner, authenticated by its access token: it reaches its own queue and nothing else."""
+
+    org: OrgId
+    runner: RunnerId
+    queue: QueueId
+    kind: QueueKind
+    name: str
+
+
+def allows(user: User, right: Right, install: str | None = None) -> bool:
+    """Tell whether any grant of the user gives this right, on the org or on that install."""
+    return any(right in RIGHTS[grant.role] and _covers(grant, install) for grant in user.grants)
+
+
+def _covers(grant: Grant, install: str | None) -> bool:
+    match grant.scope:
+        case ScopeKind.ORG:
+            return True
+        case ScopeKind.INSTALL:
+            return install is not None and grant.scope_id == install
+        case ScopeKind.APP:
+            return False  # installs do not belong to apps yet; an app grant gives nothing by itself

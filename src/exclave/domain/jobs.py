@@ -1,0 +1,137 @@
+"""Jobs and their executions: states, exit reasons, and what an ending or a silence leads to."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import ClassVar, NewType
+
+from exclave.base.errors import Kind, Problem
+from exclave.domain.timings import Timings
+
+JobId = NewType("JobId", str)
+ExecutionId = NewType("ExecutionId", str)
+
+
+class JobKind(StrEnum):
+    """What a runner can be asked to do."""
+
+    SCRIPT = "script"
+    NOOP = "noop"
+
+
+class JobState(StrEnum):
+    """Where a job stands; the last four never change."""
+
+    QUEUED = "queued"
+    OFFERED = "offered"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether the job has ended."""
+        return self not in {JobState.QUEUED, JobState.OFFERED, JobState.RUNNING}
+
+
+class ExecutionState(StrEnum):
+    """One attempt to run a job: handed out, at work, over."""
+
+    OFFERED = "offered"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+class OutcomeState(StrEnum):
+    """How an execution ended, in the runner's words.
+
+    `interrupted` means: it did not finish, and nothing of it runs any more.
+    """
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+class Reason(StrEnum):
+    """Why a job ended: a closed list, so that people and programs can act on it."""
+
+    COMPLETED = "completed"
+    EXIT_CODE = "exit_code"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    DEADMAN = "deadman"
+    RUNNER_RESTARTED = "runner_restarted"
+    RUNNER_SILENT = "runner_silent"
+    RUNNER_STOPPED_IT = "runner_stopped_it"
+    DECLARED_LOST = "declared_lost"
+    RESTORED = "restored"
+    ENVELOPE_REFUSED = "envelope_refused"
+    KIND_UNSUPPORTED = "kind_unsupported"
+    TOOL_MISSING = "tool_missing"
+    SPAWN_FAILED = "spawn_failed"
+    DISK_FULL = "disk_full"
+    SECRET_MISSING = "secret_missing"  # noqa: S105 - a reason, not a secret
+    OUTPUTS_INVALID = "outputs_invalid"
+    RUNNER_ERROR = "runner_error"
+    TOO_MANY_ATTEMPTS = "too_many_attempts"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What becomes of a job when one of its executions is over."""
+
+    state: JobState
+    reason: Reason
+    blocks_lanes: bool = False
+
+
+class Superseded(Problem):
+    """The execution is over, or a newer one holds its lanes: this writer is late."""
+
+    kind: ClassVar = Kind.CONFLICT
+    code: ClassVar = "superseded"
+    hint: ClassVar = "Stop the work: this execution may no longer write."
+
+
+class StaleRequest(Problem):
+    """An older request arrived after a newer one; it is ignored."""
+
+    kind: ClassVar = Kind.CONFLICT
+    code: ClassVar = "stale_request"
+    hint: ClassVar = "Send a request with a higher number."
+
+
+def end_by_result(
+    outcome: OutcomeState, reason: Reason, *, mutating: bool, attempts: int, timings: Timings
+) -> Ending:
+    """Decide what the reported outcome makes of the job."""
+    match outcome:
+        case OutcomeState.SUCCEEDED:
+            return Ending(JobState.SUCCEEDED, reason)
+        case OutcomeState.FAILED:
+            return Ending(JobState.FAILED, reason)
+        case OutcomeState.CANCELLED:
+            return Ending(JobState.CANCELLED, reason)
+        case OutcomeState.INTERRUPTED:
+            return end_unfinished(reason, mutating=mutating, attempts=attempts, timings=timings)
+
+
+def end_unfinished(reason: Reason, *, mutating: bool, attempts: int, timings: Timings) -> Ending:
+    """Decide about work that stopped half-way: repeat what only reads, never what changes."""
+    if mutating:
+        return Ending(JobState.LOST, reason, blocks_lanes=True)
+    if attempts < timings.max_attempts:
+        return Ending(JobState.QUEUED, reason)
+    return Ending(JobState.LOST, Reason.TOO_MANY_ATTEMPTS)
+
+
+def is_silent_too_long(
+    last_contact: datetime, now: datetime, *, mutating: bool, timings: Timings
+) -> bool:
+    """Tell whether a running execution may be given up for lack of any sign of life."""
+    patience = timings.lost_mutating_s if mutating else timings.lost_read_only_s
+    return now - last_contact >= timedelta(seconds=patience)

@@ -1,0 +1,41 @@
+"""Lanes: the parts of an install that must not be worked on twice at once."""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+
+from exclave.base.errors import InvalidInput
+
+SANDBOX = "sandbox"
+"""The lane that excludes all others of its install."""
+
+_NAME = re.compile(r"sandbox|(?:component|action):[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class LaneState(StrEnum):
+    """Whether a lane may be taken."""
+
+    FREE = "free"
+    BUSY = "busy"
+    NEEDS_RECONCILE = "needs_reconcile"
+
+
+def check_lane(name: str) -> str:
+    """Accept a well-formed lane name."""
+    if not _NAME.fullmatch(name):
+        message = f"`{name}` is not a lane"
+        raise InvalidInput(
+            message, hint="Use `sandbox`, `component:<name>` or `action:<name>`.", lane=name
+        )
+    return name
+
+
+def conflict(one: str, other: str) -> bool:
+    """Tell whether two lanes of one install exclude each other."""
+    return one == other or SANDBOX in {one, other}
+
+
+def conflicts_any(lanes: Iterable[str], taken: Iterable[str]) -> bool:
+    """Tell whether any wanted lane is excluded by any taken one."""
+    held = tuple(taken)
+    return any(conflict(lane, other) for lane in lanes for other in held)

@@ -1,0 +1,1 @@
+"""What a workflow does next: pure decisions over stored steps."""

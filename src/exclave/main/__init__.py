@@ -1,0 +1,1 @@
+"""Composition roots: settings, the server, the runner, the development set-up, the command."""

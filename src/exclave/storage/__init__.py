@@ -1,0 +1,1 @@
+"""Tables, migrations, one query module per noun, blobs, dialects."""

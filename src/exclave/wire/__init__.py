@@ -1,0 +1,1 @@
+"""The contract between processes: versioned requests, responses and signed envelopes."""

@@ -1,0 +1,52 @@
+"""The base of all wire models, pages and problems."""
+
+from typing import Annotated, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Item = TypeVar("Item")
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+"""A name that is safe in paths, labels and file names."""
+
+Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
+"""Free text of people: reasons, comments."""
+
+Id = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,4}_[0-9a-z]{26}$")]
+"""An id of ours."""
+
+Labels = Annotated[
+    dict[Name, Annotated[str, StringConstraints(max_length=200)]], Field(max_length=32)
+]
+
+
+class Request(BaseModel):
+    """What we receive: an unknown field is an error, never ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Reply(BaseModel):
+    """What we send: a client may meet fields of a newer server and ignores them."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Page(Reply, Generic[Item]):
+    """Some items, and the cursor of the next page if there is one."""
+
+    items: list[Item]
+    next: str | None = None
+
+
+class ProblemReply(BaseModel):
+    """An error as problem+json (RFC 9457) with our code, hint and facts."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str
+    hint: str = ""

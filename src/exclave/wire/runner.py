@@ -1,0 +1,248 @@
+"""The Runner API v1: how a runner enrols, asks for work, keeps it and hands in results."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from exclave.domain.identity import QueueKind as QueueKind
+from exclave.wire.jobs import JobKind, JobSpec, JsonValue, OutcomeState, Reason
+from exclave.wire.model import Id, Name, Reply, Request
+
+PROTOCOL_MAJOR = 1
+PROTOCOL_MINOR = 1
+OLDEST_MINOR = 0
+"""Runners one minor behind still work."""
+
+Protocol = Annotated[str, StringConstraints(pattern=r"^\d{1,3}\.\d{1,3}$")]
+PROTOCOL = f"{PROTOCOL_MAJOR}.{PROTOCOL_MINOR}"
+
+Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
+"""32 bytes in base64url: an Ed25519 public key."""
+Signature = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{86}$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Nonce = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{16,64}$")]
+Token = Annotated[str, StringConstraints(pattern=r"^xc[a-z]_[0-9a-z]{52}$")]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+ShortText = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
+
+
+class RunnerTimings(Reply):
+    """The durations that the runner obeys; the control plane's settings decide them."""
+
+    poll_hold_s: float
+    renew_s: float
+    deadman_read_only_s: float
+    deadman_mutating_s: float
+    cancel_grace_s: float
+    cancel_grace_mutating_s: float
+    result_retry_s: float
+
+
+class ServerKey(Reply):
+    """A key that signs envelopes. All but the first are vouched for by an earlier one."""
+
+    kid: Name
+    public_key: Key
+    signed_by: Name | None = None
+    signature: Signature | None = None
+
+
+class ServerKeys(Reply):
+    """The chain of signing keys, oldest first."""
+
+    keys: list[ServerKey]
+
+
+class Enrol(Request):
+    """Exchange a one-time token for an identity bound to the runner's own key."""
+
+    token: Token
+    public_key: Key
+    name: Name
+    version: ShortText
+    protocol: Protocol
+    capabilities: Annotated[list[JobKind], Field(max_length=50)]
+
+
+class Enrolled(Reply):
+    """The new identity, and the keys to pin."""
+
+    runner_id: Id
+    org_id: Id
+    queue_id: Id
+    kind: QueueKind
+    generation: int
+    keys: list[ServerKey]
+    timings: RunnerTimings
+
+
+class AskNonce(Request):
+    """Begin to prove possession of the key."""
+
+    runner_id: Id
+
+
+class NonceReply(Reply):
+    """To be signed within a minute."""
+
+    nonce: Nonce
+
+
+class AskToken(Request):
+    """Prove possession of the key: a signature over `token_message`."""
+
+    runner_id: Id
+    nonce: Nonce
+    generation: Count
+    signature: Signature
+
+
+class TokenReply(Reply):
+    """A short-lived access token, and the generation to present next time."""
+
+    access_token: Token
+    expires_in_s: float
+    generation: int
+    timings: RunnerTimings
+
+
+def token_message(runner_id: str, nonce: str, generation: int) -> bytes:
+    """Build the bytes that a runner signs to get an access token."""
+    return f"exclave-token-v1\n{runner_id}\n{nonce}\n{generation}".encode()
+
+
+class Numbered(Request):
+    """Part of every request that speaks for the whole runner process.
+
+    `boot` counts starts of the runner, `no` counts requests of this process; both only grow.
+    """
+
+    boot: Count
+    no: Count
+
+
+class Stats(Request):
+    """What the runner measures of itself."""
+
+    load: Annotated[float, Field(ge=0)] = 0.0
+    memory_bytes: Count = 0
+    disk_free_bytes: Count = 0
+    log_backlog_bytes: Count = 0
+    results_waiting: Count = 0
+    envelopes_refused: Count = 0
+    jobs_finished: Count = 0
+
+
+class Poll(Numbered):
+    """Ask for work. The same nonce gets the same offers again, so a lost reply loses nothing."""
+
+    nonce: Nonce
+    free: Annotated[int, Field(ge=0, le=64)]
+    executions: Annotated[list[Id], Field(max_length=128)]
+    max_hold_s: Annotated[float, Field(ge=0, le=600)] = 30.0
+    version: ShortText
+    protocol: Protocol
+    capabilities: Annotated[list[JobKind], Field(max_length=50)]
+
+
+class Offer(Reply):
+    """A signed envelope; the ids beside it only help to report a refusal."""
+
+    execution_id: Id
+    epoch: int
+    envelope: Annotated[str, StringConstraints(max_length=8_000_000)]
+
+
+class PollReply(Reply):
+    """Work to start, work to cancel, work that is no longer this runner's."""
+
+    offers: list[Offer] = []
+    cancel: list[Id] = []
+    renew_s: float
+
+
+class RenewedExecution(Request):
+    """An execution that this process still answers for."""
+
+    id: Id
+    epoch: Count
+    log_end: Count = 0
+
+
+class Renew(Numbered):
+    """Keep executions alive; also the heartbeat of an idle runner."""
+
+    executions: Annotated[list[RenewedExecution], Field(max_length=128)]
+    stats: Stats = Stats()
+
+
+class RenewReply(Reply):
+    """What to do with each execution, and when to renew next."""
+
+    verdicts: dict[Id, Literal["ok", "cancel", "superseded"]]
+    renew_s: float
+
+
+class Start(Numbered):
+    """Ask for leave to begin: no work is done before the answer."""
+
+    epoch: Count
+
+
+class StartReply(Reply):
+    """Leave to begin, unless the job was cancelled in between."""
+
+    cancel: bool
+
+
+class Outcome(Request):
+    """How an execution ended."""
+
+    state: OutcomeState
+    reason: Reason
+    message: Annotated[str, StringConstraints(max_length=4000)] = ""
+    exit_code: int | None = None
+    outputs: Annotated[dict[str, JsonValue], Field(max_length=1000)] = {}
+    log_end: Count = 0
+    log_sha256: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")] = ""
+
+
+class Result(Request):
+    """The outcome under its epoch; handed in until it is acknowledged."""
+
+    epoch: Count
+    outcome: Outcome
+
+
+class ResultReply(Reply):
+    """The result is recorded; once is enough, but twice is fine."""
+
+    recorded: bool
+
+
+class LogReply(Reply):
+    """The stream is stored up to here."""
+
+    next_offset: int
+
+
+class Dispatch(Request):
+    """The payload of a signed envelope: exactly what runs, where, and until when it may start."""
+
+    v: Literal[1] = 1
+    org_id: Id
+    queue_id: Id
+    runner_id: Id
+    job_id: Id
+    execution_id: Id
+    epoch: Count
+    sequence: Count
+    nonce: Nonce
+    issued_at: datetime
+    expires_at: datetime
+    mutating: bool
+    lanes: Annotated[list[ShortText], Field(max_length=50)]
+    spec: JobSpec
+    inputs: dict[str, JsonValue] = {}
+    approved_digest: Digest | None = None

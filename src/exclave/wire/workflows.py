@@ -1,0 +1,140 @@
+"""Workflows over the Control API: create, look at, answer, steer."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints, model_validator
+
+from exclave.domain.lanes import check_lane
+from exclave.domain.workflows import StepKind as StepKind
+from exclave.domain.workflows import StepState as StepState
+from exclave.domain.workflows import WorkflowState as WorkflowState
+from exclave.wire.jobs import JobSpec, JobState, JsonValue
+from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
+from exclave.wire.runner import Digest
+
+MAX_STEPS = 1000
+
+
+class NewStep(Request):
+    """A step of a new workflow; `needs` names other steps of it, in any order of the list."""
+
+    name: Name
+    kind: StepKind = StepKind.JOB
+    needs: Annotated[list[Name], Field(max_length=MAX_STEPS)] = []
+    job: JobSpec | None = None
+    mutating: bool = False
+    lanes: Annotated[list[str], Field(max_length=20)] = []
+    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    delay_s: Annotated[float, Field(gt=0, le=30 * 24 * 3600)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> "NewStep":
+        if (self.job is not None) != (self.kind is StepKind.JOB):
+            message = f"step `{self.name}`: `job` belongs to steps of kind `job`, and only to them"
+            raise ValueError(message)
+        if (self.delay_s is not None) != (self.kind is StepKind.TIMER):
+            message = (
+                f"step `{self.name}`: `delay_s` belongs to steps of kind `timer`, and only to them"
+            )
+            raise ValueError(message)
+        for lane in self.lanes:
+            check_lane(lane)
+        if self.lanes and self.kind is not StepKind.JOB:
+            message = f"step `{self.name}`: only a job step has lanes"
+            raise ValueError(message)
+        if self.mutating and not self.lanes:
+            message = f"step `{self.name}`: a mutating step names the lanes that it changes"
+            raise ValueError(message)
+        return self
+
+
+class NewWorkflow(Request):
+    """A graph of steps for one install, or for the org's build queue."""
+
+    name: Name
+    queue_id: Id
+    steps: Annotated[list[NewStep], Field(min_length=1, max_length=MAX_STEPS)]
+    approve_all: bool = False
+    plan_only: bool = False
+    labels: Labels = {}
+
+
+class StepReply(Reply):
+    """A step as people see it."""
+
+    index: int
+    name: str
+    kind: StepKind
+    state: StepState
+    needs: list[str]
+    lanes: list[str]
+    mutating: bool
+    attempt: int
+    digest: str
+    reason: str
+    message: str
+    job_id: Id | None
+    job_state: JobState | None
+    outputs: dict[str, JsonValue]
+    waiting_for: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    due_at: datetime | None
+    answered_by: str | None
+
+
+class WorkflowSummary(Reply):
+    """A workflow without its steps."""
+
+    id: Id
+    name: str
+    queue_id: Id
+    state: WorkflowState
+    approve_all: bool
+    plan_only: bool
+    cancel_requested: bool
+    labels: dict[str, str]
+    created_at: datetime
+    created_by: str
+    finished_at: datetime | None
+
+
+class WorkflowReply(WorkflowSummary):
+    """A workflow with its steps; `revision` grows with every change."""
+
+    revision: int
+    steps: list[StepReply]
+
+
+class Approve(Request):
+    """Approve exactly what the digest names."""
+
+    digest: Digest
+    comment: Text = ""
+
+
+class Deny(Request):
+    """Refuse a gate; with `skip` the rest of the workflow goes on without what needed it."""
+
+    digest: Digest
+    comment: Text = ""
+    skip: bool = False
+
+
+class SkipStep(Request):
+    """Go on without a step."""
+
+    reason: Annotated[Text, StringConstraints(min_length=3)]
+
+
+class SendEvent(Request):
+    """Answer a step that waits for the outside world."""
+
+    outputs: Annotated[dict[str, JsonValue], Field(max_length=1000)] = {}
+
+
+class SetApproveAll(Request):
+    """Switch automatic approval for the gates that are still to come."""
+
+    approve_all: bool
