@@ -1,0 +1,106 @@
+"""A workflow drawn as a tree of steps: who needs whom, where each stands, how long it took."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from exclave.cli.errors import clean
+from exclave.cli.output import show_duration, show_time
+from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply
+
+Paint = Callable[[str, str], str]
+"""Takes a state and a text, and colours the text."""
+
+ICONS = {
+    StepState.PENDING: "○",
+    StepState.ACTIVE: "●",
+    StepState.SUCCEEDED: "✓",
+    StepState.FAILED: "✗",
+    StepState.LOST: "?",
+    StepState.SKIPPED: "↷",
+    StepState.CANCELLED: "⊘",
+}
+
+
+def draw_graph(workflow: WorkflowReply, now: datetime, paint: Paint) -> list[str]:
+    """Draw each step once, below the last of its needs; further needs are named beside it.
+
+    Steps that can run side by side branch off; a single follower (`↓`) keeps the indentation, so
+    that a long chain stays readable.
+    """
+    children = _place_steps(workflow.steps)
+    lines: list[str] = []
+    todo = [(step, "", "") for step in reversed(children.get("", []))]
+    while todo:
+        step, branch, indent = todo.pop()
+        lines.append(f"{branch}{draw_step(step, now, paint)}")
+        below = children.get(step.name, [])
+        todo += [(child, *_choose_branch(child, below, indent)) for child in reversed(below)]
+    return lines
+
+
+def draw_step(step: StepReply, now: datetime, paint: Paint) -> str:
+    """Draw one step."""
+    facts = [
+        describe_state(step),
+        _show_elapsed(step, now),
+        f"try {step.attempt}" if step.attempt > 1 else "",
+        f"also needs {', '.join(step.needs[:-1])}" if len(step.needs) > 1 else "",
+    ]
+    told = " · ".join(fact for fact in facts if fact)
+    return f"{paint(step.state, ICONS[step.state])} {step.name}  {paint(step.state, told)}"
+
+
+def describe_state(step: StepReply) -> str:
+    """Say in words where a step stands."""
+    match step.state:
+        case StepState.ACTIVE:
+            return _describe_active(step)
+        case StepState.PENDING if step.waiting_for:
+            return f"pending, waits for {clean(step.waiting_for)}"
+        case _:
+            why = [clean(text) for text in (step.reason, step.message) if text]
+            shown = step.state is not StepState.SUCCEEDED and why
+            return f"{step.state}: {': '.join(why)}" if shown else str(step.state)
+
+
+def count_steps(workflow: WorkflowReply) -> str:
+    """Say how far a workflow is."""
+    over = sum(step.state.is_over for step in workflow.steps)
+    return f"{over} of {len(workflow.steps)} steps done"
+
+
+def _describe_active(step: StepReply) -> str:
+    waits = clean(step.waiting_for)
+    match step.kind:
+        case StepKind.JOB:
+            state = str(step.job_state or "active")
+            return f"{state}, waits for {waits}" if waits else state
+        case StepKind.GATE:
+            return "waits for approval"
+        case StepKind.WAIT:
+            return "waits for an event"
+        case StepKind.TIMER:
+            return f"waits until {show_time(step.due_at)}"
+
+
+def _show_elapsed(step: StepReply, now: datetime) -> str:
+    if step.started_at is None or (step.finished_at is None and step.state.is_over):
+        return ""
+    return show_duration(((step.finished_at or now) - step.started_at).total_seconds())
+
+
+def _choose_branch(child: StepReply, siblings: Sequence[StepReply], indent: str) -> tuple[str, str]:
+    if len(siblings) == 1:
+        return f"{indent}↓ ", indent
+    if child is siblings[-1]:
+        return f"{indent}└─ ", f"{indent}   "
+    return f"{indent}├─ ", f"{indent}│  "
+
+
+def _place_steps(steps: Sequence[StepReply]) -> dict[str, list[StepReply]]:
+    names = {step.name for step in steps}
+    placed: dict[str, list[StepReply]] = {}
+    for step in steps:
+        needs = [need for need in step.needs if need in names]
+        placed.setdefault(needs[-1] if needs else "", []).append(step)
+    return placed

@@ -1,0 +1,91 @@
+"""Turning what people type and write into requests, with all that is wrong said at once."""
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from exclave.base.errors import InvalidInput, Problem
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smhd])")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_STDIN = "-"
+
+
+def build(model: type[Model], **fields: object) -> Model:
+    """Make a request from arguments."""
+    return check(model, fields, "")
+
+
+def check(model: type[Model], fields: object, source: str) -> Model:
+    """Make a request from data; every mistake is listed with its place."""
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        found = [f"{_show_place(each['loc'])}{_show_mistake(each)}" for each in error.errors()]
+    except Problem as problem:
+        found = [problem.message]
+    where = f"{source}: " if source else ""
+    listed = found[0] if len(found) == 1 else "".join(f"\n  - {each}" for each in found)
+    raise InvalidInput(f"{where}{listed}", mistakes=found)
+
+
+def read_document(name: str) -> Mapping[str, Any]:
+    """Read an object from a JSON or TOML file; `-` is stdin, in either language."""
+    label = "stdin" if name == _STDIN else name
+    try:
+        text = sys.stdin.read() if name == _STDIN else Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput(f"cannot read {label}: {reason}") from error
+    is_toml = name.endswith(".toml") or (name == _STDIN and not text.lstrip().startswith("{"))
+    try:
+        found = tomllib.loads(text) if is_toml else json.loads(text)
+    except ValueError as error:
+        language = "TOML" if is_toml else "JSON"
+        raise InvalidInput(f"{label} is not valid {language}: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{label} does not hold an object")
+    return found
+
+
+def read_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """Read repeated `key=value`."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise InvalidInput(f"`{pair}` is not a key=value", hint=f"Write {option} key=value.")
+        if key in found:
+            raise InvalidInput(f"`{key}` is given twice")
+        found[key] = value
+    return found
+
+
+def read_duration(text: str) -> float:
+    """Read `90d`, `12h`, `30m` or `45s` as seconds."""
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise InvalidInput(f"`{text}` is not a duration", hint="Write 90d, 12h, 30m or 45s.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _show_place(location: Sequence[int | str]) -> str:
+    text = ""
+    for each in location:
+        text += f"[{each}]" if isinstance(each, int) else f".{each}"
+    return f"{text.lstrip('.')}: " if text else ""
+
+
+def _show_mistake(mistake: Mapping[str, Any]) -> str:
+    message = str(mistake["msg"]).removeprefix("Value error, ")
+    given = mistake.get("input")
+    shown = f" (given: {given!r})" if isinstance(given, str | int | float) else ""
+    return f"{message}{shown}"

@@ -1,0 +1,112 @@
+"""`exclave logs`: what jobs print."""
+
+from collections import deque
+from datetime import UTC, datetime
+
+import click
+
+from exclave.cli.deps import Session, verb
+from exclave.cli.lookup import build_option, find_queue, install_option, tell_rest
+from exclave.cli.root import SuggestingGroup
+from exclave.client.control import ControlClient
+from exclave.client.control_streams import BEGIN, LogPosition
+from exclave.wire.logs import LogMatch, LogMatches, LogRecord, Stream
+
+group = SuggestingGroup("logs", help="Output of jobs: tail, search.")
+
+
+@verb(group, "tail")
+@click.argument("job_id", metavar="JOB")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job is over.")
+@click.option("--lines", "-n", type=click.IntRange(0), help="Only so many of the last lines.")
+@click.option("--execution", metavar="ID", help="Of this attempt; by default the server chooses.")
+@click.option("--times", is_flag=True, help="Put the time before each line.")
+async def tail(
+    session: Session,
+    job_id: str,
+    lines: int | None,
+    execution: str | None,
+    *,
+    follow: bool,
+    times: bool,
+) -> None:
+    """Print the log of a job; with --json one record per line."""
+    start = LogPosition(execution) if execution else BEGIN
+    if lines is not None or not follow:
+        start = await _print_present(session, job_id, start, lines, times=times)
+    if follow:
+        async for record in session.client.follow_log(job_id, start, session.out.warn):
+            session.out.stream(record, show_record(session, record, times=times))
+
+
+@verb(group, "search")
+@click.argument("text")
+@click.option("--job", metavar="ID", help="Search the log of this job.")
+@install_option
+@build_option
+@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option("--cursor", help="Go on where an earlier search ended.")
+async def search(
+    session: Session,
+    text: str,
+    job: str | None,
+    install: str | None,
+    limit: int,
+    cursor: str | None,
+    *,
+    build: bool,
+) -> None:
+    """Find text in the log of a job, or of all jobs of an install."""
+    queue_id = await find_queue(session, install, build=build)
+    if (job is None) == (queue_id is None):
+        raise click.UsageError("say where to search: --job ID, --install NAME or --build")
+    found: list[LogMatch] = []
+    while True:
+        page = await _search_page(session.client, text, job, queue_id, cursor)
+        found += page.items
+        cursor = page.next
+        if cursor is None or len(found) >= limit:
+            break
+    tell_rest(session, cursor, empty=not found)
+    lines = [
+        f"{match.job_id} {match.step or '-'}: {show_record(session, match.record)}"
+        for match in found
+    ]
+    session.out.show(LogMatches(items=found, next=cursor), "\n".join(lines))
+
+
+def show_record(session: Session, record: LogRecord, *, times: bool = False) -> str:
+    """Write a record as its line; what was cut away is visible."""
+    text = session.out.log_text(record.text)
+    if record.dropped:
+        text = f"{text}[{record.dropped} bytes were dropped here]"
+    if record.stream is Stream.SYSTEM:
+        text = f"# {text}"
+    if times:
+        at = datetime.fromtimestamp(record.t_ms / 1000, UTC)
+        return f"{at:%Y-%m-%dT%H:%M:%S}.{record.t_ms % 1000:03}Z {text}"
+    return text
+
+
+async def _print_present(
+    session: Session, job_id: str, start: LogPosition, lines: int | None, *, times: bool
+) -> LogPosition:
+    kept: deque[LogRecord] = deque(maxlen=lines)
+    end = start
+    async for record in session.client.read_log(job_id, start):
+        end = LogPosition(record.execution_id, record.offset)
+        if lines is None:
+            session.out.stream(record, show_record(session, record, times=times))
+        else:
+            kept.append(record)
+    for record in kept:
+        session.out.stream(record, show_record(session, record, times=times))
+    return end
+
+
+async def _search_page(
+    client: ControlClient, text: str, job: str | None, queue_id: str | None, cursor: str | None
+) -> LogMatches:
+    if job is not None:
+        return await client.search_job_log(job, text, cursor)
+    return await client.search_logs(text, queue_id, cursor)

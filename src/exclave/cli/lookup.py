@@ -1,0 +1,69 @@
+"""Names where people would type them: an install by name or id, the build queue by a flag."""
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from exclave.base.errors import NotFound
+from exclave.cli.deps import Session
+from exclave.client.pages import FetchPage, collect, iterate
+from exclave.wire.model import Page
+
+Item = TypeVar("Item")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
+
+install_option: Decorator = click.option("--install", metavar="NAME|ID", help="Only this install.")
+build_option: Decorator = click.option("--build", is_flag=True, help="The org's build queue.")
+
+
+def page_options(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--limit` and `--cursor` to a list."""
+    limit = click.option(
+        "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most."
+    )
+    cursor = click.option("--cursor", help="Go on where an earlier list ended.")
+    return limit(cursor(body))
+
+
+async def gather(
+    session: Session, fetch: FetchPage[Item], limit: int, cursor: str | None
+) -> Page[Item]:
+    """Read a list, and say so if there is more of it."""
+    page = await collect(fetch, limit=limit, cursor=cursor)
+    tell_rest(session, page.next, empty=not page.items)
+    return page
+
+
+def tell_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
+    """Say that a list is empty or not the whole of it; a program sees it in the JSON."""
+    if session.out.json_mode:
+        return
+    if cursor:
+        session.out.say(f"There is more: add --cursor {cursor}")
+    elif empty:
+        session.out.say("Nothing found.")
+
+
+async def find_install(session: Session, name: str) -> str:
+    """Turn the name of an install into its id."""
+    if _ID.fullmatch(name):
+        return name
+    async for install in iterate(session.client.list_installs):
+        if install.name == name:
+            return install.id
+    raise NotFound(
+        f"there is no install `{name}`", hint="`exclave installs list` shows those you may see."
+    )
+
+
+async def find_queue(session: Session, install: str | None, *, build: bool) -> str | None:
+    """Turn `--install` or `--build` into the id of a queue; none where neither was given."""
+    if install and build:
+        raise click.UsageError("give one of --install and --build, not both")
+    if build:
+        return (await session.client.get_org()).build_queue_id
+    return await find_install(session, install) if install else None

@@ -1,0 +1,127 @@
+"""The root of the command line: nouns are imported only when one of their commands is wanted."""
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from exclave import __version__
+from exclave.base.errors import Problem
+from exclave.cli import errors
+
+
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """Where a command is to be found, and its one line of help."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+NOUNS: Mapping[str, LazyCommand] = {
+    "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, see who you are."),
+    "orgs": LazyCommand("exclave.cli.orgs", "group", "The tenant that you work in."),
+    "tokens": LazyCommand("exclave.cli.tokens", "group", "API tokens: list, create, revoke."),
+    "installs": LazyCommand("exclave.cli.installs", "group", "Places at customers, their lanes."),
+    "runners": LazyCommand("exclave.cli.runners", "group", "Runners: enrol, look at, revoke."),
+    "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch, approve, steer."),
+    "jobs": LazyCommand("exclave.cli.jobs", "group", "Single pieces of work and their attempts."),
+    "logs": LazyCommand("exclave.cli.logs", "group", "Output of jobs: tail, search."),
+    "audit": LazyCommand("exclave.cli.audit", "group", "Who did what, and why."),
+}
+
+
+class SuggestingGroup(click.Group):
+    """A group that names the nearest command when somebody mistypes one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names."""
+        name = args[0] if args else ""
+        names = self.list_commands(ctx)
+        if name and not name.startswith("-") and name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            guess = f" Did you mean `{near[0]}`?" if near else ""
+            ctx.fail(f"There is no command `{ctx.command_path} {name}`.{guess}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
+    """A group that knows names and help texts, and imports a command when it is invoked."""
+
+    def __init__(self, lazy: Mapping[str, LazyCommand], **settings: Any) -> None:
+        super().__init__(**settings)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name the commands in the order of the table."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        if cmd_name not in self.lazy:
+            return None
+        where = self.lazy[cmd_name]
+        command = getattr(importlib.import_module(where.module), where.attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{where.module}.{where.attribute} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the table of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, lazy.help) for name, lazy in self.lazy.items()])
+
+
+def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:
+    """Make the `exclave` command from the nouns and what the composition root adds."""
+    root = LazyGroup(
+        {**NOUNS, **(extra or {})},
+        name="exclave",
+        help="Deliver and operate software inside your customers' own cloud accounts.",
+        epilog="Every command takes --json. EXCLAVE_URL and EXCLAVE_TOKEN win over `auth login`.",
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        callback=lambda: None,
+    )
+    return click.version_option(__version__, message="exclave %(version)s")(root)
+
+
+def run(root: click.Group, argv: Sequence[str], obj: object) -> int:
+    """Run a command line and answer its exit code.
+
+    `obj` is the environment (a mapping), or the ready `Deps` of a test.
+    """
+    json_mode = "--json" in argv
+    try:
+        code = root.main(list(argv), prog_name="exclave", standalone_mode=False, obj=obj)
+    except Problem as problem:
+        return errors.report_problem(problem, json_mode=json_mode)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return errors.USAGE
+    except click.ClickException as error:
+        return errors.report_usage(error, json_mode=json_mode)
+    except click.Abort:
+        click.echo("Aborted; nothing was changed.", err=True)
+        return errors.FAILED
+    except KeyboardInterrupt:
+        return errors.INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return errors.FAILED
+    except Exception as error:  # noqa: BLE001 - the edge of the process: anything else is a bug
+        debug = isinstance(obj, Mapping) and obj.get("EXCLAVE_DEBUG") == "1"
+        return errors.report_bug(error, json_mode=json_mode, debug=debug)
+    return code if isinstance(code, int) else errors.OK
+
+
+def _silence_stdout() -> None:
+    """Let nobody complain at exit that the reader of a pipe has left."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,102 @@
+"""Where a watched workflow is shown: lines that stay, and on a terminal a graph that moves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from exclave.cli.deps import Session
+from exclave.cli.graph import count_steps, draw_graph, draw_step
+from exclave.cli.output import show_duration
+from exclave.wire.workflows import StepState, WorkflowReply
+
+_ROOM = 6
+"""Lines of the terminal that the graph leaves to the log."""
+
+
+class Screen(Protocol):
+    """Takes lines as they come and the workflow as it changes."""
+
+    def print_line(self, value: object, text: str) -> None:
+        """Show something that stays: as a line of JSON or of text."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Talk to the person."""
+        ...
+
+    def update(self, workflow: WorkflowReply) -> None:
+        """Take the newest state of the workflow."""
+        ...
+
+
+class PlainScreen:
+    """Lines only: for pipes, files and programs."""
+
+    def __init__(self, session: Session) -> None:
+        self._out = session.out
+
+    def print_line(self, value: object, text: str) -> None:
+        """Show a line."""
+        self._out.stream(value, text)
+
+    def say(self, text: str) -> None:
+        """Talk on stderr."""
+        self._out.say(text)
+
+    def update(self, workflow: WorkflowReply) -> None:
+        """Do nothing: the lines tell all."""
+
+
+class LiveScreen:
+    """Lines scroll by above a graph that shows where each step stands."""
+
+    def __init__(self, session: Session, console: Console) -> None:
+        self._session = session
+        self._console = console
+        self._newest: WorkflowReply | None = None
+
+    def print_line(self, value: object, text: str) -> None:  # noqa: ARG002 - shape of the Protocol
+        """Show a line above the graph."""
+        self._console.print(Text.from_ansi(text), soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        """Show a line above the graph; both are on the terminal, whatever the stream."""
+        self._console.print(Text(text), soft_wrap=True)
+
+    def update(self, workflow: WorkflowReply) -> None:
+        """Take what the next drawing shows."""
+        self._newest = workflow
+
+    def draw(self) -> Text:
+        """Draw the graph, or only its open and failed steps if it is higher than the terminal."""
+        workflow = self._newest
+        if workflow is None:
+            return Text("")
+        now, paint = self._session.deps.clock.now(), self._session.out.paint
+        age = show_duration(((workflow.finished_at or now) - workflow.created_at).total_seconds())
+        state = paint(workflow.state, workflow.state)
+        lines = [f"{workflow.name}  {state} · {count_steps(workflow)} · {age}"]
+        if len(workflow.steps) + _ROOM <= self._console.height:
+            lines += draw_graph(workflow, now, paint)
+        else:
+            hidden = {StepState.PENDING, StepState.SUCCEEDED, StepState.SKIPPED}
+            shown = [step for step in workflow.steps if step.state not in hidden]
+            most = max(1, self._console.height - _ROOM)
+            lines += [draw_step(step, now, paint) for step in shown[:most]]
+        return Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
+
+
+@contextmanager
+def open_screen(session: Session) -> Iterator[Screen]:
+    """Choose a screen: the moving one for a person at a terminal."""
+    if session.out.json_mode or not session.out.terminal:
+        yield PlainScreen(session)
+        return
+    console = Console(no_color=not session.out.colour, highlight=False)
+    screen = LiveScreen(session, console)
+    with Live(get_renderable=screen.draw, console=console, refresh_per_second=4):
+        yield screen

@@ -1,0 +1,141 @@
+"""Watching a workflow: its changes and the logs of its jobs, woven together as they happen."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from exclave.base.errors import Problem
+from exclave.cli.deps import Session
+from exclave.cli.errors import FAILED, OK, clean
+from exclave.cli.graph import ICONS, describe_state
+from exclave.cli.logs import show_record
+from exclave.cli.output import show_duration
+from exclave.cli.screens import Screen, open_screen
+from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply, WorkflowState
+
+_DRAIN_S = 10.0
+"""How long the last lines may take to arrive after the workflow has ended."""
+
+
+async def watch_workflow(
+    session: Session, workflow_id: str, begun: WorkflowReply | None = None
+) -> int:
+    """Show a workflow until it is over; the exit code tells whether it succeeded."""
+    try:
+        with open_screen(session) as screen:
+            last = await _Watcher(session, screen, begun).run(workflow_id)
+    except asyncio.CancelledError:
+        session.out.say(
+            f"\nStopped watching; the workflow goes on."
+            f"\n  watch it again:  exclave workflows watch {workflow_id}"
+            f"\n  cancel it:       exclave workflows cancel {workflow_id}"
+        )
+        raise
+    _tell_end(session, last)
+    return OK if last.state is WorkflowState.SUCCEEDED else FAILED
+
+
+class _Watcher:
+    def __init__(self, session: Session, screen: Screen, begun: WorkflowReply | None) -> None:
+        self._session = session
+        self._screen = screen
+        self._begun = begun
+        self._told: dict[str, str] = {}
+        self._followed: set[str] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._width = 0
+
+    async def run(self, workflow_id: str) -> WorkflowReply:
+        """Follow the workflow to its end, then wait a little for the rest of the logs."""
+        last = self._begun
+        if last is not None:
+            self._take(last)
+        following = self._session.client.follow_workflow(workflow_id, self._tell_trouble)
+        try:
+            async for last in following:
+                self._take(last)
+            await self._drain()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if last is None:
+            raise RuntimeError("the stream of a workflow ended before it began")
+        self._screen.print_line({"event": "end", "workflow": last}, self._write_end(last))
+        return last
+
+    def _take(self, workflow: WorkflowReply) -> None:
+        """Tell what is new, and follow the logs of jobs that began.
+
+        Steps that were over before the watching began are told, but their logs are not repeated.
+        """
+        is_first = not self._told
+        self._width = max(len(step.name) for step in workflow.steps)
+        for step in workflow.steps:
+            self._tell_step(workflow, step)
+            is_old = is_first and step.state.is_over
+            if step.job_id and step.job_id not in self._followed:
+                self._followed.add(step.job_id)
+                if not is_old:
+                    following = self._follow_log(step.name, step.job_id)
+                    self._tasks.append(asyncio.create_task(following))
+        self._screen.update(workflow)
+
+    def _tell_step(self, workflow: WorkflowReply, step: StepReply) -> None:
+        words = describe_state(step)
+        mark = f"{step.attempt} {words}"
+        if self._told.get(step.name, "0 pending") != mark and step.state is not StepState.PENDING:
+            at = step.finished_at or self._session.deps.clock.now()
+            told = self._session.out.paint(step.state, f"{ICONS[step.state]} {words}")
+            value = {"event": "step", "workflow_id": workflow.id, **step.model_dump(mode="json")}
+            self._screen.print_line(value, self._write(at, step.name, told))
+            if step.kind is StepKind.GATE and step.state is StepState.ACTIVE:
+                self._tell_gate(workflow, step)
+        self._told[step.name] = mark
+
+    def _tell_gate(self, workflow: WorkflowReply, step: StepReply) -> None:
+        if not self._session.out.json_mode:
+            command = f"exclave workflows approve {workflow.id} {step.name}"
+            self._screen.say(f"To approve: {command} --digest {step.digest}")
+
+    def _tell_trouble(self, problem: Problem) -> None:
+        self._screen.say(f"warning: {clean(problem.message)}; trying again")
+
+    async def _follow_log(self, name: str, job_id: str) -> None:
+        try:
+            async for record in self._session.client.follow_log(job_id):
+                at = datetime.fromtimestamp(record.t_ms / 1000, UTC)
+                value = {"event": "log", "step": name, "job_id": job_id, "record": record}
+                text = f"| {show_record(self._session, record)}"
+                self._screen.print_line(value, self._write(at, name, text))
+        except Problem as problem:
+            self._screen.say(f"warning: no log of `{name}`: {problem.message}")
+
+    async def _drain(self) -> None:
+        if not self._tasks:
+            return
+        _, late = await asyncio.wait(self._tasks, timeout=_DRAIN_S)
+        if late:
+            self._screen.say("Some logs are still arriving: see `exclave logs tail JOB`.")
+
+    def _write(self, at: datetime, name: str, text: str) -> str:
+        return f"{at.astimezone(UTC):%H:%M:%S} {name:<{self._width}} {text}"
+
+    def _write_end(self, workflow: WorkflowReply) -> str:
+        end = workflow.finished_at or self._session.deps.clock.now()
+        took = show_duration((end - workflow.created_at).total_seconds())
+        state = self._session.out.paint(workflow.state, workflow.state)
+        return f"{end.astimezone(UTC):%H:%M:%S} workflow {workflow.name} {state} in {took}"
+
+
+def _tell_end(session: Session, workflow: WorkflowReply) -> None:
+    if session.out.json_mode or workflow.state is not WorkflowState.FAILED:
+        return
+    broken = [step for step in workflow.steps if step.state in {StepState.FAILED, StepState.LOST}]
+    for step in broken:
+        session.out.say(f"\nStep `{step.name}` {describe_state(step)}")
+    if broken:
+        first = f"{workflow.id} {broken[0].name}"
+        session.out.say(
+            f"\nhint: `exclave workflows retry {first}` tries it again,"
+            f" `exclave workflows skip {first} --reason …` goes on without it."
+        )

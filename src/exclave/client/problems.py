@@ -1,0 +1,57 @@
+"""What a client can meet: a server that says no, one out of reach, one that is not ours."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from exclave.base.errors import Kind, Problem
+
+_KINDS: dict[int, Kind] = {
+    400: Kind.INVALID,
+    401: Kind.UNAUTHENTICATED,
+    403: Kind.FORBIDDEN,
+    404: Kind.NOT_FOUND,
+    409: Kind.CONFLICT,
+    410: Kind.GONE,
+    413: Kind.TOO_LARGE,
+    422: Kind.INVALID,
+    429: Kind.TOO_MANY,
+}
+
+
+class RemoteProblem(Problem):
+    """The server answered with a problem: its status, code, detail, hint and facts."""
+
+    kind: ClassVar = Kind.UNAVAILABLE
+    code: ClassVar = "remote_problem"
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        hint: str = "",
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail, hint=hint)
+        self.status = status
+        self.detail = detail
+        self.facts = dict(facts or {})
+        # Kind and code belong to a class everywhere else; here each answer brings its own.
+        self.__dict__.update(kind=_KINDS.get(status, Kind.UNAVAILABLE), code=code)
+
+
+class Unreachable(Problem):
+    """No answer came: the address is wrong, the network is cut or the server is down."""
+
+    kind: ClassVar = Kind.UNAVAILABLE
+    code: ClassVar = "unreachable"
+    hint: ClassVar = "Check the address, the network and that the server is running."
+
+
+class UnexpectedReply(Problem):
+    """Something answered, but not as this API does: another service, a proxy, a newer server."""
+
+    kind: ClassVar = Kind.UNAVAILABLE
+    code: ClassVar = "unexpected_reply"
+    hint: ClassVar = "Check that the address is that of an Exclave server, and its version."

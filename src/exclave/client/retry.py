@@ -1,0 +1,62 @@
+"""The retry policy: which failures may pass, how long to wait, when to give up."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from exclave.base.clock import Clock
+from exclave.base.errors import Problem
+from exclave.base.ids import Randomness, jitter
+from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
+
+T = TypeVar("T")
+
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_LONGEST_ASKED_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Full jitter from `first_s`, doubling up to `longest_s`; never ends where no end is given."""
+
+    first_s: float = 0.5
+    longest_s: float = 30.0
+    give_up_s: float | None = None
+
+    def choose_delay(self, randomness: Randomness, attempt: int, problem: Problem) -> float:
+        """Choose the pause after the failure number `attempt` (from 0); honours Retry-After."""
+        pause = jitter(randomness, attempt, first=self.first_s, longest=self.longest_s)
+        return max(pause, read_retry_after(problem))
+
+
+def is_passing(problem: Problem) -> bool:
+    """Tell whether the same request may succeed later: nobody of ours has decided about it yet."""
+    if isinstance(problem, RemoteProblem):
+        return problem.status in _PASSING
+    return isinstance(problem, Unreachable | UnexpectedReply)
+
+
+def read_retry_after(problem: Problem) -> float:
+    """Tell how long the server asked us to wait; 0 where it did not."""
+    asked = problem.facts.get("retry_after_s")
+    return min(float(asked), _LONGEST_ASKED_S) if isinstance(asked, int | float) else 0.0
+
+
+async def retry(
+    call: Callable[[], Awaitable[T]], policy: RetryPolicy, clock: Clock, randomness: Randomness
+) -> T:
+    """Repeat a call that may be repeated until it is answered, or until the policy gives up."""
+    began = clock.monotonic()
+    attempt = 0
+    while True:
+        try:
+            return await call()
+        except Problem as problem:
+            if not is_passing(problem):
+                raise
+            pause = policy.choose_delay(randomness, attempt, problem)
+            spent = clock.monotonic() + pause - began
+            if policy.give_up_s is not None and spent > policy.give_up_s:
+                raise
+        await clock.sleep(pause)
+        attempt += 1

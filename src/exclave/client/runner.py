@@ -1,0 +1,220 @@
+"""The Runner API as the runner calls it, and its implementation over HTTP."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from exclave.client.problems import UnexpectedReply
+from exclave.client.transport import Link, build_tls, explain_failure, open_client, read_problem
+from exclave.wire.runner import (
+    AskNonce,
+    AskToken,
+    Enrol,
+    Enrolled,
+    LogReply,
+    NonceReply,
+    Poll,
+    PollReply,
+    Renew,
+    RenewReply,
+    Result,
+    ResultReply,
+    ServerKeys,
+    Start,
+    StartReply,
+    TokenReply,
+)
+
+Model = TypeVar("Model", bound=BaseModel)
+
+MAX_REPLY = 64 << 20
+"""Most bytes of one reply that are kept in memory."""
+
+
+class RunnerApi(Protocol):
+    """The calls a runner makes. Each ends within a deadline, with a reply or a `Problem`.
+
+    `RemoteProblem` is the control plane's own word; `Unreachable` and `UnexpectedReply` mean that
+    nobody knows whether the request was carried out.
+    """
+
+    async def enrol(self, request: Enrol) -> Enrolled:
+        """Exchange a one-time token for an identity."""
+        ...
+
+    async def ask_nonce(self, request: AskNonce) -> NonceReply:
+        """Ask for something to sign."""
+        ...
+
+    async def ask_token(self, request: AskToken) -> TokenReply:
+        """Exchange a signed nonce for an access token."""
+        ...
+
+    async def get_keys(self) -> ServerKeys:
+        """Read the chain of signing keys."""
+        ...
+
+    async def poll(self, token: str, request: Poll) -> PollReply:
+        """Wait for work or cancels."""
+        ...
+
+    async def renew(self, token: str, request: Renew) -> RenewReply:
+        """Keep executions alive."""
+        ...
+
+    async def start(self, token: str, execution_id: str, request: Start) -> StartReply:
+        """Ask for leave to begin."""
+        ...
+
+    async def append_log(
+        self, token: str, execution_id: str, *, offset: int, epoch: int, frame: bytes
+    ) -> LogReply:
+        """Append a zstd frame of log records at an offset of the uncompressed stream."""
+        ...
+
+    async def hand_in(self, token: str, execution_id: str, request: Result) -> ResultReply:
+        """Report how an execution ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Total seconds per call; a poll gets its own hold on top."""
+
+    poll_extra_s: float = 10.0
+    renew_s: float = 8.0
+    log_s: float = 60.0
+    call_s: float = 20.0
+
+
+class HttpRunnerApi:
+    """Each kind of traffic has its own connections: logs can never delay a renewal."""
+
+    def __init__(
+        self,
+        link: Link,
+        *,
+        deadlines: Deadlines = Deadlines(),  # noqa: B008 - frozen
+    ) -> None:
+        self._link = link
+        self._deadlines = deadlines
+        tls = build_tls(link)
+        self._polls = open_client(link, tls, connections=2)
+        self._renewals = open_client(link, tls, connections=2)
+        self._logs = open_client(link, tls, connections=8)
+        self._calls = open_client(link, tls, connections=16)
+
+    async def close(self) -> None:
+        """Give all connections back."""
+        for client in (self._polls, self._renewals, self._logs, self._calls):
+            await client.aclose()
+
+    async def enrol(self, request: Enrol) -> Enrolled:
+        """Exchange a one-time token for an identity."""
+        return await self._call(Enrolled, "/v1/enrol", request)
+
+    async def ask_nonce(self, request: AskNonce) -> NonceReply:
+        """Ask for something to sign."""
+        return await self._call(NonceReply, "/v1/token/nonce", request)
+
+    async def ask_token(self, request: AskToken) -> TokenReply:
+        """Exchange a signed nonce for an access token."""
+        return await self._call(TokenReply, "/v1/token", request)
+
+    async def get_keys(self) -> ServerKeys:
+        """Read the chain of signing keys."""
+        request = self._calls.build_request("GET", "/v1/keys")
+        return await self._send(self._calls, ServerKeys, request, self._deadlines.call_s)
+
+    async def poll(self, token: str, request: Poll) -> PollReply:
+        """Wait for work or cancels."""
+        ready = _build_post(self._polls, "/v1/poll", request, token)
+        within_s = request.max_hold_s + self._deadlines.poll_extra_s
+        return await self._send(self._polls, PollReply, ready, within_s)
+
+    async def renew(self, token: str, request: Renew) -> RenewReply:
+        """Keep executions alive."""
+        ready = _build_post(self._renewals, "/v1/renew", request, token)
+        return await self._send(self._renewals, RenewReply, ready, self._deadlines.renew_s)
+
+    async def start(self, token: str, execution_id: str, request: Start) -> StartReply:
+        """Ask for leave to begin."""
+        path = f"/v1/executions/{execution_id}/start"
+        return await self._call(StartReply, path, request, token)
+
+    async def append_log(
+        self, token: str, execution_id: str, *, offset: int, epoch: int, frame: bytes
+    ) -> LogReply:
+        """Append a zstd frame of log records at an offset of the uncompressed stream."""
+        request = self._logs.build_request(
+            "POST",
+            f"/v1/executions/{execution_id}/log",
+            params={"offset": offset, "epoch": epoch},
+            content=frame,
+            headers={**_authorise(token), "Content-Type": "application/zstd"},
+        )
+        return await self._send(self._logs, LogReply, request, self._deadlines.log_s)
+
+    async def hand_in(self, token: str, execution_id: str, request: Result) -> ResultReply:
+        """Report how an execution ended."""
+        path = f"/v1/executions/{execution_id}/result"
+        return await self._call(ResultReply, path, request, token)
+
+    async def _call(
+        self, reply: type[Model], path: str, body: BaseModel, token: str | None = None
+    ) -> Model:
+        ready = _build_post(self._calls, path, body, token)
+        return await self._send(self._calls, reply, ready, self._deadlines.call_s)
+
+    async def _send(
+        self, client: httpx.AsyncClient, reply: type[Model], request: httpx.Request, within_s: float
+    ) -> Model:
+        try:
+            async with asyncio.timeout(within_s):
+                response = await _receive(client, request)
+        except (httpx.HTTPError, OSError) as error:
+            raise explain_failure(self._link, error) from error
+        if not response.is_success:
+            raise read_problem(response)
+        try:
+            return reply.model_validate_json(response.content)
+        except ValidationError as error:
+            message = f"{request.url.path} answered something else than `{reply.__name__}`"
+            raise UnexpectedReply(message, status=response.status_code) from error
+
+
+async def _receive(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Read the answer, but not an endless one."""
+    response = await client.send(request, stream=True)
+    try:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_REPLY:
+                message = f"{request.url.path} answered more than {MAX_REPLY} bytes"
+                raise UnexpectedReply(message, status=response.status_code)
+    finally:
+        await response.aclose()
+    headers = {
+        name: value
+        for name, value in response.headers.items()
+        if name not in {"content-encoding", "content-length", "transfer-encoding"}
+    }
+    return httpx.Response(
+        response.status_code, headers=headers, content=bytes(body), request=request
+    )
+
+
+def _build_post(
+    client: httpx.AsyncClient, path: str, body: BaseModel, token: str | None
+) -> httpx.Request:
+    headers = {"Content-Type": "application/json", **_authorise(token)}
+    return client.build_request("POST", path, content=body.model_dump_json(), headers=headers)
+
+
+def _authorise(token: str | None) -> Mapping[str, str]:
+    return {} if token is None else {"Authorization": f"Bearer {token}"}

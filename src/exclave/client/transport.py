@@ -1,0 +1,133 @@
+"""How a client reaches its server: address, proxy, certificates, headers of every request."""
+
+import socket
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from exclave import __version__
+from exclave.base.errors import InvalidInput
+from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
+from exclave.wire.model import ProblemReply
+from exclave.wire.runner import PROTOCOL
+
+PROTOCOL_HEADER = "Exclave-Protocol"
+
+_HINTS = {
+    "dns": "The name does not resolve: check the address and this machine's DNS.",
+    "refused": "Nothing listens there: check the address and port, and that the server runs.",
+    "tls": "The certificate is not trusted: check the CA bundle and this machine's clock.",
+    "proxy": "The proxy did not let the request through: check its address and its rules.",
+    "timeout": "No answer in time: check firewalls and proxies on the way.",
+    "network": "The connection broke: check the network, firewalls and proxies on the way.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where the server is and what lies between; the only source of proxy and CA settings."""
+
+    url: str
+    proxy: str | None = None
+    ca_bundle: Path | None = None
+    user_agent: str = field(default=f"exclave-runner/{__version__}")
+
+
+def open_client(
+    link: Link, tls: ssl.SSLContext, *, connections: int, connect_s: float = 10.0
+) -> httpx.AsyncClient:
+    """Open a pool of its own; total deadlines are the caller's, so reads have none here."""
+    try:
+        return httpx.AsyncClient(
+            base_url=link.url.rstrip("/"),
+            verify=tls,
+            proxy=link.proxy,
+            trust_env=False,
+            timeout=httpx.Timeout(None, connect=connect_s),
+            limits=httpx.Limits(max_connections=connections, keepalive_expiry=60.0),
+            headers={"User-Agent": link.user_agent, PROTOCOL_HEADER: PROTOCOL},
+        )
+    except (httpx.InvalidURL, ValueError) as error:
+        message = f"`{link.proxy or link.url}` is not an address that can be used: {error}"
+        raise InvalidInput(message, hint="Give addresses as https://host:port.") from error
+
+
+def build_tls(link: Link) -> ssl.SSLContext:
+    """Trust the public roots, and the customer's own bundle on top of them."""
+    tls = httpx.create_ssl_context(trust_env=False)
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    if link.ca_bundle is not None:
+        try:
+            tls.load_verify_locations(cafile=link.ca_bundle)
+        except (OSError, ssl.SSLError) as error:
+            message = f"the CA bundle `{link.ca_bundle}` cannot be read: {error}"
+            raise InvalidInput(
+                message, hint="Name a file with PEM certificates that this user may read."
+            ) from error
+    return tls
+
+
+def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
+    """Read a refusal. Without our problem+json somebody between us and the server spoke."""
+    try:
+        told = ProblemReply.model_validate_json(response.content)
+    except ValueError:
+        return UnexpectedReply(
+            f"{response.request.method} {response.request.url.path} was answered"
+            f" {response.status_code}, but not by an Exclave server",
+            status=response.status_code,
+            **_read_pause(response),
+        )
+    facts = {**(told.model_extra or {}), **_read_pause(response)}
+    return RemoteProblem(response.status_code, told.code, told.detail, hint=told.hint, facts=facts)
+
+
+def explain_failure(link: Link, error: Exception) -> Unreachable:
+    """Name the hop that failed."""
+    cause = name_cause(error)
+    detail = str(error) or type(error).__name__
+    return Unreachable(
+        f"cannot reach {link.url} ({cause}): {detail}", hint=explain_cause(cause), cause=cause
+    )
+
+
+def explain_cause(cause: str) -> str:
+    """Tell what to do about a hop that failed."""
+    return _HINTS.get(cause, _HINTS["network"])
+
+
+def name_cause(error: BaseException) -> str:
+    """Tell dns, refused, tls, proxy, timeout or network, from the whole chain of causes."""
+    if isinstance(error, httpx.ProxyError):
+        return "proxy"
+    chain = _list_causes(error)
+    if any(isinstance(one, socket.gaierror) for one in chain):
+        return "dns"
+    if any(isinstance(one, ssl.SSLError) for one in chain):
+        return "tls"
+    if any(isinstance(one, ConnectionRefusedError) for one in chain):
+        return "refused"
+    if any(isinstance(one, httpx.TimeoutException | TimeoutError) for one in chain):
+        return "timeout"
+    return "network"
+
+
+def _list_causes(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    todo: list[BaseException] = [error]
+    while todo:
+        one = todo.pop()
+        if any(one is known for known in found):
+            continue
+        found.append(one)
+        if isinstance(one, BaseExceptionGroup):
+            todo.extend(one.exceptions)
+        todo.extend(cause for cause in (one.__cause__, one.__context__) if cause is not None)
+    return found
+
+
+def _read_pause(response: httpx.Response) -> dict[str, float]:
+    asked = response.headers.get("Retry-After", "")
+    return {"retry_after_s": float(asked)} if asked.isdecimal() else {}

@@ -1,0 +1,52 @@
+"""Who is calling, and may they: the two kinds of credentials and the rights of users."""
+
+from exclave.base.digests import hash_token
+from exclave.base.errors import Forbidden, NotFound, Unauthenticated
+from exclave.control.deps import Deps
+from exclave.domain.identity import Right, RunnerIdentity, User, allows
+from exclave.storage import accounts, runners
+from exclave.storage.database import Tx
+
+API_TOKEN = "xcl"  # noqa: S105 - a prefix
+ENROLMENT_TOKEN = "xce"  # noqa: S105 - a prefix
+ACCESS_TOKEN = "xcr"  # noqa: S105 - a prefix
+
+
+async def authenticate_user(deps: Deps, token: str) -> User:
+    """Find the user behind an API token."""
+    if not token.startswith(f"{API_TOKEN}_"):
+        raise Unauthenticated("this is not an API token")
+    user = await deps.db.read(lambda tx: accounts.find_user(tx, hash_token(token)))
+    if user is None:
+        raise Unauthenticated("the token is unknown, expired or revoked")
+    return user
+
+
+async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
+    """Find the runner behind an access token; its first use confirms the token's generation."""
+    if not token.startswith(f"{ACCESS_TOKEN}_"):
+        raise Unauthenticated("this is not a runner's access token")
+    found = await deps.db.read(lambda tx: runners.find_identity(tx, hash_token(token)))
+    if found is None:
+        raise Unauthenticated("the access token is unknown, expired or revoked")
+    who, generation, used = found
+    if not used:
+        await deps.db.write(
+            lambda tx: runners.confirm_generation(tx, who.org, who.runner, generation),
+            key=who.queue,
+        )
+    return who
+
+
+def require(user: User, right: Right, install: str | None = None) -> None:
+    """Refuse what no grant allows: as missing if it may not be seen, else as forbidden."""
+    if allows(user, right, install):
+        return
+    if not allows(user, Right.READ, install):
+        raise NotFound("there is no such thing")
+    raise Forbidden(f"this needs the right to {right}", right=right)
+
+
+def note_use(tx: Tx, user: User) -> None:
+    """Remember that a token was used to change something."""
+    accounts.note_token_use(tx, user.org, user.token)

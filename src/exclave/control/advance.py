@@ -1,0 +1,222 @@
+"""Working events into workflows: load under lock, decide, save and enqueue, set by set."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from exclave.base.errors import NotFound, Problem
+from exclave.control import tickets
+from exclave.control.deps import Deps
+from exclave.domain.identity import OrgId
+from exclave.domain.jobs import JobId, JobState
+from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId
+from exclave.flow.decide import Deed, Move, approved_digest, decide
+from exclave.flow.events import Event, JobEnded, apply_event
+from exclave.storage import jobs, workflows
+from exclave.storage.database import Tx
+from exclave.storage.workflows import Key, Loaded
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event of one workflow, with what it brings along beside its verdict."""
+
+    org: OrgId
+    workflow: WorkflowId
+    event: Event | None = None
+    outputs: Mapping[str, Any] | None = None
+    message: str = ""
+    by: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """The workflow's place in storage."""
+        return (self.org, self.workflow)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A workflow before and after, and what is to be done."""
+
+    before: Loaded
+    after: Workflow
+    moves: tuple[Move, ...]
+
+
+def advance(tx: Tx, deps: Deps, happenings: Sequence[Happening]) -> list[Problem | None]:
+    """Work events in, and everything that follows from them; answer each with its problem if any.
+
+    Whatever an event sets free (a job that was cancelled before it ran, a lane that another
+    workflow waits for) is worked off in the same transaction.
+    """
+    answers, follow = _advance_once(tx, deps, happenings)
+    while follow:
+        _, follow = _advance_once(tx, deps, follow)
+    return answers
+
+
+def _advance_once(
+    tx: Tx, deps: Deps, happenings: Sequence[Happening]
+) -> tuple[list[Problem | None], list[Happening]]:
+    loaded = workflows.load_locked(tx, [happening.key for happening in happenings])
+    current = {key: item.value for key, item in loaded.items()}
+    answers = [_work_in(tx, current, happening) for happening in happenings]
+    changes: list[_Change] = []
+    for key, item in loaded.items():
+        progress = decide(current[key], tickets.find_blocked(tx, item, current[key]))
+        changes.append(_Change(item, progress.workflow, progress.moves))
+    return answers, _save(tx, deps, changes)
+
+
+def _work_in(tx: Tx, current: dict[Key, Workflow], happening: Happening) -> Problem | None:
+    if happening.key not in current:
+        return NotFound("there is no such workflow")
+    if happening.event is None:
+        return None
+    before = current[happening.key]
+    try:
+        after = apply_event(before, happening.event)
+    except Problem as problem:
+        return problem
+    if after is not before:
+        current[happening.key] = after
+        _note(tx, happening)
+    return None
+
+
+def _note(tx: Tx, happening: Happening) -> None:
+    step = getattr(happening.event, "step", None)
+    brings = happening.outputs or happening.message or happening.by
+    if step is not None and brings:
+        workflows.note_answer(
+            tx, happening.key, step, outputs=happening.outputs, message=happening.message,
+            by=happening.by,
+        )  # fmt: skip
+
+
+def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
+    moved = [change for change in changes if change.moves or change.after != change.before.value]
+    started = _start_jobs(tx, deps, moved)
+    _write_steps(tx, deps, moved, started)
+    workflows.save_workflows(tx, [replace(c.before, value=c.after) for c in moved])
+    follow: list[Happening] = []
+    for change in moved:
+        tx.wake(f"workflow:{change.after.id}")
+        follow += _cancel_jobs(tx, change)
+        freed = tickets.give_back(tx, change.before, change.after)
+        follow += [Happening(change.before.org, workflow) for workflow in freed]
+    return follow
+
+
+def _start_jobs(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> dict[tuple[Key, int], str]:
+    rows: list[dict[str, Any]] = []
+    for change in changes:
+        wanted = [move.step for move in change.moves if move.deed is Deed.START_JOB]
+        if wanted:
+            rows += _job_rows(tx, deps, change, wanted)
+            tx.wake(f"queue:{change.before.queue}")
+    if rows:
+        jobs.add_jobs(tx, rows)
+    return {((row["org_id"], row["workflow_id"]), row["step"]): row["id"] for row in rows}
+
+
+def _job_rows(
+    tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int]
+) -> Iterable[dict[str, Any]]:
+    key = (change.before.org, change.after.id)
+    specs = workflows.load_specs(tx, key, wanted)
+    for index in wanted:
+        step = change.after.steps[index]
+        inputs = workflows.load_outputs(tx, key, step.needs) if step.needs else {}
+        yield {
+            "org_id": change.before.org, "id": deps.ids.new("job"),
+            "queue_id": change.before.queue, "workflow_id": change.after.id, "step": index,
+            "step_name": step.name, "step_attempt": step.attempt,
+            "kind": specs[index]["job"]["kind"], "mutating": step.mutating,
+            "lanes": list(step.lanes), "priority": specs[index]["priority"],
+            "spec": specs[index]["job"], "inputs": {n: o for n, o in inputs.items() if o},
+            "approved_digest": approved_digest(change.after, step),
+        }  # fmt: skip
+
+
+def _write_steps(
+    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], str]
+) -> None:
+    reset: list[dict[str, Any]] = []
+    begun: list[dict[str, Any]] = []
+    ended: list[dict[str, Any]] = []
+    for change in changes:
+        key = (change.before.org, change.after.id)
+        due = _find_due(tx, deps, change)
+        for old, new in zip(change.before.value.steps, change.after.steps, strict=True):
+            if new == old:
+                continue
+            at = {"at_org": key[0], "at_workflow": key[1], "at_index": new.index}
+            if new.attempt != old.attempt:
+                reset.append({**at, "new_attempt": new.attempt})
+            if new.state is StepState.ACTIVE:
+                begun.append({**at, "new_digest": new.digest, "new_due": due.get(new.index),
+                              "new_job": started.get((key, new.index))})  # fmt: skip
+            elif new.state.is_over:
+                ended.append({**at, **_ending(new)})
+    workflows.reset_steps(tx, reset)
+    workflows.begin_steps(tx, begun)
+    workflows.end_steps(tx, ended)
+
+
+def _ending(step: Step) -> dict[str, Any]:
+    return {"new_state": step.state, "new_digest": step.digest, "new_reason": step.reason}
+
+
+def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:
+    """Find when opened gates expire and started timers ring."""
+    due: dict[int, Any] = {}
+    timers = [move.step for move in change.moves if move.deed is Deed.START_TIMER]
+    if timers:
+        key = (change.before.org, change.after.id)
+        for index, spec in workflows.load_specs(tx, key, timers).items():
+            due[index] = tx.now + timedelta(seconds=spec["delay_s"])
+    for move in change.moves:
+        if move.deed is Deed.OPEN_GATE:
+            due[move.step] = tx.now + timedelta(seconds=deps.timings.approval_s)
+    if due:
+        tx.wake("timers")
+    return due
+
+
+def _cancel_jobs(tx: Tx, change: _Change) -> list[Happening]:
+    """Ask for the end of running jobs; what no runner has begun ends here and now."""
+    follow: list[Happening] = []
+    for move in change.moves:
+        job = change.before.job_ids[move.step]
+        if move.deed is not Deed.CANCEL_JOB or job is None:
+            continue
+        ended = end_unstarted_job(tx, change.before.org, JobId(job))
+        if ended is not None:
+            follow.append(ended)
+    return follow
+
+
+def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> Happening | None:
+    """Cancel a job: at once if it waits for a runner, else by a durable wish to its runner."""
+    row = jobs.find_job(tx, org, job, lock=True)
+    if row is None or JobState(row.state).is_final:
+        return None
+    jobs.request_cancel(tx, org, job)
+    if row.state == JobState.QUEUED:
+        jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
+        return tell_end(row, JobState.CANCELLED, reason="cancelled")
+    tx.wake(f"cancel:{row.queue_id}")
+    return None
+
+
+def tell_end(
+    job: Any, state: JobState, *, reason: str, digest: str = "", message: str = "",
+    outputs: Mapping[str, Any] | None = None,
+) -> Happening | None:  # fmt: skip
+    """Make the event by which a job's workflow learns of its end; None for a job of its own."""
+    if job.workflow_id is None:
+        return None
+    event = JobEnded(job.step, job.step_attempt, state, digest, reason)
+    return Happening(job.org_id, job.workflow_id, event, outputs, message)

@@ -1,0 +1,33 @@
+"""The audit trail of the control plane."""
+
+from exclave.control.access import require
+from exclave.control.deps import Deps
+from exclave.control.pages import clamp, make_page
+from exclave.domain.identity import OrgId, Right, User
+from exclave.storage import audit
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.identity import AuditEntry
+from exclave.wire.model import Page
+
+
+def record(
+    tx: Tx, deps: Deps, org: OrgId, actor: str, action: str, subject: str, **detail: str
+) -> None:
+    """Write down who did what to which thing, in the transaction that does it."""
+    entry = deps.ids.new("aud")
+    audit.add_entry(tx, org, entry, actor=actor, action=action, subject=subject, detail=detail)
+
+
+async def list_audit(deps: Deps, user: User, cursor: str, limit: int) -> Page[AuditEntry]:
+    """List the audit trail, newest first."""
+    require(user, Right.ADMINISTER)
+    wanted = clamp(limit)
+    rows = await deps.db.read(lambda tx: audit.list_entries(tx, user.org, cursor, wanted + 1))
+    return make_page(rows, wanted, _show)
+
+
+def _show(row: AnyRow) -> AuditEntry:
+    return AuditEntry(
+        id=row.id, at=row.at, actor=row.actor, action=row.action, subject=row.subject,
+        detail=row.detail,
+    )  # fmt: skip

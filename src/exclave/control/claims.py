@@ -1,0 +1,108 @@
+"""Claiming jobs for a runner: oldest first, lanes respected, each under a fresh epoch, signed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from exclave.control.deps import Deps
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.jobs import ExecutionId, JobState
+from exclave.domain.lanes import conflicts_any
+from exclave.storage import executions, jobs, queues, runners
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.runner import Dispatch, Poll
+
+_PAGE = 50
+_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An offer that was just made."""
+
+    id: str
+    epoch: int
+    envelope: str
+
+
+def claim_jobs(
+    tx: Tx, deps: Deps, who: RunnerIdentity, runner: AnyRow, request: Poll
+) -> list[Claimed]:
+    """Take as many jobs as the runner has room for; the queue's lock makes claims take turns."""
+    first = jobs.list_queued(tx, who.org, who.queue, request.capabilities, skip=0, limit=1)
+    if not first:
+        return []
+    counter = queues.lock_queue(tx, who.org, who.queue)
+    generation = queues.read_generation(tx)
+    chosen = list(_choose(tx, who, request))
+    if not chosen:
+        return []
+    epochs = [generation << 32 | counter + place for place in range(1, len(chosen) + 1)]
+    dispatches = [
+        _address(tx, deps, who, job, epoch, runner.sequence + place)
+        for place, (job, epoch) in enumerate(zip(chosen, epochs, strict=True), start=1)
+    ]
+    envelopes = deps.keys.sign(tx, dispatches)
+    _record(tx, request, dispatches, envelopes)
+    queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
+    runners.update_runner(tx, who.org, who.runner, {"sequence": runner.sequence + len(chosen)})
+    return [
+        Claimed(dispatch.execution_id, dispatch.epoch, envelope)
+        for dispatch, envelope in zip(dispatches, envelopes, strict=True)
+    ]
+
+
+def _choose(tx: Tx, who: RunnerIdentity, request: Poll) -> Iterator[AnyRow]:
+    taken = list(queues.is_busy(tx, who.org, who.queue))
+    left = request.free
+    for page in range(_PAGES):
+        rows = jobs.list_queued(
+            tx, who.org, who.queue, request.capabilities, skip=page * _PAGE, limit=_PAGE
+        )
+        for job in rows:
+            if left and not conflicts_any(job.lanes, taken):
+                taken += job.lanes
+                left -= 1
+                yield job
+        if not left or len(rows) < _PAGE:
+            return
+
+
+def _address(
+    tx: Tx, deps: Deps, who: RunnerIdentity, job: AnyRow, epoch: int, sequence: int
+) -> Dispatch:
+    return Dispatch(
+        org_id=who.org, queue_id=who.queue, runner_id=who.runner, job_id=job.id,
+        execution_id=deps.ids.new("exe"), epoch=epoch, sequence=sequence,
+        nonce=deps.ids.new("non"), issued_at=tx.now,
+        expires_at=tx.now + timedelta(seconds=deps.timings.envelope_s),
+        mutating=job.mutating, lanes=job.lanes, spec=job.spec, inputs=job.inputs,
+        approved_digest=job.approved_digest,
+    )  # fmt: skip
+
+
+def _record(tx: Tx, request: Poll, dispatches: list[Dispatch], envelopes: list[str]) -> None:
+    rows: list[dict[str, Any]] = []
+    held: list[dict[str, Any]] = []
+    for dispatch, envelope in zip(dispatches, envelopes, strict=True):
+        rows.append({
+            "org_id": dispatch.org_id, "id": dispatch.execution_id, "job_id": dispatch.job_id,
+            "queue_id": dispatch.queue_id, "runner_id": dispatch.runner_id,
+            "mutating": dispatch.mutating, "epoch": dispatch.epoch, "envelope": envelope,
+            "poll_nonce": request.nonce,
+        })  # fmt: skip
+        held += [
+            {"org_id": dispatch.org_id, "execution_id": dispatch.execution_id,
+             "queue_id": dispatch.queue_id, "lane": lane, "epoch": dispatch.epoch}
+            for lane in dispatch.lanes
+        ]  # fmt: skip
+    executions.add_executions(tx, rows, held)
+    for dispatch in dispatches:
+        _take(tx, dispatch)
+
+
+def _take(tx: Tx, dispatch: Dispatch) -> None:
+    jobs.set_state(tx, dispatch.org_id, dispatch.job_id, JobState.OFFERED)  # type: ignore[arg-type]
+    lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
+    queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]

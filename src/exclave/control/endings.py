@@ -1,0 +1,113 @@
+"""How executions end, by whatever cause, and what that makes of job, lanes and workflow."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from exclave.base.digests import digest_json
+from exclave.control.advance import advance, tell_end
+from exclave.control.deps import Deps
+from exclave.domain.identity import OrgId
+from exclave.domain.jobs import (
+    Ending,
+    ExecutionState,
+    JobId,
+    JobState,
+    Reason,
+    end_unfinished,
+)
+from exclave.domain.lanes import LaneState
+from exclave.storage import executions, jobs, queues
+from exclave.storage.database import AnyRow, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is known of an ended execution beside the verdict."""
+
+    message: str = ""
+    exit_code: int | None = None
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    row: Mapping[str, Any] = field(default_factory=dict)
+    """Further columns of the execution itself."""
+
+
+def end_execution(
+    tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, account: Account | None = None
+) -> bool:
+    """End an execution and let everything follow; false if it had ended or lost its lanes."""
+    known = account or Account()
+    org = OrgId(execution.org_id)
+    queues.lock_queue(tx, org, execution.queue_id)
+    values = {"reason": ending.reason, **known.row}
+    if not executions.end(tx, org, execution.id, execution.epoch, values):
+        return False
+    lane_state = LaneState.NEEDS_RECONCILE if ending.blocks_lanes else LaneState.FREE
+    why = f"{ending.reason}: job {execution.job_id}" if ending.blocks_lanes else ""
+    queues.leave_lanes(tx, org, execution.queue_id, execution.id, lane_state, why)
+    tx.wake(f"queue:{execution.queue_id}", f"log:{execution.id}", f"job:{execution.job_id}")
+    _move_job(tx, deps, execution, ending, known)
+    return True
+
+
+def end_stopped(
+    tx: Tx, deps: Deps, open_ones: Sequence[AnyRow], boot: int, no: int, alive: Sequence[str]
+) -> None:
+    """End what the runner no longer has: a list that was drawn after the start is the proof."""
+    for row in open_ones:
+        gone = row.state == ExecutionState.RUNNING and row.id not in alive
+        if gone and (boot, no) > (row.boot, row.start_no):
+            end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT)
+
+
+def end_interrupted(
+    tx: Tx, deps: Deps, execution: AnyRow, reason: Reason, account: Account | None = None
+) -> bool:
+    """End work that did not finish: offer it again if it only reads, else mark it lost."""
+    org = OrgId(execution.org_id)
+    job = jobs.find_job(tx, org, execution.job_id)
+    attempts = job.attempts if job is not None else 0
+    ending = end_unfinished(
+        reason, mutating=execution.mutating, attempts=attempts, timings=deps.timings
+    )
+    if job is not None and job.cancel_requested_at is not None and ending.state is JobState.QUEUED:
+        ending = Ending(JobState.CANCELLED, Reason.CANCELLED)
+    return end_execution(tx, deps, execution, ending, account)
+
+
+def withdraw_offers(tx: Tx, deps: Deps, offers: Sequence[AnyRow]) -> None:
+    """Take back offers that were never started: safe, as no work begins without leave."""
+    for row in offers:
+        job = jobs.find_job(tx, OrgId(row.org_id), row.job_id)
+        cancelled = job is not None and job.cancel_requested_at is not None
+        state = JobState.CANCELLED if cancelled else JobState.QUEUED
+        reason = Reason.CANCELLED if cancelled else Reason.RUNNER_STOPPED_IT
+        end_execution(tx, deps, row, Ending(state, reason))
+
+
+def _move_job(tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, known: Account) -> None:
+    org, job_id = OrgId(execution.org_id), JobId(execution.job_id)
+    if ending.state is JobState.QUEUED:
+        jobs.set_state(tx, org, job_id, JobState.QUEUED)
+        return
+    ended = jobs.end_job(
+        tx, org, job_id, ending.state, reason=ending.reason, message=known.message,
+        exit_code=known.exit_code, outputs=known.outputs,
+    )  # fmt: skip
+    if not ended:
+        return
+    job = jobs.find_job(tx, org, job_id)
+    happening = tell_end(
+        job, ending.state, reason=ending.reason, digest=product_digest(known.outputs),
+        message=known.message, outputs=known.outputs,
+    )  # fmt: skip
+    if happening is not None:
+        advance(tx, deps, [happening])
+
+
+def product_digest(outputs: Mapping[str, Any]) -> str:
+    """Name what a job produced: the digest it reports itself, or that of its outputs."""
+    own = outputs.get("digest")
+    if isinstance(own, str) and own.startswith("sha256:") and len(own) == len("sha256:") + 64:
+        return own
+    return digest_json(dict(outputs))

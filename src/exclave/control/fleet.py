@@ -1,0 +1,23 @@
+"""How many runners this server holds, and how slowly that lets them breathe."""
+
+from exclave.domain.timings import Timings
+
+SIGNS_PER_SECOND = 40
+"""Polls and heartbeats of idle runners that one server invites per second."""
+
+
+class Fleet:
+    """Counts the polls that are open here."""
+
+    def __init__(self) -> None:
+        self.polling = 0
+
+    def hold_s(self, timings: Timings, longest: float) -> float:
+        """Tell how long a poll may wait: the usual time, more in a big fleet, never too long."""
+        return min(longest, max(timings.poll_hold_s, self.polling / SIGNS_PER_SECOND))
+
+    def renew_s(self, timings: Timings, *, busy: bool) -> float:
+        """Tell when the next heartbeat is due; only idle runners of a big fleet may take longer."""
+        if busy:
+            return timings.renew_s
+        return max(timings.renew_s, self.polling / SIGNS_PER_SECOND)

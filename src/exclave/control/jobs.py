@@ -1,0 +1,83 @@
+"""Jobs as people see and steer them."""
+
+from exclave.base.errors import Conflict, NotFound
+from exclave.control import showing
+from exclave.control.access import require
+from exclave.control.advance import advance, end_unstarted_job
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.endings import end_interrupted
+from exclave.control.pages import clamp, make_page
+from exclave.domain.identity import Right, User
+from exclave.domain.jobs import JobId, JobState, Reason
+from exclave.storage import executions, jobs
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.jobs import JobReply
+from exclave.wire.model import Page
+
+
+async def list_jobs(
+    deps: Deps, user: User, *, cursor: str, limit: int, queue: str | None, workflow: str | None,
+    state: str | None,
+) -> Page[JobReply]:  # fmt: skip
+    """List jobs, newest first."""
+    require(user, Right.READ, queue)
+    wanted = clamp(limit)
+    rows = await deps.db.read(
+        lambda tx: jobs.list_jobs(
+            tx, user.org, before=cursor, limit=wanted + 1, queue=queue, workflow=workflow,
+            state=state,
+        )
+    )  # fmt: skip
+    return make_page(rows, wanted, showing.show_job)
+
+
+async def show_job(deps: Deps, user: User, job: JobId) -> JobReply:
+    """Show a job with its attempts."""
+
+    def show(tx: Tx) -> JobReply:
+        row = find_job(tx, user, job, Right.READ)
+        return showing.show_job(row, executions.list_of_job(tx, user.org, job))
+
+    return await deps.db.read(show)
+
+
+async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
+    """Ask for the end of a job: durable, and at once if no runner has begun it."""
+
+    def cancel(tx: Tx) -> None:
+        row = find_job(tx, user, job, Right.OPERATE)
+        if JobState(row.state).is_final and row.state != JobState.CANCELLED:
+            raise Conflict(f"the job has ended: it is {row.state}")
+        happening = end_unstarted_job(tx, user.org, job)
+        if happening is not None:
+            advance(tx, deps, [happening])
+        record(tx, deps, user.org, user.name, "job_cancel_requested", job)
+        tx.wake(f"job:{job}")
+
+    await deps.db.write(cancel)
+    return await show_job(deps, user, job)
+
+
+async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobReply:
+    """Take a person's word that the machine which ran the job is gone, without waiting for it."""
+
+    def declare(tx: Tx) -> None:
+        row = find_job(tx, user, job, Right.OPERATE)
+        execution = executions.find_open_of_job(tx, user.org, job)
+        if row.state != JobState.RUNNING or execution is None:
+            raise Conflict(f"the job does not run: it is {row.state}")
+        end_interrupted(tx, deps, execution, Reason.DECLARED_LOST)
+        record(tx, deps, user.org, user.name, "job_declared_lost", job, reason=reason)
+
+    await deps.db.write(declare)
+    return await show_job(deps, user, job)
+
+
+def find_job(tx: Tx, user: User, job: JobId, right: Right) -> AnyRow:
+    """Find a job that the user has this right on."""
+    row = jobs.find_job(tx, user.org, job)
+    if row is None:
+        raise NotFound("there is no such job")
+    require(user, right, row.queue_id)
+    return row

@@ -1,0 +1,74 @@
+"""The control plane's signing keys: sealed in the database, chained, rotated."""
+
+from dataclasses import dataclass
+
+from cryptography.fernet import Fernet, InvalidToken
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from exclave.base.errors import Unavailable
+from exclave.base.ids import Ids
+from exclave.storage import keys as stored
+from exclave.storage.database import Tx
+from exclave.wire.envelope import encode_bytes, public_text, sign_dispatch, vouch_message
+from exclave.wire.runner import Dispatch, ServerKey
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    kid: str
+    key: Ed25519PrivateKey
+
+
+class Keyring:
+    """Signs with the newest key of the chain; private keys are unsealed here and nowhere else."""
+
+    def __init__(self, seal: bytes, ids: Ids) -> None:
+        self._fernet = Fernet(seal)
+        self._ids = ids
+        self._unsealed: dict[str, _Loaded] = {}
+
+    def ensure_key(self, tx: Tx) -> None:
+        """Make the first key of a new control plane."""
+        if not stored.list_keys(tx):
+            self.rotate(tx)
+
+    def rotate(self, tx: Tx) -> str:
+        """Append a key, vouched for by the one before it, and sign with it from now on."""
+        chain = stored.list_keys(tx)
+        key = Ed25519PrivateKey.from_private_bytes(self._ids.randomness.bits(256).to_bytes(32))
+        kid = f"k{len(chain) + 1}-{public_text(key)[:8].lower().replace('_', 'x')}"
+        voucher = self._unseal(chain[-1].kid, chain[-1].sealed) if chain else None
+        message = vouch_message(kid, public_text(key))
+        stored.add_key(
+            tx, kid, public_key=public_text(key),
+            sealed=self._fernet.encrypt(key.private_bytes_raw()).decode(),
+            signed_by=voucher.kid if voucher else None,
+            signature=encode_bytes(voucher.key.sign(message)) if voucher else None,
+        )  # fmt: skip
+        return kid
+
+    def sign(self, tx: Tx, dispatches: list[Dispatch]) -> list[str]:
+        """Seal dispatches into envelopes."""
+        newest = stored.list_keys(tx)[-1]
+        loaded = self._unseal(newest.kid, newest.sealed)
+        return [sign_dispatch(loaded.key, loaded.kid, dispatch) for dispatch in dispatches]
+
+    def list_public(self, tx: Tx) -> list[ServerKey]:
+        """List the chain, oldest first."""
+        return [
+            ServerKey(kid=row.kid, public_key=row.public_key, signed_by=row.signed_by,
+                      signature=row.signature)
+            for row in stored.list_keys(tx)
+        ]  # fmt: skip
+
+    def _unseal(self, kid: str, sealed: str) -> _Loaded:
+        if kid not in self._unsealed:
+            try:
+                raw = self._fernet.decrypt(sealed.encode())
+            except InvalidToken as error:
+                raise Unavailable(
+                    "the signing key cannot be unsealed",
+                    hint="Start the server with the seal key that this database was made with.",
+                ) from error
+            self._unsealed[kid] = _Loaded(kid, Ed25519PrivateKey.from_private_bytes(raw))
+        return self._unsealed[kid]

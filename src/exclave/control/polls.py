@@ -1,0 +1,107 @@
+"""The long poll: a runner says what it does and how much more it can take, and waits for work."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from exclave.base.errors import Conflict, Unauthenticated
+from exclave.control.claims import claim_jobs
+from exclave.control.deps import Deps
+from exclave.control.endings import end_stopped, withdraw_offers
+from exclave.control.presence import count_anew, note_sign
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.jobs import ExecutionState, StaleRequest
+from exclave.storage import executions, runners
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Offer, Poll, PollReply
+
+
+async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
+    """Hold the request until there is something to say, or its time is up."""
+    check_protocol(request.protocol)
+    hold = deps.fleet.hold_s(deps.timings, request.max_hold_s)
+    until = deps.clock.monotonic() + hold
+    deps.fleet.polling += 1
+    try:
+        with deps.hub.watch(f"queue:{who.queue}", f"cancel:{who.queue}") as watch:
+            reply = await deps.db.write(
+                lambda tx: _begin_poll(tx, deps, who, request), key=who.queue
+            )
+            while not (reply.offers or reply.cancel):
+                if not await watch.wait(until - deps.clock.monotonic()):
+                    break
+                reply = await deps.db.write(lambda tx: _look(tx, deps, who, request), key=who.queue)
+            return reply
+    finally:
+        deps.fleet.polling -= 1
+
+
+def check_protocol(protocol: str) -> None:
+    """Refuse runners that are too old or from another major version."""
+    major, minor = (int(part) for part in protocol.split("."))
+    if major != PROTOCOL_MAJOR or minor < OLDEST_MINOR:
+        raise Conflict(
+            f"this control plane does not speak runner protocol {protocol}",
+            hint=f"Use a runner that speaks protocol {PROTOCOL_MAJOR}.{OLDEST_MINOR} or later.",
+        )
+
+
+def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
+    runner = find_active(tx, who)
+    if (request.boot, request.no) < (runner.boot, runner.poll_no):
+        raise StaleRequest("a newer poll of this runner was seen already")
+    numbers = {**count_anew(runner, request.boot), "boot": request.boot, "poll_no": request.no}
+    note_sign(
+        tx, deps, runner, busy=bool(request.executions), **numbers, version=request.version,
+        protocol=request.protocol, capabilities=[str(kind) for kind in request.capabilities],
+    )  # fmt: skip
+    open_ones = executions.list_open(tx, who.org, who.runner)
+    end_stopped(tx, deps, open_ones, request.boot, request.no, request.executions)
+    unheard = [
+        row
+        for row in open_ones
+        if row.state == ExecutionState.OFFERED
+        and row.poll_nonce != request.nonce
+        and row.id not in request.executions
+    ]
+    withdraw_offers(tx, deps, unheard)
+    again = [
+        row
+        for row in open_ones
+        if row.poll_nonce == request.nonce and row.state == ExecutionState.OFFERED
+    ]
+    if again:
+        return _reply(deps, again, [], busy=True)
+    return _look(tx, deps, who, request)
+
+
+def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
+    runner = find_active(tx, who)
+    if runner.poll_no != request.no or runner.boot != request.boot:
+        raise StaleRequest("a newer poll of this runner was seen already")
+    cancel = [
+        row.id
+        for row in executions.list_open(tx, who.org, who.runner)
+        if row.cancel_requested_at is not None and not row.cancel_sent
+    ]
+    if cancel:
+        executions.note_cancel_sent(tx, who.org, cancel)
+    offers = claim_jobs(tx, deps, who, runner, request) if request.free else []
+    return _reply(deps, offers, cancel, busy=bool(offers or request.executions))
+
+
+def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
+    """Find the runner's own row under lock; it may have been revoked a moment ago."""
+    row = runners.find_runner(tx, who.org, who.runner, lock=True)
+    if row is None or row.state != runners.ACTIVE:
+        raise Unauthenticated("the runner was revoked")
+    return row
+
+
+def _reply(deps: Deps, offers: Sequence[Any], cancel: Sequence[str], *, busy: bool) -> PollReply:
+    return PollReply(
+        offers=[
+            Offer(execution_id=row.id, epoch=row.epoch, envelope=row.envelope) for row in offers
+        ],
+        cancel=list(cancel),
+        renew_s=deps.fleet.renew_s(deps.timings, busy=busy),
+    )

@@ -1,0 +1,75 @@
+"""Idempotency keys: a repeated request gets the first answer and does nothing a second time."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, ClassVar, TypeVar
+
+from exclave.base.digests import digest_json
+from exclave.base.errors import Conflict, Kind, Problem
+from exclave.control.deps import Deps
+from exclave.domain.identity import User
+from exclave.storage import audit
+from exclave.storage.database import Database, Tx
+
+T = TypeVar("T")
+Reply = tuple[int, Any]
+"""A status and a JSON body."""
+
+
+class KeyReused(Problem):
+    """The key was used for another request."""
+
+    kind: ClassVar = Kind.CONFLICT
+    code: ClassVar = "idempotency_key_reused"
+    hint: ClassVar = "Use a fresh Idempotency-Key for each different request."
+
+
+class AlreadyDone(Conflict):
+    """The request was carried out before, and its reply is not at hand."""
+
+    code = "already_done"
+    hint = "It will not be done twice. Look at the list to see what it made."
+
+
+async def answer_once(
+    deps: Deps, user: User, key: str, request: object, run: Callable[[Deps], Awaitable[Reply]]
+) -> Reply:
+    """Run a request unless its key was seen. The key is spent in the request's own transaction."""
+    print_of = digest_json(request)
+    row = await deps.db.read(lambda tx: audit.find_reply(tx, user.org, user.account, key))
+    if row is not None and row.request != print_of:
+        raise KeyReused("this Idempotency-Key was used for another request")
+    if row is not None and row.status is not None:
+        return row.status, row.reply
+    once = _OnceDatabase(deps.db, lambda tx: _spend(tx, user, key, print_of))
+    status, body = await run(replace(deps, db=once))
+    await deps.db.write(lambda tx: audit.keep_reply(tx, user.org, user.account, key, status, body))
+    return status, body
+
+
+def _spend(tx: Tx, user: User, key: str, print_of: str) -> None:
+    if not audit.claim_key(tx, user.org, user.account, key, print_of):
+        raise AlreadyDone("a request with this Idempotency-Key was carried out already")
+
+
+class _OnceDatabase(Database):
+    """The same database, whose first write of this request also spends the key."""
+
+    def __init__(self, inner: Database, spend: Callable[[Tx], None]) -> None:
+        self._inner = inner
+        self._spend: Callable[[Tx], None] | None = spend
+
+    async def read(self, query: Callable[[Tx], T]) -> T:
+        """Run a function that only reads."""
+        return await self._inner.read(query)
+
+    async def write(self, change: Callable[[Tx], T | Problem], *, key: str = "") -> T:
+        """Run a function in a transaction; the first also spends the key, or fails with it."""
+        spend, self._spend = self._spend, None
+
+        def change_once(tx: Tx) -> T | Problem:
+            if spend is not None:
+                spend(tx)
+            return change(tx)
+
+        return await self._inner.write(change_once, key=key)

@@ -1,0 +1,158 @@
+"""`decide`: look at the stored steps and answer what to do next. No clock, no memory, no I/O."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from exclave.base.digests import digest_json
+from exclave.domain.lanes import conflicts_any
+from exclave.domain.workflows import Step, StepKind, StepState, Workflow, WorkflowState
+from exclave.flow.events import with_steps
+
+
+class Deed(StrEnum):
+    """What storage has to do beside writing the step's new state."""
+
+    START_JOB = "start_job"
+    CANCEL_JOB = "cancel_job"
+    START_TIMER = "start_timer"
+    OPEN_GATE = "open_gate"
+    OPEN_WAIT = "open_wait"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A deed for one step."""
+
+    deed: Deed
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The workflow after all that could be decided, and the deeds that this takes."""
+
+    workflow: Workflow
+    moves: tuple[Move, ...]
+
+
+_DEEDS = {
+    StepKind.JOB: Deed.START_JOB,
+    StepKind.GATE: Deed.OPEN_GATE,
+    StepKind.WAIT: Deed.OPEN_WAIT,
+    StepKind.TIMER: Deed.START_TIMER,
+}
+
+
+def decide(workflow: Workflow, blocked: Iterable[str] = ()) -> Progress:
+    """Decide until nothing more follows. `blocked` are lanes that earlier workflows still hold.
+
+    Deciding twice changes nothing: whatever was begun is `active` the second time.
+    """
+    if workflow.state is not WorkflowState.RUNNING:
+        return Progress(workflow, ())
+    if workflow.cancel_requested:
+        return _wind_down(workflow)
+    held = frozenset(blocked)
+    moves: list[Move] = []
+    changed = True
+    while changed:
+        workflow, begun, changed = _begin_ready_steps(workflow, held)
+        moves += begun
+    return Progress(_settle(workflow, held), tuple(moves))
+
+
+def lanes_wanted(workflow: Workflow) -> frozenset[str]:
+    """Tell on which lanes the workflow still has mutating work before it."""
+    if workflow.state is not WorkflowState.RUNNING or workflow.plan_only:
+        return frozenset()
+    return frozenset(
+        lane
+        for step in workflow.steps
+        if step.mutating and not step.state.is_over
+        for lane in step.lanes
+    )
+
+
+def gate_digest(workflow: Workflow, gate: Step) -> str:
+    """Name what a gate asks approval for: the product of the step before it, or of all of them."""
+    needed = [workflow.steps[index] for index in gate.needs]
+    if len(needed) == 1 and needed[0].digest:
+        return needed[0].digest
+    return digest_json([[step.name, step.digest] for step in needed])
+
+
+def approved_digest(workflow: Workflow, step: Step) -> str | None:
+    """Tell which digest the gate before a step approved, if there is exactly one such gate."""
+    gates = [workflow.steps[i] for i in step.needs if workflow.steps[i].kind is StepKind.GATE]
+    passed = [gate.digest for gate in gates if gate.state is StepState.SUCCEEDED]
+    return passed[0] if len(passed) == 1 else None
+
+
+def _begin_ready_steps(
+    workflow: Workflow, held: frozenset[str]
+) -> tuple[Workflow, list[Move], bool]:
+    steps = workflow.steps
+    changed: list[Step] = []
+    moves: list[Move] = []
+    for step in steps:
+        new = _next_of(workflow, step, held)
+        if new is not step:
+            changed.append(new)
+            if new.state is StepState.ACTIVE:
+                moves.append(Move(_DEEDS[step.kind], step.index))
+    again = any(step.state.lets_pass for step in changed)
+    return (with_steps(workflow, changed) if changed else workflow), moves, again
+
+
+def _next_of(workflow: Workflow, step: Step, held: frozenset[str]) -> Step:
+    if step.state is StepState.ACTIVE and step.kind is StepKind.GATE and workflow.approve_all:
+        return replace(step, state=StepState.SUCCEEDED, reason="approve_all")
+    if step.state is not StepState.PENDING:
+        return step
+    steps = workflow.steps
+    if not all(steps[need].state.lets_pass for need in step.needs):
+        return step
+    if workflow.plan_only and (step.mutating or step.kind is StepKind.GATE):
+        return replace(step, state=StepState.SKIPPED, reason="plan_only")
+    if step.kind is StepKind.GATE:
+        digest = gate_digest(workflow, step)
+        if workflow.approve_all:
+            return replace(step, state=StepState.SUCCEEDED, digest=digest, reason="approve_all")
+        return replace(step, state=StepState.ACTIVE, digest=digest)
+    if step.mutating and held and conflicts_any(step.lanes, held):
+        return step
+    return replace(step, state=StepState.ACTIVE)
+
+
+def _settle(workflow: Workflow, held: frozenset[str]) -> Workflow:
+    steps = workflow.steps
+    if any(step.state is StepState.ACTIVE for step in steps):
+        return workflow
+    if all(step.state.lets_pass for step in steps):
+        return replace(workflow, state=WorkflowState.SUCCEEDED)
+    if any(_waits_for_lane(workflow, step, held) for step in steps):
+        return workflow
+    return replace(workflow, state=WorkflowState.FAILED)
+
+
+def _waits_for_lane(workflow: Workflow, step: Step, held: frozenset[str]) -> bool:
+    return (
+        step.state is StepState.PENDING
+        and all(workflow.steps[need].state.lets_pass for need in step.needs)
+        and conflicts_any(step.lanes, held)
+    )
+
+
+def _wind_down(workflow: Workflow) -> Progress:
+    moves: list[Move] = []
+    changed: list[Step] = []
+    for step in workflow.steps:
+        if step.state is StepState.ACTIVE and step.kind is StepKind.JOB:
+            moves.append(Move(Deed.CANCEL_JOB, step.index))
+        elif not step.state.is_over:
+            changed.append(replace(step, state=StepState.CANCELLED, reason="cancelled"))
+    workflow = with_steps(workflow, changed)
+    if not moves:
+        workflow = replace(workflow, state=WorkflowState.CANCELLED)
+    return Progress(workflow, tuple(moves))

@@ -1,0 +1,180 @@
+"""The runner's data folder: layout, lock, durable writes, boot counter, room to work in."""
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import ClassVar
+
+from exclave.base.errors import Kind, Problem
+
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+_PAUSE_EVERY = 200
+
+
+class DataFolderInUse(Problem):
+    """Two processes with one identity would look like a stolen key, and run work twice."""
+
+    kind: ClassVar = Kind.CONFLICT
+    code: ClassVar = "data_folder_in_use"
+    hint: ClassVar = "Stop the other runner first, or give this one a data folder of its own."
+
+
+class DataFolderBroken(Problem):
+    """The folder cannot be used as it is; guessing could repeat work."""
+
+    code: ClassVar = "data_folder_broken"
+    hint: ClassVar = "Check the owner, the mode and the free space of the runner's data folder."
+
+
+class DataFolder:
+    """The locked folder of one runner process; everything in it is written durably."""
+
+    def __init__(self, path: Path, *, reserve_bytes: int = 0) -> None:
+        self.path = path
+        self.executions = path / "executions"
+        self.outbox = path / "outbox"
+        self.audit = path / "audit.jsonl"
+        self._reserve = path / "reserve"
+        for folder in (path, self.executions, self.outbox):
+            _make_private(folder)
+        self._lock = _take_lock(path / "lock")
+        self._fill_reserve(reserve_bytes)
+
+    def close(self) -> None:
+        """Let another process have the folder."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def raise_boot(self) -> int:
+        """Count this start; the number is on disk before anybody sees it."""
+        file = self.path / "boot"
+        try:
+            boot = int(file.read_text()) + 1 if file.exists() else 1
+        except ValueError as error:
+            message = f"`{file}` does not hold a number"
+            raise DataFolderBroken(message) from error
+        self.write(file, str(boot).encode())
+        return boot
+
+    def write(self, file: Path, data: bytes) -> None:
+        """Replace a file durably; on a full disk the reserve is given up for it."""
+        try:
+            write_durably(file, data)
+        except OSError as error:
+            if error.errno != errno.ENOSPC or not self.give_up_reserve():
+                raise
+            write_durably(file, data)
+
+    def give_up_reserve(self) -> bool:
+        """Free the reserved space; False where there is none left."""
+        if not self._reserve.exists():
+            return False
+        self._reserve.unlink()
+        return True
+
+    def remove(self, file: Path) -> None:
+        """Remove a file durably; it is fine if it is gone already."""
+        file.unlink(missing_ok=True)
+        sync_folder(file.parent)
+
+    def make_execution(self, execution_id: str) -> Path | None:
+        """Make the folder of a new execution; None if this runner has seen it before."""
+        folder = self.executions / execution_id
+        try:
+            folder.mkdir(mode=_FOLDER_MODE)
+        except FileExistsError:
+            return None
+        sync_folder(self.executions)
+        return folder
+
+    def list_executions(self) -> list[Path]:
+        """List the folders of executions that were not put away, oldest id first."""
+        return sorted(folder for folder in self.executions.iterdir() if folder.is_dir())
+
+    def _fill_reserve(self, size: int) -> None:
+        if size <= 0 or (self._reserve.exists() and self._reserve.stat().st_size == size):
+            return
+        try:
+            with self._reserve.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, size)
+        except OSError:
+            # Too full for a reserve is too full for work: `free` stays 0 until there is room.
+            self._reserve.unlink(missing_ok=True)
+
+
+def write_durably(file: Path, data: bytes) -> None:
+    """Write beside, sync, rename, sync the folder: after a crash the old or the new is there."""
+    beside = file.with_name(f".{file.name}.new")
+    try:
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _FILE_MODE)
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        beside.replace(file)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(file.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in the folder durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> None:
+    """Remove a folder with all that work left in it, without holding up renewals."""
+    count = 0
+    todo = [folder]
+    while todo:
+        here = todo[-1]
+        here.chmod(_FOLDER_MODE)
+        with os.scandir(here) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
+        for entry in found:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.path)  # noqa: PTH108 - the entry's own path, links not followed
+                count += 1
+                if count % _PAUSE_EVERY == 0:
+                    await pause()
+        if folders:
+            todo.extend(folders)
+        else:
+            here.rmdir()
+            todo.pop()
+
+
+def _make_private(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        if stat.S_IMODE(folder.stat().st_mode) != _FOLDER_MODE:
+            folder.chmod(_FOLDER_MODE)
+    except OSError as error:
+        message = f"the data folder `{folder}` cannot be used: {error.strerror}"
+        raise DataFolderBroken(message) from error
+
+
+def _take_lock(file: Path) -> int:
+    try:
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+    except OSError as error:
+        message = f"the lock `{file}` cannot be opened: {error.strerror}"
+        raise DataFolderBroken(message) from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        message = f"another runner process uses the data folder `{file.parent}`"
+        raise DataFolderInUse(message) from error
+    return handle

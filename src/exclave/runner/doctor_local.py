@@ -1,0 +1,72 @@
+"""Checks of the machine itself: data folder, disk, identity, tools."""
+
+import os
+import shutil
+import stat
+
+from exclave.base.errors import Problem
+from exclave.runner.config import RunnerConfig
+from exclave.runner.findings import Finding, fail, from_problem, ok, warn
+from exclave.runner.identity import KEY, load_identity, load_key
+
+_MIB = 1 << 20
+_TOOLS = {
+    "git": "Install git if builds or scripts need it.",
+    "terraform": "Install terraform, or tofu instead, if components use it.",
+    "tofu": "Install tofu, or terraform instead, if components use it.",
+    "helm": "Install helm if components are charts.",
+    "kubectl": "Install kubectl if components are manifests.",
+}
+
+
+def check_folder(config: RunnerConfig) -> Finding:
+    """Is the data folder there, ours, and closed to others?"""
+    folder = config.data
+    if not folder.is_dir():
+        return fail("data folder", f"`{folder}` does not exist", "Enrol the runner; it makes it.")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return fail(
+            "data folder", f"`{folder}` cannot be written", "Give it to the user of the runner."
+        )
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        return warn("data folder", f"others may read `{folder}`", f"Run: chmod 700 {folder}")
+    return ok("data folder", f"`{folder}` can be used")
+
+
+def check_disk(config: RunnerConfig) -> Finding:
+    """Is there room to work in?"""
+    place = next((one for one in (config.data, *config.data.parents) if one.is_dir()), config.data)
+    disk = os.statvfs(place)
+    free, need = disk.f_bavail * disk.f_frsize, config.keep_free_bytes
+    message = f"{free // _MIB} MiB free, {need // _MIB} MiB kept free"
+    if free < need:
+        return fail(
+            "disk", f"{message}: no work is taken", "Free some space, or use a larger disk."
+        )
+    if free < 4 * need:
+        return warn("disk", message, "Free some space: jobs need room to work in.")
+    return ok("disk", message)
+
+
+def check_identity(config: RunnerConfig) -> Finding:
+    """Is the runner enrolled, and its key private?"""
+    try:
+        identity = load_identity(config.data)
+        load_key(config.data)
+    except Problem as problem:
+        return from_problem("identity", problem)
+    file = config.data / KEY
+    if stat.S_IMODE(file.stat().st_mode) & 0o077:
+        return fail("identity", f"others may read `{file}`", f"Run: chmod 600 {file}")
+    return ok("identity", f"enrolled as {identity.runner_id} for queue {identity.queue_id}")
+
+
+def check_tools() -> list[Finding]:
+    """Which of the tools that jobs may call are there?"""
+    found = {name: shutil.which(name) for name in _TOOLS}
+    return [
+        ok(f"tool {name}", place)
+        if place is not None
+        else warn(f"tool {name}", "not on the PATH", _TOOLS[name])
+        for name, place in found.items()
+    ]

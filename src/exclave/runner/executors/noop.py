@@ -1,0 +1,17 @@
+"""Does nothing, all the way through the protocol."""
+
+from exclave.runner.logs.spool import LogWriter
+from exclave.runner.work import Stop, Work, end_by_stop
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import Outcome
+
+
+class NoopExecutor:
+    """The executor of `noop` jobs."""
+
+    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:  # noqa: ARG002
+        """Succeed at once, unless told to stop before."""
+        if stop.reason is not None:
+            return end_by_stop(stop.reason, "stopped before it began")
+        log.system("nothing to do")
+        return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED)

@@ -1,0 +1,195 @@
+"""Runs the steps of a `script` job in order; the first failure ends it."""
+
+import errno
+import signal
+from dataclasses import dataclass, field
+
+from exclave.base.clock import Clock
+from exclave.base.logs import Log
+from exclave.base.secrets import Secret
+from exclave.runner.environment import ChildSettings, build_env
+from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outputs import merge_outputs, read_outputs, write_inputs
+from exclave.runner.processes import Command
+from exclave.runner.secrets import SecretStore
+from exclave.runner.shell import Cause, Ended, Shell
+from exclave.runner.work import Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace, write_private
+from exclave.wire.jobs import JsonValue, OutcomeState, Reason, ScriptSpec, ScriptStep
+from exclave.wire.runner import Outcome
+
+_log = Log("runner.script")
+
+_EXECUTABLE = 0o700
+_NOT_FOUND = 127
+_SIGNAL_BASE = 128
+
+
+@dataclass(slots=True)
+class _Job:
+    """What the steps of one execution share."""
+
+    spec: ScriptSpec
+    shell: Shell
+    log: LogWriter
+    stop: Stop
+    workspace: Workspace
+    ours: dict[str, str]
+    secrets: dict[str, str]
+    deadline: float
+    outputs: dict[str, JsonValue] = field(default_factory=dict)
+
+
+class ScriptExecutor:
+    """The executor of `script` jobs."""
+
+    def __init__(
+        self,
+        settings: ChildSettings,
+        secrets: SecretStore,
+        clock: Clock,
+        *,
+        timeout_grace_s: float = 60.0,
+        keep_free_bytes: int = KEEP_FREE_BYTES,
+    ) -> None:
+        self._settings = settings
+        self._secrets = secrets
+        self._clock = clock
+        self._timeout_grace_s = timeout_grace_s
+        self._keep_free_bytes = keep_free_bytes
+
+    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
+        """Run the steps and tell how it ended; texts that leave the runner are masked."""
+        try:
+            outcome = await self._run(work, log, stop)
+        except WorkFailed as failed:
+            outcome = failed.outcome()
+        except OSError as error:
+            _log.error("script_failed", exc=error, execution=work.dispatch.execution_id)
+            full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+            outcome = fail(
+                Reason.DISK_FULL if full else Reason.RUNNER_ERROR,
+                f"the runner could not prepare the work: {error.strerror}",
+            )
+        if outcome.message:
+            log.system(outcome.message)
+        return outcome.model_copy(update={"message": log.mask(outcome.message)})
+
+    async def _run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
+        spec = work.dispatch.spec
+        if not isinstance(spec, ScriptSpec):
+            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        deadline = self._clock.monotonic() + spec.timeout_s
+        held = await self._secrets.fetch(spec.secrets.values())
+        log.hide(held.values())
+        workspace = prepare_workspace(work.folder, keep_free_bytes=self._keep_free_bytes)
+        job = _Job(
+            spec=spec,
+            shell=Shell(work, log, stop, self._clock, timeout_grace_s=self._timeout_grace_s),
+            log=log,
+            stop=stop,
+            workspace=workspace,
+            ours=write_inputs(workspace, work.dispatch),
+            secrets=_name_secrets(spec, held),
+            deadline=deadline,
+        )
+        for at, step in enumerate(spec.steps):
+            failure = await self._run_step(job, at, step)
+            if failure is not None:
+                return failure.model_copy(update={"outputs": _mask(log, job.outputs)})
+        return Outcome(
+            state=OutcomeState.SUCCEEDED,
+            reason=Reason.COMPLETED,
+            exit_code=0,
+            outputs=_mask(log, job.outputs),
+        )
+
+    async def _run_step(self, job: _Job, at: int, step: ScriptStep) -> Outcome | None:
+        if job.stop.reason is not None:
+            return end_by_stop(job.stop.reason, f"stopped before step `{step.name}`")
+        job.log.system(f"▸ step {step.name}")
+        left_s = job.deadline - self._clock.monotonic()
+        timeout_s = min(left_s, step.timeout_s or left_s)
+        try:
+            ended = await job.shell.run(self._build_command(job, at, step), timeout_s)
+            failure = _judge(job, step, ended)
+            if failure is None:
+                job.outputs = merge_outputs(job.outputs, read_outputs(job.workspace.outputs(at)))
+        except WorkFailed as failed:
+            return fail(failed.reason, f"step `{step.name}`: {failed.message}")
+        return failure
+
+    def _build_command(self, job: _Job, at: int, step: ScriptStep) -> Command:
+        outputs = job.workspace.outputs(at)
+        write_private(outputs, b"")
+        env = build_env(self._settings, job.workspace, job.spec.env, step.env, job.secrets)
+        env |= {**job.ours, "EXCLAVE_OUTPUTS": str(outputs)}
+        argv = tuple(step.argv or ())
+        if step.script is not None:
+            script = job.workspace.script(at)
+            write_private(script, step.script.encode(), mode=_EXECUTABLE)
+            argv = (*step.interpreter, str(script))
+        return Command(argv, env, job.workspace.work)
+
+
+def _name_secrets(spec: ScriptSpec, held: dict[str, Secret]) -> dict[str, str]:
+    return {variable: held[name].reveal() for variable, name in spec.secrets.items()}
+
+
+def _judge(job: _Job, step: ScriptStep, ended: Ended) -> Outcome | None:
+    """Tell how a step failed; None if it did not."""
+    if ended.code is None:
+        message = f"step `{step.name}` does not die: look at the runner's machine"
+        return fail(Reason.RUNNER_ERROR, message)
+    match ended.cause:
+        case Cause.STOP:
+            reason = job.stop.reason or Reason.CANCELLED
+            return end_by_stop(reason, f"stopped in step `{step.name}`: {reason}")
+        case Cause.TIMEOUT:
+            limit = step.timeout_s or job.spec.timeout_s
+            which = "the step's" if step.timeout_s and step.timeout_s <= limit else "the job's"
+            message = (
+                f"step `{step.name}` was stopped after {which} timeout of {limit:g} s:"
+                " raise `timeout_s` or find out in the log what it waited for"
+            )
+            return fail(Reason.TIMEOUT, message)
+        case Cause.EXIT:
+            return _judge_exit(step, ended.code)
+
+
+def _judge_exit(step: ScriptStep, code: int) -> Outcome | None:
+    if code == 0:
+        return None
+    if code < 0:
+        message = f"step `{step.name}` was ended by {_name_signal(-code)}"
+        if -code == signal.SIGKILL:
+            message += ": the machine may be out of memory"
+        return fail(Reason.EXIT_CODE, message, _SIGNAL_BASE - code)
+    message = f"step `{step.name}` ended with exit code {code}"
+    if code == _NOT_FOUND:
+        message += ": a command in it was not found on the runner"
+    return fail(Reason.EXIT_CODE, f"{message}; its last output tells why", code)
+
+
+def _name_signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _mask(log: LogWriter, outputs: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Mask the texts among outputs: they are stored by the control plane."""
+    return {key: _mask_value(log, value) for key, value in outputs.items()}
+
+
+def _mask_value(log: LogWriter, value: JsonValue) -> JsonValue:
+    match value:
+        case str():
+            return log.mask(value)
+        case dict():
+            return _mask(log, value)
+        case list():
+            return [_mask_value(log, part) for part in value]
+        case _:
+            return value

@@ -1,0 +1,53 @@
+"""What a check of the runner's surroundings found."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from exclave.base.errors import Problem
+from exclave.client.transport import explain_cause, name_cause
+
+LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One hop: whether it works, what was seen, and what to do about it."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    message: str
+    fix: str = ""
+
+
+def ok(name: str, message: str) -> Finding:
+    """Say that it works."""
+    return Finding(name, "ok", message)
+
+
+def warn(name: str, message: str, fix: str) -> Finding:
+    """Say that it works, but not as well as it should."""
+    return Finding(name, "warn", message, fix)
+
+
+def fail(name: str, message: str, fix: str) -> Finding:
+    """Say that it does not work."""
+    return Finding(name, "fail", message, fix)
+
+
+def from_problem(name: str, problem: Problem) -> Finding:
+    """Turn a problem into a finding."""
+    return fail(name, problem.message, problem.advice)
+
+
+async def within(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
+    """Run a check; whatever goes wrong in it is what it found."""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            return await check()
+    except Problem as problem:
+        return from_problem(name, problem)
+    except OSError as error:
+        detail = str(error) or f"no answer within {LIMIT_S:g} s"
+        return fail(name, detail, explain_cause(name_cause(error)))

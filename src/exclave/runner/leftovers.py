@@ -1,0 +1,83 @@
+"""What is on record about a started process, and how a restarted runner ends what was left."""
+
+import asyncio
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from exclave.base.clock import Clock
+from exclave.base.logs import Log
+from exclave.runner import procfs
+from exclave.runner.disk import write_durably
+
+_log = Log("runner.processes")
+
+_FILE = "process.json"
+_PATIENCE_S = 5.0
+_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """The leader of a process group, told apart from a later process of the same number."""
+
+    execution_id: str
+    group: int
+    started: int | None
+    """Ticks since boot; None where the system does not tell."""
+    boot: str
+
+
+def record_process(folder: Path, execution_id: str, group: int) -> None:
+    """Put a started process on record, durably."""
+    record = ProcessRecord(execution_id, group, procfs.read_start(group), procfs.read_boot())
+    write_durably(folder / _FILE, json.dumps(asdict(record)).encode())
+
+
+def read_process(folder: Path) -> ProcessRecord | None:
+    """Read what was started last in this execution's folder."""
+    try:
+        return ProcessRecord(**json.loads((folder / _FILE).read_bytes()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+async def kill_leftovers(folder: Path, clock: Clock) -> bool:
+    """Kill whatever an earlier runner process left of an execution; tell if that is certain.
+
+    A process is killed only if it carries the execution's marker, or belongs to the group on
+    record while its leader is the very process that was recorded. The folder's name is the
+    execution's id. Where the system does not show its processes nothing is killed or certain.
+    """
+    if not procfs.is_supported():
+        _log.warning("leftovers_unknown", folder=folder.name)
+        return False
+    until = clock.monotonic() + _PATIENCE_S
+    while True:
+        left = await asyncio.to_thread(_kill_once, folder)
+        if left == 0:
+            return True
+        if clock.monotonic() >= until:
+            _log.error("leftovers_alive", folder=folder.name, count=left)
+            return False
+        await clock.sleep(_PAUSE_S)
+
+
+def _kill_once(folder: Path) -> int:
+    """Kill all that is found; tell how many processes were alive before."""
+    execution_id = folder.name
+    marked = procfs.list_marked(execution_id)
+    for pid in marked:
+        procfs.kill_if(pid, lambda pid=pid: procfs.is_marked(pid, execution_id))  # type: ignore[misc]
+    record = read_process(folder)
+    if record is None or record.boot != procfs.read_boot():
+        return len(marked)
+    started = procfs.read_start(record.group)
+    if started is not None and started != record.started:
+        return len(marked)  # the number belongs to somebody else now
+    members = procfs.list_group(record.group)
+    if started is not None:
+        for pid in members:
+            procfs.kill_if(pid, lambda: procfs.read_start(record.group) == record.started)
+    # Members without leader and marker may be of a later group: not killed, and not certain.
+    return len({*marked, *members})

@@ -1,0 +1,92 @@
+"""What to look for in output so that a secret does not show: its value in every usual writing."""
+
+import base64
+import html
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote, quote_plus
+from xml.sax.saxutils import escape
+
+MIN_LENGTH = 6
+"""Shorter values are not masked: they would hide half of every log and still be guessed."""
+
+_BITS_OF_BYTE = 8
+_BITS_OF_DIGIT = 6
+_WRAPS = (76, 64)
+"""Where `base64` and PEM break their lines."""
+_UNSAFE_IN_SHELL = re.compile(r"([^\w@%+=:,./\n-])", re.ASCII)
+_PERCENT = re.compile("%[0-9A-F]{2}")
+
+
+def is_maskable(value: str) -> bool:
+    """Tell whether a value is long enough to be masked."""
+    return len(value.strip().encode(errors="replace")) >= MIN_LENGTH
+
+
+def find_needles(values: Iterable[str]) -> frozenset[bytes]:
+    """List every byte string that must not appear if none of these values may."""
+    found: set[bytes] = set()
+    for value in values:
+        if is_maskable(value):
+            for text in {value, value.strip()}:
+                found.update(_write_every_way(text))
+    return frozenset(needle for needle in found if len(needle) >= MIN_LENGTH)
+
+
+def _write_every_way(text: str) -> Iterator[bytes]:
+    raw = text.encode(errors="replace")
+    yield raw
+    yield raw.hex().encode()
+    yield raw.hex().upper().encode()
+    yield from _write_base64(raw)
+    lines = text.splitlines()
+    if len(lines) > 1:
+        yield from (line.strip().encode(errors="replace") for line in lines)
+    for form in (*_quote(text), *_escape(text)):
+        yield form.encode(errors="replace")
+
+
+def _write_base64(raw: bytes) -> Iterator[bytes]:
+    for shift in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            written = encode(bytes(shift) + raw)
+            first = -(-shift * _BITS_OF_BYTE // _BITS_OF_DIGIT)
+            last = (shift + len(raw)) * _BITS_OF_BYTE // _BITS_OF_DIGIT
+            # In mid-text the last digit depends on what follows; at the end there is padding,
+            # which would tell the length if it were left standing.
+            yield written[first:last]
+            yield written[first:].rstrip(b"=")
+            yield written[first:]
+    written = base64.b64encode(raw)
+    for width in _WRAPS:
+        if len(written) > width:
+            yield from (written[at : at + width] for at in range(0, len(written), width))
+
+
+def _quote(text: str) -> Iterator[str]:
+    safe = text.encode(errors="replace").decode()
+    for form in (quote(safe, safe=""), quote(safe), quote_plus(safe)):
+        yield form
+        yield _PERCENT.sub(lambda match: match[0].lower(), form)
+    yield shlex.quote(safe)[1:-1] if shlex.quote(safe) != safe else safe
+    yield safe.replace("'", "'\\''")
+    yield _UNSAFE_IN_SHELL.sub(r"\\\1", safe)
+
+
+def _escape(text: str) -> Iterator[str]:
+    for form in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]):
+        yield form
+        yield _escape_html_in_json(form)
+    yield repr(text)[1:-1]
+    yield escape(text)
+    yield escape(text, {'"': "&quot;", "'": "&apos;"})
+    yield html.escape(text)
+    yield escape(text, {'"': "&#34;", "'": "&#39;"})
+
+
+def _escape_html_in_json(form: str) -> str:
+    for sign in "<>&":
+        form = form.replace(sign, f"\\u{ord(sign):04x}")
+    return form

@@ -1,0 +1,221 @@
+"""The spool: a job's log stream on disk, in segments, until the control plane has it."""
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from exclave.base.secrets import Secret
+from exclave.runner.disk import sync_folder
+from exclave.wire.logs import MAX_SEGMENT, Stream
+
+_MIB = 1 << 20
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+
+
+class LogWriter(Protocol):
+    """Where executors and pumps put a job's output. May be called from any thread."""
+
+    def hide(self, secrets: Iterable[Secret]) -> None:
+        """Mask these values from here on, in addition to those named before."""
+        ...
+
+    def mask(self, text: str) -> str:
+        """Mask a text that leaves the runner another way."""
+        ...
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Take bytes of output: they are masked, cut into records and spooled."""
+        ...
+
+    def system(self, text: str) -> None:
+        """Add a line of the runner's own."""
+        ...
+
+    def flush(self) -> None:
+        """Show the beginning of a line whose end is not in sight."""
+        ...
+
+    def end_streams(self) -> None:
+        """End the last lines: what comes next is of another process."""
+        ...
+
+    def close(self) -> tuple[int, str]:
+        """End the log; tell its length and the SHA-256 of the whole stream ("" if unknown).
+
+        After a flood this takes seconds; never call it on the event loop.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolLimits:
+    """How much disk the spool of one execution may take."""
+
+    segment_bytes: int = 8 * _MIB
+    total_bytes: int = 256 * _MIB
+    keep_free_bytes: int = 32 * _MIB
+    """Free space of the disk that logs never touch."""
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A file that holds the stream from `offset` on, beginning with record number `n`."""
+
+    path: Path
+    offset: int
+    n: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.size
+
+
+class Spool:
+    """Appends whole records, reads them back by offset, forgets what was acknowledged.
+
+    What was appended survives `kill -9`; on re-opening a torn last record is cut off and the
+    numbering goes on.
+    """
+
+    def __init__(self, folder: Path, limits: SpoolLimits = SpoolLimits()) -> None:  # noqa: B008
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        self._folder = folder
+        self._limits = limits
+        self._lock = threading.RLock()
+        self._segments = _list_segments(folder)
+        self._handle = -1
+        self._on_change: Callable[[], None] | None = None
+        self._hash = hashlib.sha256() if self.start == 0 else None
+        self.closed = False
+        self.next_n = 0
+        if self._segments:
+            self._recover()
+
+    @property
+    def start(self) -> int:
+        """The first offset that is still here."""
+        return self._segments[0].offset if self._segments else 0
+
+    @property
+    def end(self) -> int:
+        """The offset where the next record goes."""
+        return self._segments[-1].end if self._segments else 0
+
+    @property
+    def used_bytes(self) -> int:
+        """How much disk the spool takes."""
+        return self.end - self.start
+
+    def room(self) -> int:
+        """Tell how many bytes can be appended now."""
+        disk = os.statvfs(self._folder)
+        free = disk.f_bavail * disk.f_frsize - self._limits.keep_free_bytes
+        return max(0, min(self._limits.total_bytes - self.used_bytes, free))
+
+    def append(self, data: bytes, count: int) -> None:
+        """Append whole records; on an error of the disk nothing is appended."""
+        with self._lock:
+            if not data or self.closed:
+                return
+            if self._handle < 0 or self._segments[-1].size + len(data) > self._limits.segment_bytes:
+                self._begin_segment()
+            segment = self._segments[-1]
+            try:
+                _write_all(self._handle, data)
+            except OSError:
+                os.ftruncate(self._handle, segment.size)
+                os.lseek(self._handle, segment.size, os.SEEK_SET)
+                raise
+            segment.size += len(data)
+            self.next_n += count
+            if self._hash is not None:
+                self._hash.update(data)
+        self._tell()
+
+    def read(self, offset: int, most: int) -> bytes:
+        """Read whole records from an offset on, about `most` bytes; empty where there are none."""
+        with self._lock:
+            segment = next((one for one in self._segments if one.offset <= offset < one.end), None)
+            if segment is None:
+                return b""
+            path, at, size = segment.path, offset - segment.offset, segment.end - offset
+        with path.open("rb") as file:
+            data = os.pread(file.fileno(), min(size, MAX_SEGMENT), at)
+        if len(data) <= most:
+            return data[: data.rfind(b"\n") + 1]
+        cut = data.rfind(b"\n", 0, most)
+        return data[: (cut if cut >= 0 else data.find(b"\n")) + 1]
+
+    def acknowledge(self, offset: int) -> None:
+        """Forget segments that the control plane has; the last one stays to number on from."""
+        with self._lock:
+            while len(self._segments) > 1 and self._segments[0].end <= offset:
+                self._segments.pop(0).path.unlink(missing_ok=True)
+
+    def on_change(self, call: Callable[[], None] | None) -> None:
+        """Name what to call, from any thread, after an append or the close."""
+        self._on_change = call
+
+    def close(self) -> tuple[int, str]:
+        """Make all of it durable; tell its length and digest."""
+        with self._lock:
+            self._sync()
+            self.closed = True
+            digest = self._hash.hexdigest() if self._hash is not None else ""
+            end = self.end
+        self._tell()
+        return end, digest
+
+    def _begin_segment(self) -> None:
+        self._sync()
+        offset, n = self.end, self.next_n
+        path = self._folder / f"{offset:016d}-{n:012d}.log"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._handle = os.open(path, flags, _FILE_MODE)
+        sync_folder(self._folder)
+        if self._segments and self._segments[-1].size == 0:
+            self._segments.pop()
+        self._segments.append(_Segment(path, offset, n, 0))
+
+    def _sync(self) -> None:
+        if self._handle >= 0:
+            os.fsync(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+    def _recover(self) -> None:
+        last = self._segments[-1]
+        data = last.path.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        self._handle = os.open(last.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        os.ftruncate(self._handle, whole)
+        os.lseek(self._handle, whole, os.SEEK_SET)
+        last.size = whole
+        self.next_n = last.n + data.count(b"\n", 0, whole)
+        if self._hash is not None:
+            for segment in self._segments:
+                self._hash.update(segment.path.read_bytes())
+
+    def _tell(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
+
+def _list_segments(folder: Path) -> list[_Segment]:
+    segments = []
+    for path in sorted(folder.glob("*-*.log")):
+        offset, n = path.stem.split("-")
+        segments.append(_Segment(path, int(offset), int(n), path.stat().st_size))
+    return segments
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]

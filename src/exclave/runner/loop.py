@@ -1,0 +1,200 @@
+"""The runner: from start to stop, with everything that runs in between."""
+
+import asyncio
+import signal
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from exclave import __version__
+from exclave.base.clock import Clock
+from exclave.base.errors import Problem
+from exclave.base.ids import Ids, Randomness
+from exclave.base.logs import Log
+from exclave.client.runner import RunnerApi
+from exclave.runner.audit import Audit
+from exclave.runner.config import RunnerConfig
+from exclave.runner.deps import Deps, KillLeftovers
+from exclave.runner.disk import DataFolder
+from exclave.runner.identity import IDENTITY, Identity, enrol, load_identity, load_key
+from exclave.runner.outbox import Outbox
+from exclave.runner.polling import Poller
+from exclave.runner.recovery import recover
+from exclave.runner.renewing import Renewer
+from exclave.runner.roster import Phase, Roster
+from exclave.runner.session import Session
+from exclave.runner.shipping import OpenLog
+from exclave.runner.signals import Signals, sleep_or
+from exclave.runner.stats import Measure, Tally, measure_machine
+from exclave.runner.stopping import shut_down
+from exclave.runner.trust import Trust
+from exclave.runner.work import Executor
+from exclave.wire.jobs import JobKind
+
+_log = Log("runner")
+
+
+class Runner:
+    """One runner process. `run` ends after `request_stop`, or raises why it could not go on.
+
+    Cancelling `run` is like a crash: nothing is written, nobody is told.
+    """
+
+    def __init__(
+        self,
+        config: RunnerConfig,
+        *,
+        api: RunnerApi,
+        clock: Clock,
+        randomness: Randomness,
+        executors: Mapping[JobKind, Executor],
+        open_log: OpenLog,
+        kill_leftovers: KillLeftovers,
+        measure: Measure = measure_machine,
+        enrolment_token: str | None = None,
+    ) -> None:
+        self._config = config
+        self._api = api
+        self._clock = clock
+        self._ids = Ids(clock, randomness)
+        self._executors = executors
+        self._open_log = open_log
+        self._kill_leftovers = kill_leftovers
+        self._measure = measure
+        self._enrolment_token = enrolment_token
+        self._signals = Signals()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._failure: BaseException | None = None
+
+    async def run(self) -> None:
+        """Take the data folder, go on where the last process stopped, work until told to stop."""
+        disk = DataFolder(self._config.data, reserve_bytes=self._config.reserve_bytes)
+        session: Session | None = None
+        try:
+            deps = await self._prepare(disk)
+            session = deps.session
+            await self._work(deps)
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+            if session is not None:
+                session.close()
+            disk.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def request_stop(self) -> None:
+        """Take no more work, end what runs, hand in what can be handed in, then return."""
+        self._signals.stopping.set()
+
+    async def _prepare(self, disk: DataFolder) -> Deps:
+        boot = disk.raise_boot()
+        audit = Audit(disk.audit, self._clock, disk.give_up_reserve)
+        audit.write("started", boot=boot, version=__version__)
+        identity = await self._identify(disk, audit)
+        session = Session(
+            self._api,
+            disk,
+            identity,
+            load_key(disk.path),
+            clock=self._clock,
+            randomness=self._ids.randomness,
+        )
+        return self._build_deps(disk, audit, session, boot)
+
+    async def _identify(self, disk: DataFolder, audit: Audit) -> Identity:
+        if self._enrolment_token is None or (disk.path / IDENTITY).exists():
+            return load_identity(disk.path)
+        identity = await enrol(
+            disk,
+            self._api,
+            token=self._enrolment_token,
+            name=self._config.name,
+            capabilities=tuple(self._executors),
+            randomness=self._ids.randomness,
+        )
+        audit.write("enrolled", runner_id=identity.runner_id, keys=list(identity.keys))
+        return identity
+
+    def _build_deps(self, disk: DataFolder, audit: Audit, session: Session, boot: int) -> Deps:
+        return Deps(
+            config=self._config,
+            api=self._api,
+            clock=self._clock,
+            ids=self._ids,
+            executors=self._executors,
+            open_log=self._open_log,
+            kill_leftovers=self._kill_leftovers,
+            measure=self._measure,
+            disk=disk,
+            audit=audit,
+            session=session,
+            trust=Trust(
+                disk,
+                session.identity,
+                audit,
+                clock=self._clock,
+                capabilities=tuple(self._executors),
+            ),
+            outbox=Outbox(disk, self._clock),
+            roster=Roster(boot),
+            signals=self._signals,
+            tally=Tally(),
+            spawn=self._spawn,
+        )
+
+    async def _work(self, deps: Deps) -> None:
+        recover(deps)
+        renewer = Renewer(deps)
+        renewing = self._spawn(renewer.run(), "renewing")
+        polling = self._spawn(Poller(deps).run(), "polling")
+        await self._signals.stopping.wait()
+        polling.cancel()
+        await self._stop_work(deps)
+        if self._failure is None:
+            renewing.cancel()
+            await self._take_leave(renewer)
+        deps.audit.write("stopped", failure=str(self._failure or ""))
+
+    async def _stop_work(self, deps: Deps) -> None:
+        """End all work; then give the last results a little time, if anybody may take them."""
+        for execution in deps.roster.list_alive():
+            shut_down(deps, execution)
+        while any(one.phase is not Phase.ENDED for one in deps.roster.list_alive()):
+            await deps.signals.changed.wait()
+        until = self._clock.monotonic() + self._config.shutdown_s
+        while deps.roster.list_alive() and self._failure is None:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                break
+            await sleep_or(self._clock, left, deps.signals.changed.wait())
+
+    async def _take_leave(self, renewer: Renewer) -> None:
+        """Show what still waits and what does not: the rest is proven to have stopped."""
+        try:
+            await renewer.renew()
+        except Problem as problem:
+            _log.warning("leave_not_taken", code=problem.code)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks[task] = None
+        task.add_done_callback(self._end_task)
+        return task
+
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.pop(task, None)
+        if task.cancelled():
+            return
+        failure = task.exception()
+        if failure is not None and self._failure is None:
+            _log.error("task_failed", task=task.get_name(), exc=failure)
+            self._failure = failure
+            self._signals.stopping.set()
+            self._signals.changed.fire()
+
+
+def stop_on_signals(runner: Runner) -> None:
+    """Let SIGTERM and SIGINT end the runner in peace."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, runner.request_stop)

@@ -1,0 +1,238 @@
+"""The one module that starts processes: argv as data, a session of their own, an end for sure."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.base.clock import Clock
+from exclave.runner import procfs
+from exclave.runner.leftovers import kill_leftovers as kill_leftovers
+from exclave.runner.leftovers import record_process
+from exclave.runner.logs.pump import Pump
+from exclave.runner.logs.spool import LogWriter
+from exclave.runner.work import WorkFailed
+from exclave.wire.jobs import Reason
+from exclave.wire.logs import Stream
+
+NICENESS = 7
+"""How much children give way, so that renewals stay on time while they use every core."""
+
+_LINGER_S = 0.5
+"""How long output may follow the end of the command: pipelines flush a moment later."""
+_AFTER_KILL_S = 1.0
+_POLL_S = 0.05
+_TERM_SHARE = 2 / 3
+_PIPE_BYTES = 1 << 20
+_NICEST = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to start: exactly these arguments, exactly this environment, in this folder."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+
+class Child:
+    """A running command and all that descends from it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], execution_id: str, clock: Clock) -> None:
+        self._process = process
+        self._execution_id = execution_id
+        self._clock = clock
+        self._exited = asyncio.Event()
+        self._pump: Pump | None = None
+        self._watch = asyncio.create_task(self._watch_exit())
+
+    @property
+    def has_exited(self) -> bool:
+        """Tell whether the command has ended; its descendants may live on until `close`."""
+        return self._exited.is_set()
+
+    def pump_into(self, log: LogWriter) -> None:
+        """Begin to read its output."""
+        out, err = self._process.stdout, self._process.stderr
+        if out is not None and err is not None:
+            pipes = {os.dup(out.fileno()): Stream.STDOUT, os.dup(err.fileno()): Stream.STDERR}
+            out.close()
+            err.close()
+            self._pump = Pump(pipes, log)
+            self._pump.start()
+
+    async def wait_exit(self) -> None:
+        """Return when the command has ended."""
+        await self._exited.wait()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the whole group; the leader is not reaped yet, so the group is ours."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    async def kill(self) -> None:
+        """Kill the group, and those who left it but still carry the execution's marker."""
+        self.send(signal.SIGKILL)
+        await asyncio.to_thread(procfs.kill_marked, self._execution_id)
+
+    async def close(self) -> int | None:
+        """End what is left, read the last output, reap; None if the kernel does not let it die.
+
+        The code is negative for a signal, as in `subprocess`.
+        """
+        if self._exited.is_set():
+            await self._await_output(_LINGER_S)
+        await self.kill()
+        await wait_first(self._clock, _AFTER_KILL_S, self.wait_exit())
+        await self._await_output(_AFTER_KILL_S)
+        if self._pump is not None and not self._pump.is_done:
+            self._pump.leave()
+            await self._pump.wait()
+        self._watch.cancel()
+        # One that was being forked during the first round is found now.
+        await asyncio.to_thread(procfs.kill_marked, self._execution_id)
+        return self._process.wait() if self._exited.is_set() else None
+
+    async def _await_output(self, seconds: float) -> None:
+        if self._pump is not None:
+            await wait_first(self._clock, seconds, self._pump.wait())
+
+    async def _watch_exit(self) -> None:
+        """Notice the end without reaping: while the leader is a zombie its group number is ours."""
+        try:
+            handle = os.pidfd_open(self._process.pid)
+        except (OSError, AttributeError):
+            await self._poll_exit()
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            loop.add_reader(handle, self._exited.set)
+            await self._exited.wait()
+        finally:
+            loop.remove_reader(handle)
+            os.close(handle)
+
+    async def _poll_exit(self) -> None:
+        while self._process.poll() is None:
+            await self._clock.sleep(_POLL_S)
+        self._exited.set()
+
+
+async def start_child(
+    command: Command, *, folder: Path, execution_id: str, log: LogWriter, clock: Clock
+) -> Child:
+    """Start a command, put it on record, and only then read its output.
+
+    The command gets the marker of its execution whatever its environment says.
+    """
+    _check_tool(command)
+    env = {**command.env, procfs.MARKER: execution_id}
+    spawning = asyncio.create_task(asyncio.to_thread(_spawn, command, env))
+    try:
+        process = await asyncio.shield(spawning)
+    except asyncio.CancelledError:
+        await Child(await spawning, execution_id, clock).close()
+        raise
+    child = Child(process, execution_id, clock)
+    try:
+        await asyncio.to_thread(record_process, folder, execution_id, process.pid)
+        child.pump_into(log)
+    except BaseException:
+        await child.close()
+        raise
+    return child
+
+
+async def end_child(
+    child: Child, clock: Clock, grace_s: float, *, hurry: Awaitable[float] | None = None
+) -> None:
+    """Ask a child to end: SIGINT, SIGTERM after two thirds of the grace, SIGKILL at its end.
+
+    `hurry` may answer meanwhile with a shorter grace, counted from then.
+    """
+    now = clock.monotonic()
+    term_at, kill_at = now + grace_s * _TERM_SHARE, now + grace_s
+    hurrying = asyncio.ensure_future(hurry) if hurry is not None else None
+    child.send(signal.SIGINT)
+    termed = False
+    try:
+        while not child.has_exited and now < kill_at:
+            if now >= term_at and not termed:
+                child.send(signal.SIGTERM)
+                termed = True
+            until = (kill_at if termed else term_at) - now
+            await _wait_or_hurry(clock, until, child, hurrying)
+            now = clock.monotonic()
+            if hurrying is not None and hurrying.done():
+                shorter, hurrying = hurrying.result(), None
+                term_at = min(term_at, now + shorter * _TERM_SHARE)
+                kill_at = min(kill_at, now + shorter)
+    finally:
+        if hurrying is not None:
+            hurrying.cancel()
+    if not child.has_exited:
+        await child.kill()
+
+
+async def wait_first(clock: Clock, seconds: float | None, *waits: Awaitable[object]) -> None:
+    """Wait until one of them returns, or for that many seconds."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    if seconds is not None:
+        tasks.append(asyncio.ensure_future(clock.sleep(max(0.0, seconds))))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _wait_or_hurry(
+    clock: Clock, seconds: float, child: Child, hurrying: "asyncio.Future[float] | None"
+) -> None:
+    waits: list[Awaitable[object]] = [child.wait_exit()]
+    if hurrying is not None:
+        waits.append(asyncio.shield(hurrying))
+    await wait_first(clock, seconds, *waits)
+
+
+def _check_tool(command: Command) -> None:
+    tool = command.argv[0]
+    path = command.env.get("PATH", "")
+    if "/" not in tool and shutil.which(tool, path=path) is None:
+        message = f"`{tool}` is not installed on the runner: it is not in PATH ({path})"
+        raise WorkFailed(Reason.TOOL_MISSING, message)
+    if "/" in tool and not (command.cwd / tool).exists():
+        raise WorkFailed(Reason.TOOL_MISSING, f"`{tool}` does not exist on the runner")
+
+
+def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    try:
+        process = subprocess.Popen(  # noqa: S603 - running what was ordered and signed is the job
+            command.argv,
+            env=env,
+            cwd=command.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        message = f"`{command.argv[0]}` cannot be started: {why}"
+        raise WorkFailed(Reason.SPAWN_FAILED, message) from error
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, process.pid, min(_NICEST, os.nice(0) + NICENESS))
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+            with suppress(OSError):
+                fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return process

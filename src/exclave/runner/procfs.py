@@ -1,0 +1,104 @@
+"""Finds and ends processes by what the kernel knows about them (Linux; elsewhere: nothing)."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+MARKER = "EXCLAVE_EXECUTION"
+"""The environment variable that every process of an execution inherits."""
+
+_PROC = Path("/proc")
+_START_FIELD = 19
+"""Start time in clock ticks since boot, counted from the field after the name."""
+_GROUP_FIELD = 2
+_STATE_FIELD = 0
+_DEAD = frozenset({"Z", "X"})
+
+
+def is_supported() -> bool:
+    """Tell whether this system shows its processes under /proc."""
+    return (_PROC / "self" / "environ").exists()
+
+
+def read_boot() -> str:
+    """Name this boot of the machine: start times of different boots cannot be compared."""
+    try:
+        return (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def read_start(pid: int) -> int | None:
+    """Tell when a living process started, in ticks since boot; None if there is none."""
+    fields = _read_stat(pid)
+    return None if fields is None else int(fields[_START_FIELD])
+
+
+def list_group(group: int) -> list[int]:
+    """List the living processes of a process group."""
+    found = []
+    for pid in _list_pids():
+        fields = _read_stat(pid)
+        if fields is not None and int(fields[_GROUP_FIELD]) == group:
+            found.append(pid)
+    return found
+
+
+def list_marked(execution_id: str) -> list[int]:
+    """List the living processes that carry the marker of an execution."""
+    return [pid for pid in _list_pids() if is_marked(pid, execution_id)]
+
+
+def is_marked(pid: int, execution_id: str) -> bool:
+    """Tell whether a living process carries the marker of an execution."""
+    wanted = f"{MARKER}={execution_id}".encode()
+    try:
+        environ = (_PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return False
+    return wanted in environ.split(b"\0") and _read_stat(pid) is not None
+
+
+def kill_marked(execution_id: str) -> int:
+    """Kill every process that carries the marker; tell how many there were."""
+    return sum(
+        kill_if(pid, lambda pid=pid: is_marked(pid, execution_id))  # type: ignore[misc]
+        for pid in list_marked(execution_id)
+    )
+
+
+def kill_if(pid: int, check: Callable[[], bool]) -> bool:
+    """Kill a process if the check holds for it: its number cannot be taken over in between."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not check():
+            return False
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _list_pids() -> Iterator[int]:
+    if not is_supported():
+        return
+    me = os.getpid()
+    for entry in _PROC.iterdir():
+        if entry.name.isdecimal() and int(entry.name) != me:
+            yield int(entry.name)
+
+
+def _read_stat(pid: int) -> list[str] | None:
+    """Read the fields after the name of a process that is alive."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    fields = text[text.rfind(")") + 1 :].split()
+    return fields if fields and fields[_STATE_FIELD] not in _DEAD else None

@@ -1,0 +1,46 @@
+"""The log of one execution as the keeper of the work sees it: a writer, and a way out."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from exclave.runner.logs.spool import LogWriter
+from exclave.wire.runner import LogReply
+
+SendLog = Callable[[int, bytes], Awaitable[LogReply]]
+"""Send a zstd frame that begins at this offset of the uncompressed stream."""
+
+
+class ShippedLog(Protocol):
+    """Spooled on disk, shipped in the background; opening it again resumes both."""
+
+    @property
+    def writer(self) -> LogWriter:
+        """Where the executor writes."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """Bytes of the stream so far."""
+        ...
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that the control plane has not stored yet."""
+        ...
+
+    async def close(self) -> tuple[int, str]:
+        """End the stream; tell its length and SHA-256. A second call tells the same."""
+        ...
+
+    async def run(self) -> None:
+        """Ship until the stream is closed and all of it has arrived, or nobody wants it."""
+        ...
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait until all has arrived; False if that took longer."""
+        ...
+
+
+OpenLog = Callable[[Path, str, SendLog], ShippedLog]
+"""Open the log in an execution's folder: (folder, execution id, how to send)."""

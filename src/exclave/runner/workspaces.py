@@ -1,0 +1,79 @@
+"""The folder of one execution: where its commands run, and what lies beside."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.runner.work import WorkFailed
+from exclave.wire.jobs import Reason
+
+KEEP_FREE_BYTES = 128 << 20
+"""With less free space than this no command is started."""
+
+_FOLDER_MODE = 0o700
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The parts of an execution's folder that its commands use."""
+
+    folder: Path
+
+    @property
+    def work(self) -> Path:
+        """Where commands run."""
+        return self.folder / "work"
+
+    @property
+    def home(self) -> Path:
+        """The home of commands: caches and credentials of tools end with the execution."""
+        return self.folder / "home"
+
+    @property
+    def tmp(self) -> Path:
+        """Where commands put temporary files."""
+        return self.folder / "tmp"
+
+    @property
+    def inputs(self) -> Path:
+        """The job's inputs as one JSON object."""
+        return self.folder / "inputs.json"
+
+    def outputs(self, step: int) -> Path:
+        """Where a step writes its outputs."""
+        return self.folder / f"outputs-{step}"
+
+    def script(self, step: int) -> Path:
+        """Where the text of a step's script lies."""
+        return self.folder / f"script-{step}"
+
+
+def prepare_workspace(folder: Path, *, keep_free_bytes: int = KEEP_FREE_BYTES) -> Workspace:
+    """Make the folders, for this user only; refuses to begin on a disk that is nearly full."""
+    check_room(folder, keep_free_bytes)
+    workspace = Workspace(folder)
+    for one in (folder, workspace.work, workspace.home, workspace.tmp):
+        one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+        one.chmod(_FOLDER_MODE)
+    return workspace
+
+
+def check_room(folder: Path, keep_free_bytes: int) -> None:
+    """Refuse to begin work that would run out of disk half-way."""
+    place = folder if folder.exists() else folder.parent
+    disk = os.statvfs(place)
+    free = disk.f_bavail * disk.f_frsize
+    if free < keep_free_bytes:
+        message = (
+            f"the runner's disk has {free // _MIB} MiB left, and {keep_free_bytes // _MIB} MiB are"
+            " needed to begin: free some space or give the runner a larger disk"
+        )
+        raise WorkFailed(Reason.DISK_FULL, message)
+
+
+def write_private(file: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write a file of the workspace that only this user can read."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(file, flags, mode), "wb") as out:
+        out.write(data)

@@ -1,0 +1,118 @@
+"""Queries for orgs, accounts and API tokens."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import insert, select, update
+
+from exclave.domain.identity import AccountId, Grant, OrgId, Role, ScopeKind, TokenId, User
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import accounts, api_tokens, orgs
+
+_TOKEN_COLUMNS = (
+    *(c for c in api_tokens.c if c.name != "hash"),
+    accounts.c.name.label("account"),
+)
+
+
+def add_org(tx: Tx, org: OrgId, name: str) -> None:
+    """Create a tenant."""
+    tx.run(insert(orgs).values(id=org, name=name, created_at=tx.now))
+
+
+def find_org(tx: Tx, org: OrgId) -> AnyRow | None:
+    """Find a tenant."""
+    return tx.first(select(orgs).where(orgs.c.id == org))
+
+
+def find_org_named(tx: Tx, name: str) -> AnyRow | None:
+    """Find a tenant by its unique name."""
+    return tx.first(select(orgs).where(orgs.c.name == name))
+
+
+def find_account(tx: Tx, org: OrgId, name: str) -> AccountId | None:
+    """Find an account by its name."""
+    row = tx.first(select(accounts.c.id).where(accounts.c.org_id == org, accounts.c.name == name))
+    return None if row is None else AccountId(row.id)
+
+
+def add_account(tx: Tx, org: OrgId, account: AccountId, name: str) -> None:
+    """Create an account."""
+    tx.run(insert(accounts).values(org_id=org, id=account, name=name, created_at=tx.now))
+
+
+def add_token(
+    tx: Tx,
+    org: OrgId,
+    account: AccountId,
+    *,
+    token: TokenId,
+    name: str,
+    prefix: str,
+    hashed: str,
+    grants: Sequence[Grant],
+    expires_at: datetime,
+) -> None:
+    """Store a token by its hash."""
+    tx.run(
+        insert(api_tokens).values(
+            org_id=org, id=token, account_id=account, name=name, prefix=prefix, hash=hashed,
+            grants=[[g.role, g.scope, g.scope_id] for g in grants],
+            created_at=tx.now, expires_at=expires_at,
+        )
+    )  # fmt: skip
+
+
+def find_user(tx: Tx, hashed: str) -> User | None:
+    """Find who a token speaks for, if it is neither expired nor revoked."""
+    row = tx.first(
+        select(api_tokens, accounts.c.name.label("account"))
+        .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
+              & (accounts.c.id == api_tokens.c.account_id))
+        .where(
+            api_tokens.c.hash == hashed,
+            api_tokens.c.revoked_at.is_(None),
+            api_tokens.c.expires_at > tx.now,
+        )
+    )  # fmt: skip
+    if row is None:
+        return None
+    return User(
+        org=row.org_id, account=row.account_id, name=row.account, token=row.id,
+        grants=read_grants(row.grants),
+    )  # fmt: skip
+
+
+def read_grants(stored: Sequence[Sequence[str]]) -> tuple[Grant, ...]:
+    """Read the stored form of grants."""
+    return tuple(Grant(Role(role), ScopeKind(scope), on) for role, scope, on in stored)
+
+
+def note_token_use(tx: Tx, org: OrgId, token: TokenId) -> None:
+    """Remember when a token was last used."""
+    tx.run(
+        update(api_tokens)
+        .where(api_tokens.c.org_id == org, api_tokens.c.id == token)
+        .values(last_used_at=tx.now)
+    )
+
+
+def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+    """List tokens without their hashes, oldest first."""
+    return tx.all(
+        select(*_TOKEN_COLUMNS)
+        .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
+              & (accounts.c.id == api_tokens.c.account_id))
+        .where(api_tokens.c.org_id == org, api_tokens.c.id > after)
+        .order_by(api_tokens.c.id)
+        .limit(limit)
+    )  # fmt: skip
+
+
+def revoke_token(tx: Tx, org: OrgId, token: TokenId) -> bool:
+    """Revoke a token; tell whether there is such a token."""
+    mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
+    tx.run(
+        update(api_tokens).where(*mine, api_tokens.c.revoked_at.is_(None)).values(revoked_at=tx.now)
+    )
+    return tx.first(select(api_tokens.c.id).where(*mine)) is not None

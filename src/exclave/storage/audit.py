@@ -1,0 +1,60 @@
+"""Queries for the audit trail and for remembered replies to repeated requests."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from sqlalchemy import delete, insert, select, update
+
+from exclave.domain.identity import AccountId, OrgId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import audit, idempotency
+
+
+def add_entry(
+    tx: Tx, org: OrgId, entry: str, *, actor: str, action: str, subject: str,
+    detail: Mapping[str, str],
+) -> None:  # fmt: skip
+    """Record who did what to which thing."""
+    row = {"org_id": org, "id": entry, "at": tx.now, "actor": actor, "action": action}
+    tx.run(insert(audit).values(**row, subject=subject, detail=dict(detail)))
+
+
+def list_entries(tx: Tx, org: OrgId, before: str, limit: int) -> Sequence[AnyRow]:
+    """List entries, newest first."""
+    where = [audit.c.org_id == org]
+    if before:
+        where.append(audit.c.id < before)
+    return tx.all(select(audit).where(*where).order_by(audit.c.id.desc()).limit(limit))
+
+
+def find_reply(tx: Tx, org: OrgId, account: AccountId, key: str) -> AnyRow | None:
+    """Find what was answered to a request with this key."""
+    where = (
+        idempotency.c.org_id == org,
+        idempotency.c.account_id == account,
+        idempotency.c.key == key,
+    )
+    return tx.first(select(idempotency).where(*where))
+
+
+def claim_key(tx: Tx, org: OrgId, account: AccountId, key: str, request: str) -> bool:
+    """Reserve a key for a request that is about to run; tell whether it was free."""
+    row = {"org_id": org, "account_id": account, "key": key, "request": request, "at": tx.now}
+    return tx.run(tx.insert_missing(idempotency), row).rowcount == 1
+
+
+def keep_reply(
+    tx: Tx, org: OrgId, account: AccountId, key: str, status: int, reply: object
+) -> None:
+    """Remember the reply to a request."""
+    where = (
+        idempotency.c.org_id == org,
+        idempotency.c.account_id == account,
+        idempotency.c.key == key,
+    )
+    tx.run(update(idempotency).where(*where).values(status=status, reply=reply))
+
+
+def drop_old_replies(tx: Tx, keep: timedelta) -> None:
+    """Forget replies after a day, of all orgs."""
+    tx.run(delete(idempotency).where(idempotency.c.at < tx.now - keep))

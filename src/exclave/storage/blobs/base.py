@@ -1,0 +1,79 @@
+"""The blob store interface, and the one rule for keys that every store obeys."""
+
+import re
+from typing import Protocol
+
+from exclave.base.errors import InvalidInput, NotFound
+
+MAX_KEY = 512
+MAX_SEGMENT = 200
+"""Most characters between two slashes: a segment is a file name, and file systems stop at 255."""
+
+_KEY = re.compile(r"[a-z0-9._-]+(/[a-z0-9._-]+)*")
+
+
+class Blobs(Protocol):
+    """Bytes under keys such as `logs/exe_01k9/000001.zst`.
+
+    A key is never also the folder of another key: with `a` stored, `a/b` cannot be. Stores that
+    can see it refuse with `InvalidInput`; S3 does not look, so callers must keep to it.
+    Whatever keeps a store from answering is raised as `Unavailable`.
+    """
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Store the bytes: all of them or none, and durably once this returns.
+
+        Storing again under the same key replaces what was there, at once for every reader.
+        """
+        ...
+
+    async def get(self, key: str) -> bytes:
+        """Read a blob; a missing one is `NotFound`."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Remove a blob; a missing one is fine."""
+        ...
+
+    async def list_keys(self, folder: str = "") -> list[str]:
+        """Tell the keys below a folder (`a/b` finds `a/b/c`, not `a/bc`), sorted; "" means all."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of threads and connections; the store is not used afterwards."""
+        ...
+
+
+def is_key(text: str) -> bool:
+    """Tell whether the text can be a key in every store."""
+    if len(text) > MAX_KEY or _KEY.fullmatch(text) is None:
+        return False
+    return all(len(part) <= MAX_SEGMENT and part not in {".", ".."} for part in text.split("/"))
+
+
+def check_key(key: str) -> str:
+    """Pass a good key on; refuse any other."""
+    if not is_key(key):
+        raise InvalidInput(
+            f"{key[:80]!r} cannot be the key of a blob",
+            hint="Use a-z, 0-9, `.`, `_` and `-`, split by `/`, and 512 characters at most.",
+        )
+    return key
+
+
+def check_folder(folder: str) -> str:
+    """Pass a good folder on; it reads like a key, or is empty for everything."""
+    return check_key(folder) if folder else ""
+
+
+def missing_blob(key: str) -> NotFound:
+    """Say that nothing is stored under the key."""
+    return NotFound(
+        f"there is no blob `{key}`",
+        hint="It was never stored, was deleted, or is missing from a restored backup.",
+    )
+
+
+def clashing_key(key: str) -> InvalidInput:
+    """Say that the key is a folder, or lies below a blob."""
+    return InvalidInput(f"blob `{key}` would be both a blob and a folder of blobs")

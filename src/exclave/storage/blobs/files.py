@@ -1,0 +1,209 @@
+"""Blobs as files of one folder: written aside, synced, then renamed into place."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from exclave.base.errors import Unavailable
+from exclave.storage.blobs.base import check_folder, check_key, clashing_key, is_key, missing_blob
+
+T = TypeVar("T")
+
+_ASIDE = "tmp@"
+"""Where files are while they are written; `@` cannot be in a key, so no blob lives there."""
+
+_PUBLISH_TRIES = 5
+_THREADS = 8
+
+
+class FileBlobs:
+    """Blobs in a folder of this machine; a key is the path of its file.
+
+    `inline` works in the calling thread, for simulations on virtual time. `durable=False` skips
+    every fsync: blobs survive the death of the process, not the loss of power.
+    """
+
+    def __init__(self, folder: Path, *, inline: bool = False, durable: bool = True) -> None:
+        self._folder = folder
+        self._aside = folder / _ASIDE
+        self._durable = durable
+        self._anchored = {folder}
+        self._pool = None if inline else ThreadPoolExecutor(_THREADS, "blobs")
+        with _telling("open the blob folder", str(folder)):
+            self._aside.mkdir(parents=True, exist_ok=True)
+            _sweep(self._aside)
+            if durable:
+                _sync_folder(folder.parent)
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Store the bytes: all of them or none, and durably once this returns."""
+        target = self._folder / check_key(key)
+        await self._run(lambda: self._write(key, target, data))
+
+    async def get(self, key: str) -> bytes:
+        """Read a blob; a missing one is `NotFound`."""
+        target = self._folder / check_key(key)
+        return await self._run(lambda: _read(key, target))
+
+    async def delete(self, key: str) -> None:
+        """Remove a blob, and the folders that it leaves empty; a missing one is fine."""
+        target = self._folder / check_key(key)
+        await self._run(lambda: self._remove(key, target))
+
+    async def list_keys(self, folder: str = "") -> list[str]:
+        """Tell the keys below a folder, sorted."""
+        top = self._folder / check_folder(folder)
+        return await self._run(lambda: self._walk(top))
+
+    async def close(self) -> None:
+        """Finish what is under way and end the threads."""
+        if self._pool is not None:
+            await asyncio.to_thread(self._pool.shutdown)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        if self._pool is None:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _write(self, key: str, target: Path, data: bytes) -> None:
+        with _telling("store blob", key), _file_aside(self._aside) as (aside, fd):
+            _write_all(fd, data)
+            if self._durable:
+                os.fsync(fd)
+            try:
+                self._publish(aside, target)
+            except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+                raise clashing_key(key) from error
+            if self._durable:
+                self._anchor(target.parent)
+
+    def _publish(self, aside: Path, target: Path) -> None:
+        # Another thread or process may remove the folder between mkdir and rename, because it
+        # just deleted the last blob in it.
+        for _ in range(_PUBLISH_TRIES):
+            try:
+                aside.replace(target)
+            except FileNotFoundError:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            else:
+                return
+        aside.replace(target)
+
+    def _anchor(self, folder: Path) -> None:
+        """Make the new name durable, and the names of the folders that lead to it.
+
+        It happens after the rename, whoever made the folder: a blob must not be reported stored
+        while the folder that another put has just made for both is not yet on disk.
+        """
+        _sync_folder(folder)
+        while folder not in self._anchored:
+            _sync_folder(folder.parent)
+            self._anchored.add(folder)
+            folder = folder.parent
+
+    def _remove(self, key: str, target: Path) -> None:
+        with _telling("delete blob", key):
+            try:
+                target.unlink()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return
+            if self._durable:
+                _sync_folder(target.parent)
+            self._prune(target.parent)
+
+    def _prune(self, folder: Path) -> None:
+        with contextlib.suppress(OSError):  # not empty, or another delete was faster
+            while folder != self._folder:
+                self._anchored.discard(folder)
+                folder.rmdir()
+                folder = folder.parent
+
+    def _walk(self, top: Path) -> list[str]:
+        with _telling("list blobs in", str(top)):
+            paths = (
+                Path(at, name) for at, _, names in os.walk(top, onerror=_fail) for name in names
+            )
+            keys = (path.relative_to(self._folder).as_posix() for path in paths)
+            return sorted(key for key in keys if is_key(key))
+
+
+@contextlib.contextmanager
+def _file_aside(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Open a file that nobody sees yet, and that the next start removes if we die."""
+    fd, name = _make_locked(folder)
+    try:
+        yield Path(name), fd
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+
+
+def _make_locked(folder: Path) -> tuple[int, str]:
+    """Make a file under the lock that tells `_sweep`, maybe of another process, that we live.
+
+    A sweep may come between making and locking; then the file has lost its name: make another.
+    """
+    while True:
+        fd, name = tempfile.mkstemp(dir=folder)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if os.fstat(fd).st_nlink:
+            return fd, name
+        os.close(fd)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what dead writers left behind; a file that is being written is locked."""
+    for path in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+def _read(key: str, target: Path) -> bytes:
+    with _telling("read blob", key):
+        try:
+            return target.read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise missing_blob(key) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        fd = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:  # pruned by a delete of the last blob in it: nothing left to keep
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _fail(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
+
+
+@contextlib.contextmanager
+def _telling(what: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise Unavailable(
+            f"cannot {what} `{name}`: {reason}",
+            hint="Check the free space, the permissions and the health of the data folder's disk.",
+        ) from error

@@ -1,0 +1,145 @@
+"""Blobs in a bucket of any store that speaks the S3 API."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import S3Store
+
+from exclave.base.errors import InvalidInput, Unavailable
+from exclave.base.secrets import Secret
+from exclave.storage.blobs.base import check_folder, check_key, is_key, missing_blob
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Config
+
+_PART = 16 << 20
+"""A blob up to this size is one request; a bigger one goes up in parts, and appears as a whole."""
+
+_RETRY: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class S3Place:
+    """Where the bucket is.
+
+    What is left out comes from the usual `AWS_…` variables or from the role of the machine.
+    """
+
+    bucket: str
+    prefix: str = ""
+    endpoint: str = ""
+    region: str = ""
+    access_key_id: str = ""
+    secret_access_key: Secret | None = None
+
+
+class S3Blobs:
+    """Blobs as objects, always addressed as `endpoint/bucket/prefix/key`."""
+
+    def __init__(self, place: S3Place) -> None:
+        self._place = place
+        check_folder(place.prefix)
+        # Plain HTTP is for an endpoint that somebody wrote down as such, never by accident.
+        client: ClientConfig = {
+            "allow_http": place.endpoint.startswith("http://"),
+            "connect_timeout": timedelta(seconds=5),
+            "timeout": timedelta(seconds=60),
+        }
+        try:
+            self._store = S3Store(
+                place.bucket,
+                prefix=place.prefix or None,
+                config=_configure(place),
+                client_options=client,
+                retry_config=_RETRY,
+            )
+        except (BaseError, ValueError) as error:
+            raise InvalidInput(
+                f"the settings of the S3 bucket are wrong: {_reason(error)}"
+            ) from error
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Store the bytes: all of them or none, and durably once this returns."""
+        with self._telling(f"store blob `{check_key(key)}`"):
+            await self._store.put_async(key, data, chunk_size=_PART)
+
+    async def get(self, key: str) -> bytes:
+        """Read a blob; a missing one is `NotFound`."""
+        with self._telling(f"read blob `{check_key(key)}`"):
+            try:
+                found = await self._store.get_async(key)
+            except FileNotFoundError as error:
+                if _lacks_bucket(error):
+                    raise
+                raise missing_blob(key) from None
+            return bytes(await found.bytes_async())
+
+    async def delete(self, key: str) -> None:
+        """Remove a blob; a missing one is fine."""
+        with self._telling(f"delete blob `{check_key(key)}`"):
+            try:
+                await self._store.delete_async(key)
+            except FileNotFoundError as error:
+                if _lacks_bucket(error):
+                    raise
+
+    async def list_keys(self, folder: str = "") -> list[str]:
+        """Tell the keys below a folder, sorted; objects that cannot be ours are left out."""
+        keys: list[str] = []
+        with self._telling(f"list the blobs of `{check_folder(folder)}/`"):
+            async for page in self._store.list(folder or None, chunk_size=_PAGE):
+                keys += (item["path"] for item in page)
+        return sorted(key for key in keys if is_key(key))
+
+    async def close(self) -> None:
+        """Nothing to let go of: idle connections close themselves."""
+
+    @contextlib.contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            where = f"{self._place.endpoint or 'S3'}, bucket `{self._place.bucket}`"
+            raise Unavailable(
+                f"cannot {what} at {where}: {_reason(error)}", hint=_advise(error)
+            ) from error
+
+
+def _configure(place: S3Place) -> "S3Config":
+    # One DELETE per object: the bulk call is missing in some stores that speak S3.
+    config: S3Config = {"virtual_hosted_style_request": False, "disable_bulk_delete": True}
+    if place.endpoint:
+        # Both, because the second may come from the environment and would win.
+        config["endpoint"] = config["aws_endpoint_url_s3"] = place.endpoint
+    if place.region:
+        config["region"] = place.region
+    if place.access_key_id and place.secret_access_key is not None:
+        config["access_key_id"] = place.access_key_id
+        config["secret_access_key"] = place.secret_access_key.reveal()
+    return config
+
+
+def _lacks_bucket(error: Exception) -> bool:
+    """Tell a missing bucket from a missing object: both are 404, and only one is an outage."""
+    return "NoSuchBucket" in str(error)
+
+
+def _advise(error: Exception) -> str:
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return "Check the access key and that it may read, write, list and delete in the bucket."
+    if _lacks_bucket(error):
+        return "Create the bucket, or correct its name in the settings."
+    return "Check the endpoint and the network; the same request may succeed later."
+
+
+def _reason(error: Exception) -> str:
+    """Shorten what the library says: the store's own code and sentence where there is one."""
+    said = re.search(r"<Code>(.*?)</Code>.*?<Message>(.*?)</Message>", str(error), re.DOTALL)
+    text = f"{said[1]}: {said[2]}" if said else str(error).strip().partition("\n")[0]
+    return text[:300]

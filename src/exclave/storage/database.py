@@ -1,0 +1,155 @@
+"""Transactions: plain functions over a `Tx`, run where the database wants them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, TypeVar
+from zlib import crc32
+
+from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
+
+from exclave.base.clock import Clock
+from exclave.base.errors import Problem
+from exclave.storage.dialects import Dialect
+from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
+from exclave.storage.hub import Hub
+
+T = TypeVar("T")
+C = TypeVar("C")
+
+AnyRow = Row[*tuple[Any, ...]]
+"""A row of whatever columns; queries say which."""
+
+
+class Tx:
+    """An open transaction. Queries use it; nobody but the database commits it."""
+
+    def __init__(self, connection: Connection, dialect: Dialect, clock: Clock) -> None:
+        self._connection = connection
+        self._dialect = dialect
+        self._clock = clock
+        self._now: datetime | None = None
+        self.wakes: list[str] = []
+
+    @property
+    def now(self) -> datetime:
+        """The one moment at which this transaction happens."""
+        if self._now is None:
+            self._now = self._dialect.read_clock(self._connection) or self._clock.now()
+        return self._now
+
+    def run(
+        self,
+        statement: Executable,
+        rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+    ) -> CursorResult[*tuple[Any, ...]]:
+        """Execute a statement."""
+        return self._connection.execute(statement, rows)
+
+    def all(self, statement: Executable) -> Sequence[AnyRow]:
+        """Fetch every row."""
+        return self._connection.execute(statement).all()
+
+    def first(self, statement: Executable) -> AnyRow | None:
+        """Fetch the first row, or None."""
+        return self._connection.execute(statement).first()
+
+    def insert_missing(self, table: Table) -> Insert:
+        """Make an insert that leaves rows alone which exist already."""
+        return self._dialect.insert_missing(table)
+
+    def wake(self, *keys: str) -> None:
+        """Wake who watches these keys, once the transaction is committed."""
+        self.wakes.extend(keys)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection, for savepoints of the database itself and for migrations."""
+        return self._connection
+
+
+class Database:
+    """Reads on snapshots, writes in groups; the only thing that commits."""
+
+    def __init__(
+        self, dialect: Dialect, clock: Clock, hub: Hub, *, name: str, inline: bool = False
+    ) -> None:
+        """Open the engines. `inline` runs everything on the calling loop, for simulations."""
+        self.dialect = dialect
+        self.hub = hub
+        self.name = name
+        self._clock = clock
+        self._inline = inline
+        self._write_engine = dialect.open_writer()
+        self._read_engine = dialect.open_reader()
+        count = 0 if inline else dialect.writers
+        self._writers = [Writer(self._commit, f"writer-{number}") for number in range(count)]
+        self._readers = None if inline else ThreadPoolExecutor(4, "reader")
+
+    async def read(self, query: Callable[[Tx], T]) -> T:
+        """Run a function that only reads."""
+        if self._readers is None:
+            return self._read(query)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    async def write(self, change: Callable[[Tx], T | Problem], *, key: str = "") -> T:
+        """Run a function in a transaction; all of it is committed when this returns, or nothing.
+
+        A problem that `change` raises undoes it; one that it returns is raised after the commit.
+        """
+        return await self.write_each(_each(change), None, key=key)
+
+    async def write_each(self, handler: Handler[C, T], command: C, *, key: str = "") -> T:
+        """Hand a command to a set-based handler, together with its like that arrive meanwhile."""
+        if self._inline:
+            outcome = self._commit([Item(handler, command)])[0]
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome  # type: ignore[no-any-return]
+        writer = self._writers[crc32(key.encode()) % len(self._writers)]
+        return await writer.submit(Item(handler, command))
+
+    def close(self) -> None:
+        """Finish what was submitted, then close all connections."""
+        for writer in self._writers:
+            writer.stop()
+        if self._readers is not None:
+            self._readers.shutdown()
+        self._write_engine.dispose()
+        self._read_engine.dispose()
+
+    def write_now(self, change: Callable[[Tx], T | Problem]) -> T:
+        """Run a write on this thread: for start-up and command-line tools, before any loop runs."""
+        outcome = self._commit([Item(_each(change), None)])[0]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome  # type: ignore[no-any-return]
+
+    def _read(self, query: Callable[[Tx], T]) -> T:
+        with self._read_engine.connect() as connection:
+            return query(Tx(connection, self.dialect, self._clock))
+
+    def _commit(self, batch: Batch) -> list[Any]:
+        outcomes, wakes = commit_batch(self._write_engine, self._open_tx, self._announce, batch)
+        if wakes and self._inline:
+            self.hub.wake(wakes)
+        elif wakes:
+            self.hub.wake_soon(wakes)
+        return outcomes
+
+    def _open_tx(self, connection: Connection) -> Tx:
+        return Tx(connection, self.dialect, self._clock)
+
+    def _announce(self, tx: Tx) -> None:
+        if tx.wakes and self.dialect.crosses_processes:
+            keys: Iterable[str] = dict.fromkeys(tx.wakes)
+            self.dialect.announce(tx.connection, self.name, tuple(keys))
+
+
+def _each(change: Callable[[Tx], T | Problem]) -> Handler[None, T]:
+    def run_alone(tx: Tx, commands: Sequence[None]) -> Sequence[T | Problem]:
+        del commands
+        return [change(tx)]
+
+    return run_alone

@@ -1,0 +1,78 @@
+"""SQLite: one file, one writer, readers on snapshots (WAL), every commit on disk."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.pool import StaticPool
+
+_PRAGMAS = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA foreign_keys=ON",
+    "PRAGMA busy_timeout=10000",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA cache_size=-65536",
+    "PRAGMA wal_autocheckpoint=4000",
+)
+
+
+class SqliteDialect:
+    """The embedded default."""
+
+    writers: ClassVar = 1
+    crosses_processes: ClassVar = False
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._in_memory = ":memory:" in url
+        self._shared: Engine | None = None
+
+    def open_writer(self) -> Engine:
+        """Make the engine of the one writer; a transaction takes the write lock at its start."""
+        return self._open("BEGIN IMMEDIATE")
+
+    def open_reader(self) -> Engine:
+        """Make the engine of the readers; a database in memory has only its one connection."""
+        return self._open("BEGIN")
+
+    def insert_missing(self, table: Table) -> Insert:
+        """Make an insert that leaves rows alone which exist already."""
+        return insert(table).on_conflict_do_nothing()
+
+    def read_clock(self, connection: Connection) -> datetime | None:
+        """Tell nothing: the process that owns the file has the only clock."""
+        del connection
+        return None
+
+    def announce(self, connection: Connection, sender: str, keys: Sequence[str]) -> None:
+        """Do nothing: no other server shares the file."""
+
+    def describe(self) -> dict[str, Any]:
+        """Say which database this is."""
+        return {"database": "sqlite", "file": self.url.removeprefix("sqlite:///")}
+
+    def _open(self, begin: str) -> Engine:
+        if self._in_memory:
+            if self._shared is None:
+                options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+                self._shared = _prepare(create_engine(self.url, **options), "BEGIN")
+            return self._shared
+        return _prepare(create_engine(self.url, connect_args={"check_same_thread": False}), begin)
+
+
+def _prepare(engine: Engine, begin: str) -> Engine:
+    def set_up(connection: Any, record: object) -> None:
+        del record
+        connection.isolation_level = None  # SQLAlchemy says BEGIN, not the driver
+        for pragma in _PRAGMAS:
+            connection.execute(pragma).close()
+
+    def say_begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    event.listen(engine, "connect", set_up)
+    event.listen(engine, "begin", say_begin)
+    return engine

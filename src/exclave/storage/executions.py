@@ -1,0 +1,176 @@
+"""Queries for executions. Whatever a runner writes is fenced in the statement that writes it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, exists, insert, select, tuple_, update
+
+from exclave.domain.identity import OrgId, RunnerId
+from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import execution_lanes, executions, jobs, lanes
+
+Held = tuple[ExecutionId, int]
+"""An execution and the epoch under which its runner believes to hold it."""
+
+
+def add_executions(
+    tx: Tx, rows: Sequence[Mapping[str, Any]], held: Sequence[Mapping[str, Any]]
+) -> None:
+    """Record offers and the lanes that they hold."""
+    fixed = {
+        "state": ExecutionState.OFFERED,
+        "boot": 0,
+        "start_no": 0,
+        "log_bytes": 0,
+        "cancel_sent": False,
+    }
+    tx.run(insert(executions), [{**fixed, "offered_at": tx.now, **row} for row in rows])
+    if held:
+        tx.run(insert(execution_lanes), held)
+
+
+def find_execution(
+    tx: Tx, org: OrgId, execution: ExecutionId, *, lock: bool = False
+) -> AnyRow | None:
+    """Find an execution of this org."""
+    mine = (executions.c.org_id == org, executions.c.id == execution)
+    found = select(executions).where(*mine)
+    return tx.first(found.with_for_update() if lock else found)
+
+
+def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[AnyRow]:
+    """List the attempts at a job, oldest first."""
+    where = (executions.c.org_id == org, executions.c.job_id == job)
+    return tx.all(select(executions).where(*where).order_by(executions.c.id))
+
+
+def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
+    """List what a runner was handed and has not ended, with the wish to cancel."""
+    mine = (executions.c.org_id == org, executions.c.runner_id == runner)
+    return tx.all(
+        select(executions, jobs.c.cancel_requested_at)
+        .join(jobs, (jobs.c.org_id == executions.c.org_id) & (jobs.c.id == executions.c.job_id))
+        .where(*mine, executions.c.state != ExecutionState.ENDED)
+        .order_by(executions.c.id)
+    )
+
+
+def note_cancel_sent(tx: Tx, org: OrgId, sent: Sequence[ExecutionId]) -> None:
+    """Remember that the runner was told to stop, so that a poll says it once."""
+    where = (executions.c.org_id == org, executions.c.id.in_(sent))
+    tx.run(update(executions).where(*where).values(cancel_sent=True))
+
+
+def find_open_of_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
+    """Find the execution that holds a job now."""
+    where = (executions.c.org_id == org, executions.c.job_id == job)
+    return tx.first(select(executions).where(*where, executions.c.state != ExecutionState.ENDED))
+
+
+def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: int) -> JobId | None:
+    """Move an offer to running for its runner; None if it is no longer this runner's to start."""
+    begun = (
+        update(executions)
+        .where(*_mine(org, runner, held), executions.c.state == ExecutionState.OFFERED)
+        .where(_unfenced())
+        .values(state=ExecutionState.RUNNING, started_at=tx.now, renewed_at=tx.now, boot=boot,
+                start_no=no)
+        .returning(executions.c.job_id)
+    )  # fmt: skip
+    row = tx.first(begun)
+    return None if row is None else JobId(row.job_id)
+
+
+def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozenset[ExecutionId]:
+    """Renew what is still the runner's; answer which those are."""
+    if not held:
+        return frozenset()
+    renewed = (
+        update(executions)
+        .where(executions.c.org_id == org, executions.c.runner_id == runner)
+        .where(tuple_(executions.c.id, executions.c.epoch).in_(held))
+        .where(executions.c.state == ExecutionState.RUNNING, _unfenced())
+        .values(renewed_at=tx.now)
+        .returning(executions.c.id)
+    )
+    return frozenset(ExecutionId(row.id) for row in tx.all(renewed))
+
+
+def end(tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: Mapping[str, Any]) -> bool:
+    """End an execution that still holds its lanes; tell whether this call ended it."""
+    mine = (
+        executions.c.org_id == org,
+        executions.c.id == execution,
+        executions.c.epoch == epoch,
+        executions.c.state != ExecutionState.ENDED,
+    )
+    ended = update(executions).where(*mine).where(_unfenced())
+    values = {**values, "state": ExecutionState.ENDED, "ended_at": tx.now}
+    return tx.run(ended.values(values)).rowcount == 1
+
+
+def keep_late_result(tx: Tx, org: OrgId, execution: ExecutionId, result: object) -> None:
+    """Keep for people what a superseded runner had to say."""
+    mine = (executions.c.org_id == org, executions.c.id == execution)
+    tx.run(update(executions).where(*mine).values(late_result=result))
+
+
+def extend_log(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, offset: int, end: int) -> bool:
+    """Move the end of a log from `offset`; false if it is elsewhere or the writer is fenced off.
+
+    A log may still be completed after its execution ended, as long as no newer one has its lanes.
+    """
+    longer = (
+        update(executions)
+        .where(*_mine(org, runner, held), executions.c.log_bytes == offset)
+        .where(executions.c.started_at.is_not(None) | (executions.c.state != ExecutionState.ENDED))
+        .where(_unfenced())
+        .values(log_bytes=end)
+    )
+    return tx.run(longer).rowcount == 1
+
+
+def list_stale_offers(tx: Tx, before: datetime) -> Sequence[AnyRow]:
+    """List offers of all orgs that nobody started in time."""
+    where = (executions.c.state == ExecutionState.OFFERED, executions.c.offered_at < before)
+    return tx.all(select(executions).where(*where).order_by(executions.c.id).limit(500))
+
+
+def list_silent(tx: Tx, before: datetime) -> Sequence[AnyRow]:
+    """List running executions of all orgs without a renewal since then."""
+    where = (executions.c.state == ExecutionState.RUNNING, executions.c.renewed_at < before)
+    return tx.all(select(executions).where(*where).order_by(executions.c.id).limit(500))
+
+
+def list_unended(tx: Tx) -> Sequence[AnyRow]:
+    """List every open execution of all orgs."""
+    open_ones = select(executions).where(executions.c.state != ExecutionState.ENDED)
+    return tx.all(open_ones.order_by(executions.c.id))
+
+
+def _mine(org: OrgId, runner: RunnerId, held: Held) -> tuple[ColumnElement[bool], ...]:
+    execution, epoch = held
+    return (
+        executions.c.org_id == org,
+        executions.c.runner_id == runner,
+        executions.c.id == execution,
+        executions.c.epoch == epoch,
+    )
+
+
+def _unfenced() -> ColumnElement[bool]:
+    """Say in SQL that no lane of the execution was taken, or released by a person, since."""
+    newer = (
+        select(1)
+        .select_from(execution_lanes)
+        .join(lanes, (lanes.c.org_id == execution_lanes.c.org_id)
+              & (lanes.c.queue_id == execution_lanes.c.queue_id)
+              & (lanes.c.name == execution_lanes.c.lane))
+        .where(execution_lanes.c.org_id == executions.c.org_id)
+        .where(execution_lanes.c.execution_id == executions.c.id)
+        .where(lanes.c.epoch > execution_lanes.c.epoch)
+        .correlate(executions)
+    )  # fmt: skip
+    return ~exists(newer)

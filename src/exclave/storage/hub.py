@@ -1,0 +1,90 @@
+"""Wake-ups: who waits for a key learns that something about it changed. Only an optimisation."""
+
+import asyncio
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+
+class Watch:
+    """An interest in some keys, registered before the first look so that no change is missed."""
+
+    def __init__(self, hub: "Hub", keys: tuple[str, ...]) -> None:
+        self._hub = hub
+        self._keys = keys
+        self._changed = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        for key in self._keys:
+            self._hub.watches.setdefault(key, {})[self] = None
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        for key in self._keys:
+            watching = self._hub.watches.get(key)
+            if watching is not None:
+                watching.pop(self, None)
+                if not watching:
+                    del self._hub.watches[key]
+
+    def notify(self) -> None:
+        """Remember the change, and wake the waiter if there is one."""
+        self._changed = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the caller's remaining time
+        """Wait for a change since the last wait, at most that long; tell if there was one."""
+        if not self._changed and timeout > 0:
+            loop = asyncio.get_running_loop()
+            waiter = self._waiter = loop.create_future()
+            timer = loop.call_later(timeout, _give_up, waiter)
+            try:
+                await waiter
+            finally:
+                timer.cancel()
+                self._waiter = None
+        changed, self._changed = self._changed, False
+        return changed
+
+
+class Hub:
+    """All watches of this process. Lives on one event loop; `wake_soon` may be called anywhere."""
+
+    def __init__(self) -> None:
+        self.watches: dict[str, dict[Watch, None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Name the loop on which waiters live."""
+        self._loop = loop
+
+    def watch(self, *keys: str) -> Watch:
+        """Watch some keys."""
+        return Watch(self, keys)
+
+    def wake(self, keys: Iterable[str]) -> None:
+        """Wake everybody who watches one of the keys; on the loop only."""
+        for key in keys:
+            for watch in tuple(self.watches.get(key, ())):
+                watch.notify()
+
+    def wake_all(self) -> None:
+        """Wake everybody: some wake-ups may have been missed."""
+        self.wake(tuple(self.watches))
+
+    def wake_soon(self, keys: Iterable[str]) -> None:
+        """Wake from another thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.wake, tuple(keys))
+
+
+def _give_up(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)

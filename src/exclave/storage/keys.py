@@ -1,0 +1,43 @@
+"""Queries for the signing keys and for the cluster's own row."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, insert, select, update
+
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import cluster, signing_keys
+
+
+def find_cluster(tx: Tx) -> AnyRow | None:
+    """Find the one row that describes this control plane."""
+    return tx.first(select(cluster))
+
+
+def add_cluster(tx: Tx, name: str) -> None:
+    """Create the cluster's row."""
+    tx.run(tx.insert_missing(cluster), {"id": 1, "name": name, "generation": 1,
+                                        "created_at": tx.now})  # fmt: skip
+
+
+def raise_generation(tx: Tx) -> int:
+    """Make all epochs to come higher than any that was ever handed out."""
+    raised = update(cluster).values(generation=cluster.c.generation + 1)
+    return int(tx.run(raised.returning(cluster.c.generation)).scalar_one())
+
+
+def list_keys(tx: Tx) -> Sequence[AnyRow]:
+    """List the signing keys, oldest first."""
+    return tx.all(select(signing_keys).order_by(signing_keys.c.position))
+
+
+def add_key(
+    tx: Tx, kid: str, *, public_key: str, sealed: str, signed_by: str | None, signature: str | None
+) -> None:
+    """Append a signing key to the chain."""
+    last = tx.run(select(func.coalesce(func.max(signing_keys.c.position), 0))).scalar_one()
+    row = {"kid": kid, "position": last + 1, "public_key": public_key, "sealed": sealed}
+    tx.run(
+        insert(signing_keys).values(
+            **row, signed_by=signed_by, signature=signature, created_at=tx.now
+        )
+    )

@@ -1,0 +1,49 @@
+"""Bringing a database to the schema of this version."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from exclave.base.errors import Unavailable
+from exclave.storage.dialects import choose_dialect
+
+_LOCK = 7_208_114_552
+"""Servers that start together take this advisory lock, so that one of them migrates."""
+
+
+def upgrade(url: str) -> None:
+    """Migrate to the newest schema; a database from a newer version is refused."""
+    engine = choose_dialect(url).open_writer()
+    try:
+        with engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SET lock_timeout = '60s'"))
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            upgrade_connection(connection)
+            connection.commit()
+    finally:
+        engine.dispose()
+
+
+def upgrade_connection(connection: Connection) -> None:
+    """Migrate on an open connection; the caller commits."""
+    config = _configure(connection)
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if current is not None and current not in known:
+        raise Unavailable(
+            f"the database has schema `{current}`, which this version does not know",
+            hint="Start the version of Exclave that last used this database, or a newer one.",
+        )
+    command.upgrade(config, "head")
+
+
+def _configure(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    return config

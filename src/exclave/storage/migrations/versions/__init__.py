@@ -1,0 +1,1 @@
+"""Schema changes, oldest first; each expands before a later one contracts."""

@@ -1,0 +1,174 @@
+"""Queries for queues, installs, lanes and the tickets by which workflows take turns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+
+from exclave.domain.identity import OrgId, QueueId, QueueKind
+from exclave.domain.jobs import ExecutionId
+from exclave.domain.lanes import SANDBOX, LaneState
+from exclave.domain.workflows import WorkflowId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import cluster, installs, lanes, queues, tickets
+
+
+def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:
+    """Create a queue."""
+    tx.run(insert(queues).values(org_id=org, id=queue, kind=kind))
+
+
+def find_queue(tx: Tx, org: OrgId, queue: QueueId) -> AnyRow | None:
+    """Find a queue of this org."""
+    return tx.first(select(queues).where(queues.c.org_id == org, queues.c.id == queue))
+
+
+def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
+    """Find the org's one build queue."""
+    where = (queues.c.org_id == org, queues.c.kind == QueueKind.BUILD)
+    return QueueId(tx.run(select(queues.c.id).where(*where)).scalar_one())
+
+
+def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> int:
+    """Lock a queue for this transaction; answer the counter of its epochs."""
+    where = (queues.c.org_id == org, queues.c.id == queue)
+    return int(tx.run(select(queues.c.counter).where(*where).with_for_update()).scalar_one())
+
+
+def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
+    """Store the counter of a locked queue."""
+    where = (queues.c.org_id == org, queues.c.id == queue)
+    tx.run(update(queues).where(*where).values(counter=counter))
+
+
+def read_generation(tx: Tx) -> int:
+    """Tell the generation of epochs; restores raise it."""
+    return int(tx.run(select(cluster.c.generation)).scalar_one())
+
+
+def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str, str]) -> None:
+    """Create an install on the queue of the same id."""
+    row = {"org_id": org, "id": install, "name": name, "labels": dict(labels)}
+    tx.run(insert(installs).values(**row, created_at=tx.now))
+
+
+def find_install(tx: Tx, org: OrgId, install: str) -> AnyRow | None:
+    """Find an install by id."""
+    return tx.first(select(installs).where(installs.c.org_id == org, installs.c.id == install))
+
+
+def find_install_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
+    """Find an install by its name."""
+    return tx.first(select(installs).where(installs.c.org_id == org, installs.c.name == name))
+
+
+def list_installs(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+    """List installs, oldest first."""
+    where = (installs.c.org_id == org, installs.c.id > after)
+    return tx.all(select(installs).where(*where).order_by(installs.c.id).limit(limit))
+
+
+def list_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
+    """List the lanes of a queue that were ever used."""
+    where = (lanes.c.org_id == org, lanes.c.queue_id == queue)
+    return tx.all(select(lanes).where(*where).order_by(lanes.c.name))
+
+
+def take_lanes(
+    tx: Tx, org: OrgId, queue: QueueId, taken: Sequence[tuple[str, int, ExecutionId]]
+) -> None:
+    """Mark lanes (name, epoch, holder) as busy; the caller holds the queue's lock."""
+    if not taken:
+        return
+    fresh = [_lane_row(tx, org, queue, *lane) for lane in taken]
+    tx.run(tx.insert_missing(lanes), fresh)
+    for name, epoch, execution in taken:
+        _set_lane(tx, org, queue, name, epoch=epoch, state=LaneState.BUSY, execution_id=execution,
+                  reason="")  # fmt: skip
+
+
+def leave_lanes(
+    tx: Tx, org: OrgId, queue: QueueId, execution: ExecutionId, state: LaneState, reason: str
+) -> None:
+    """End an execution's hold on its lanes: free again, or in need of a look."""
+    where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.execution_id == execution)
+    values: dict[str, Any] = {"state": state, "reason": reason, "changed_at": tx.now}
+    if state is LaneState.FREE:
+        values["execution_id"] = None
+    tx.run(update(lanes).where(*where, lanes.c.state == LaneState.BUSY).values(values))
+
+
+def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> bool:
+    """Free a lane that needed a look, under a new epoch; tell whether it did need one."""
+    where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.name == name)
+    freed = tx.run(
+        update(lanes)
+        .where(*where, lanes.c.state == LaneState.NEEDS_RECONCILE)
+        .values(state=LaneState.FREE, epoch=epoch, execution_id=None, reason="", changed_at=tx.now)
+    )
+    return freed.rowcount == 1
+
+
+def next_ticket(tx: Tx, org: OrgId, queue: QueueId) -> int:
+    """Draw the next place in line; takes the queue's lock until commit."""
+    where = (queues.c.org_id == org, queues.c.id == queue)
+    drawn = update(queues).where(*where).values(seq=queues.c.seq + 1).returning(queues.c.seq)
+    return int(tx.run(drawn).scalar_one())
+
+
+def add_tickets(
+    tx: Tx, org: OrgId, queue: QueueId, workflow: WorkflowId, names: Iterable[str], seq: int
+) -> None:
+    """Queue up a workflow on some lanes."""
+    rows = [
+        {"org_id": org, "queue_id": queue, "lane": lane, "workflow_id": workflow, "seq": seq}
+        for lane in sorted(names)
+    ]
+    if rows:
+        tx.run(insert(tickets), rows)
+
+
+def drop_tickets(
+    tx: Tx, org: OrgId, queue: QueueId, workflow: WorkflowId, names: Iterable[str]
+) -> None:
+    """Give places up."""
+    where = (tickets.c.org_id == org, tickets.c.queue_id == queue)
+    mine = (tickets.c.workflow_id == workflow, tickets.c.lane.in_(sorted(names)))
+    tx.run(delete(tickets).where(*where, *mine))
+
+
+def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
+    """List all places in line of a queue, first come first."""
+    where = (tickets.c.org_id == org, tickets.c.queue_id == queue)
+    return tx.all(select(tickets).where(*where).order_by(tickets.c.seq, tickets.c.lane))
+
+
+def is_busy(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[str]:
+    """Name the lanes of a queue that may not be taken now."""
+    where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.state != LaneState.FREE)
+    return [row.name for row in tx.all(select(lanes.c.name).where(*where))]
+
+
+def needs_reconcile(tx: Tx, org: OrgId, queue: QueueId, names: Sequence[str]) -> Sequence[str]:
+    """Name the lanes among these, or excluded by them, that need a look by a person."""
+    where = (
+        lanes.c.org_id == org,
+        lanes.c.queue_id == queue,
+        lanes.c.state == LaneState.NEEDS_RECONCILE,
+    )
+    found = [row.name for row in tx.all(select(lanes.c.name).where(*where))]
+    return [n for n in found if SANDBOX in names or n == SANDBOX or n in names]
+
+
+def _lane_row(
+    tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int, execution: ExecutionId
+) -> dict[str, Any]:
+    return {
+        "org_id": org, "queue_id": queue, "name": name, "epoch": epoch, "state": LaneState.BUSY,
+        "execution_id": execution, "reason": "", "changed_at": tx.now,
+    }  # fmt: skip
+
+
+def _set_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, **values: object) -> None:
+    where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.name == name)
+    tx.run(update(lanes).where(*where).values(**values, changed_at=tx.now))

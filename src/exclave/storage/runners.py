@@ -1,0 +1,147 @@
+"""Queries for runners, their enrolment and their short-lived tokens."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, update
+
+from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
+from exclave.domain.jobs import ExecutionState
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import (
+    enrolments,
+    executions,
+    runner_nonces,
+    runner_tokens,
+    runners,
+)
+
+ACTIVE = "active"
+REVOKED = "revoked"
+LOCKED = "locked"
+
+
+def add_enrolment(
+    tx: Tx,
+    org: OrgId,
+    queue: QueueId,
+    *,
+    enrolment: str,
+    hashed: str,
+    by: str,
+    expires_at: datetime,
+) -> None:  # fmt: skip
+    """Store a one-time token by its hash."""
+    row = {"org_id": org, "id": enrolment, "queue_id": queue, "hash": hashed, "created_by": by}
+    tx.run(insert(enrolments).values(**row, created_at=tx.now, expires_at=expires_at))
+
+
+def find_enrolment(tx: Tx, hashed: str) -> AnyRow | None:
+    """Find an enrolment by its token and lock it."""
+    return tx.first(select(enrolments).where(enrolments.c.hash == hashed).with_for_update())
+
+
+def use_enrolment(tx: Tx, org: OrgId, enrolment: str, runner: RunnerId) -> None:
+    """Spend a one-time token."""
+    mine = (enrolments.c.org_id == org, enrolments.c.id == enrolment)
+    tx.run(update(enrolments).where(*mine).values(used_at=tx.now, runner_id=runner))
+
+
+def add_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) -> None:
+    """Create a runner."""
+    row = {"state": ACTIVE, "generation": 1, "generation_used": True, "stats": {}, **values}
+    tx.run(insert(runners).values(org_id=org, id=runner, created_at=tx.now, **row))
+
+
+def find_runner(tx: Tx, org: OrgId, runner: RunnerId, *, lock: bool = False) -> AnyRow | None:
+    """Find a runner of this org."""
+    found = select(runners).where(runners.c.org_id == org, runners.c.id == runner)
+    return tx.first(found.with_for_update() if lock else found)
+
+
+def find_runner_anywhere(tx: Tx, runner: RunnerId) -> AnyRow | None:
+    """Find a runner that has yet to prove who it is, and lock it."""
+    return tx.first(select(runners).where(runners.c.id == runner).with_for_update())
+
+
+def update_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) -> None:
+    """Change a runner."""
+    mine = (runners.c.org_id == org, runners.c.id == runner)
+    tx.run(update(runners).where(*mine).values(**values))
+
+
+def list_runners(
+    tx: Tx, org: OrgId, after: str, limit: int, queue: QueueId | None = None
+) -> Sequence[AnyRow]:
+    """List runners with the number of executions that each is at, oldest first."""
+    at_work = (
+        select(func.count())
+        .select_from(executions)
+        .where(executions.c.org_id == org, executions.c.runner_id == runners.c.id)
+        .where(executions.c.state == ExecutionState.RUNNING)
+        .scalar_subquery()
+    )
+    where = [runners.c.org_id == org, runners.c.id > after]
+    if queue is not None:
+        where.append(runners.c.queue_id == queue)
+    found = select(runners, at_work.label("running")).where(*where)
+    return tx.all(found.order_by(runners.c.id).limit(limit))
+
+
+def add_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str, expires_at: datetime) -> None:
+    """Store a nonce to be signed."""
+    row = {"org_id": org, "nonce": nonce, "runner_id": runner, "expires_at": expires_at}
+    tx.run(insert(runner_nonces).values(**row))
+
+
+def has_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str) -> bool:
+    """Tell whether the nonce was given to this runner and is still fresh."""
+    where = (
+        runner_nonces.c.org_id == org,
+        runner_nonces.c.runner_id == runner,
+        runner_nonces.c.nonce == nonce,
+        runner_nonces.c.expires_at > tx.now,
+    )
+    return tx.first(select(runner_nonces.c.nonce).where(*where)) is not None
+
+
+def add_access_token(
+    tx: Tx, org: OrgId, runner: RunnerId, *, hashed: str, generation: int, expires_at: datetime
+) -> None:
+    """Store an access token by its hash."""
+    row = {"org_id": org, "hash": hashed, "runner_id": runner, "generation": generation}
+    tx.run(insert(runner_tokens).values(**row, expires_at=expires_at))
+
+
+def find_identity(tx: Tx, hashed: str) -> tuple[RunnerIdentity, int, bool] | None:
+    """Find whom an access token speaks for, its generation, and whether that was used before."""
+    row = tx.first(
+        select(runners, runner_tokens.c.generation.label("token_generation"))
+        .join(runners, (runners.c.org_id == runner_tokens.c.org_id)
+              & (runners.c.id == runner_tokens.c.runner_id))
+        .where(runner_tokens.c.hash == hashed, runner_tokens.c.expires_at > tx.now)
+        .where(runners.c.state == ACTIVE)
+    )  # fmt: skip
+    if row is None:
+        return None
+    who = RunnerIdentity(row.org_id, row.id, row.queue_id, QueueKind(row.kind), row.name)
+    return who, row.token_generation, row.generation_used
+
+
+def confirm_generation(tx: Tx, org: OrgId, runner: RunnerId, generation: int) -> None:
+    """Note that the newest generation arrived: from now on an older one betrays a copied key."""
+    mine = (runners.c.org_id == org, runners.c.id == runner, runners.c.generation == generation)
+    tx.run(update(runners).where(*mine).values(generation_used=True))
+
+
+def drop_access_tokens(tx: Tx, org: OrgId, runner: RunnerId) -> None:
+    """Make all access tokens of a runner void at once."""
+    where = (runner_tokens.c.org_id == org, runner_tokens.c.runner_id == runner)
+    tx.run(delete(runner_tokens).where(*where))
+
+
+def drop_expired(tx: Tx) -> None:
+    """Forget nonces and access tokens that open nothing any more, of all orgs."""
+    tx.run(delete(runner_nonces).where(runner_nonces.c.expires_at <= tx.now))
+    tx.run(delete(runner_tokens).where(runner_tokens.c.expires_at <= tx.now))

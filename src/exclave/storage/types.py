@@ -1,0 +1,30 @@
+"""Column types that mean the same in both databases."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Dialect, TypeDecorator
+from sqlalchemy.dialects.postgresql import JSONB
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+"""A JSON document."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Instant(TypeDecorator[datetime]):
+    """A moment as microseconds since 1970 in UTC: exact, comparable, the same everywhere."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        """Write a moment."""
+        del dialect
+        return None if value is None else (value - _EPOCH) // _MICROSECOND
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        """Read a moment."""
+        del dialect
+        return None if value is None else _EPOCH + timedelta(microseconds=value)

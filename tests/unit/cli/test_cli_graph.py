@@ -1,0 +1,99 @@
+from datetime import timedelta
+from typing import Any
+
+from tests.unit.cli import samples
+from tests.unit.cli.fake_control import AT, NOW, WFL, Cli, FakeControl
+
+from exclave.cli.graph import draw_graph
+from exclave.wire.workflows import WorkflowReply
+
+
+def draw(*steps: dict[str, Any]) -> str:
+    workflow = WorkflowReply.model_validate(samples.workflow(*steps))
+    lines = draw_graph(workflow, NOW + timedelta(seconds=75), lambda _, text: text)
+    return "\n".join(lines)
+
+
+def test_parallel_steps_branch_and_chains_stay_flat() -> None:
+    drawn = draw(
+        samples.step("fetch", "succeeded", started_at=AT, finished_at=AT),
+        samples.step("plan-a", "active", needs=("fetch",), job_state="running", started_at=AT),
+        samples.step("apply-a", needs=("plan-a",)),
+        samples.step("plan-b", "failed", needs=("fetch",), reason="exit_code", attempt=2),
+        samples.step("apply-b", "cancelled", needs=("plan-b",)),
+        samples.step("smoke", needs=("apply-a", "apply-b"), waiting_for="lane sandbox"),
+        samples.step("notify", "skipped"),
+    )
+
+    assert drawn == "\n".join(  # noqa: FLY002 - one line of the picture per line
+        [
+            "✓ fetch  succeeded · 0s",
+            "├─ ● plan-a  running · 1m15s",
+            "│  ↓ ○ apply-a  pending",
+            "└─ ✗ plan-b  failed: exit_code · try 2",
+            "   ↓ ⊘ apply-b  cancelled",
+            "   ↓ ○ smoke  pending, waits for lane sandbox · also needs apply-a",
+            "↷ notify  skipped",
+        ]
+    )
+
+
+def test_waiting_steps_say_for_what() -> None:
+    drawn = draw(
+        samples.step("ok", "active", kind="gate"),
+        samples.step("dns", "active", kind="wait"),
+        samples.step("nap", "active", kind="timer", due_at=AT),
+        samples.step("job", "active", job_state="queued", waiting_for="a runner"),
+        samples.step("gone", "lost", reason="runner_silent"),
+    )
+
+    assert drawn.splitlines() == [
+        "● ok  waits for approval",
+        "● dns  waits for an event",
+        "● nap  waits until 2030-01-02 03:04:05Z",
+        "● job  queued, waits for a runner",
+        "? gone  lost: runner_silent",
+    ]
+
+
+def test_a_thousand_steps_in_a_chain_are_drawn() -> None:
+    steps = [samples.step("s0")]
+    steps += [samples.step(f"s{n}", needs=(f"s{n - 1}",)) for n in range(1, 1000)]
+
+    assert len(draw(*steps).splitlines()) == 1000
+
+
+def test_a_workflow_is_shown_whole(cli: Cli, fake: FakeControl) -> None:
+    fake.answer("GET", f"/v1/workflows/{WFL}", samples.workflow() | {"plan_only": True})
+
+    ran = cli("workflows", "get", WFL)
+
+    assert (
+        ran.out
+        == f"""\
+name     deploy
+id       {WFL}
+state    running
+queue    {samples.INS}
+flags    plan-only
+by       ada
+created  2030-01-02 03:04:05Z
+
+✓ plan  succeeded · 12s
+↓ ● ok  waits for approval · 0s
+↓ ○ apply  pending
+
+`ok` asks for approval of {samples.DIGEST}
+"""
+    )
+
+
+def test_colours_are_for_terminals_that_want_them(cli: Cli, fake: FakeControl) -> None:
+    fake.answer("GET", f"/v1/workflows/{WFL}", samples.workflow())
+    env = {"EXCLAVE_URL": "http://control.test", "EXCLAVE_TOKEN": "t"}
+
+    assert "\x1b[" in cli("workflows", "get", WFL, terminal=True, env=env).out
+    assert (
+        "\x1b[" not in cli("workflows", "get", WFL, terminal=True, env=env | {"NO_COLOR": "1"}).out
+    )
+    assert "\x1b[" not in cli("workflows", "get", WFL, env=env).out

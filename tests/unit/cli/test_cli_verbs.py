@@ -1,0 +1,93 @@
+import json
+
+import click
+import pytest
+from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl
+from tests.unit.cli.verbs import VERBS, Verb
+
+from exclave.cli.root import build_root
+
+ROWS = [pytest.param(name, row, id=name.replace(" ", "-")) for name, row in VERBS.items()]
+
+
+def list_verbs() -> set[str]:
+    root = build_root()
+    found = set()
+    for noun in root.list_commands(click.Context(root)):
+        group = root.get_command(click.Context(root), noun)
+        assert isinstance(group, click.Group)
+        found |= {f"{noun} {verb}" for verb in group.commands}
+    return found
+
+
+def call(cli: Cli, name: str, row: Verb, *more: str) -> tuple[int, str, str]:
+    ran = cli(*name.split(), *row.argv.split(), *more, stdin=row.stdin, env=row.env)
+    return ran.code, ran.out, ran.err
+
+
+def test_every_verb_has_a_row() -> None:
+    assert list_verbs() == set(VERBS)
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_a_verb_shows_its_answer_on_stdout_and_talks_on_stderr(
+    name: str, row: Verb, cli: Cli, fake: FakeControl
+) -> None:
+    row.prepare(fake)
+
+    code, out, err = call(cli, name, row)
+
+    assert (code, "error" in err) == (0, False), err
+    assert row.shows in out
+    assert row.says in err
+    assert bool(out) == bool(row.shows)
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_a_verb_answers_in_json_and_nothing_else(
+    name: str, row: Verb, cli: Cli, fake: FakeControl
+) -> None:
+    row.prepare(fake)
+
+    code, out, _ = call(cli, name, row, "--json")
+
+    assert code == 0
+    for document in out.splitlines() if row.lines else [out]:
+        assert isinstance(json.loads(document), dict)
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_a_verb_sends_the_token_and_a_body_of_the_contract(
+    name: str, row: Verb, cli: Cli, fake: FakeControl
+) -> None:
+    row.prepare(fake)
+
+    call(cli, name, row)
+
+    assert all(each.headers["Authorization"] == f"Bearer {TOKEN}" for each in fake.requests)
+    assert all(str(each.url).startswith(URL) for each in fake.requests)
+    posts = [each for each in fake.requests if each.method == "POST"]
+    assert all(each.headers["Idempotency-Key"] for each in posts)
+    if row.body is not None:
+        assert json.loads(fake.requests[-1].content) == row.body
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS)
+def test_a_verb_refuses_an_unknown_option_as_usage(name: str, row: Verb, cli: Cli) -> None:
+    code, out, err = call(cli, name, row, "--wrong")
+
+    assert (code, out) == (2, "")
+    assert "error: No such option" in err
+    assert f"hint: See `exclave {name} --help`." in err
+
+
+@pytest.mark.parametrize(("name", "row"), [row for row in ROWS if row.id != "auth-logout"])
+def test_a_verb_reports_a_refused_token(name: str, row: Verb, cli: Cli, fake: FakeControl) -> None:
+    for route in [*row.answers, "GET /v1/installs"]:
+        method, path = route.split()
+        fake.refuse(method, path, 401, "unauthenticated", "the token has expired", "Log in again.")
+
+    code, out, err = call(cli, name, row)
+
+    assert (code, out) == (1, "")
+    assert err == "error: the token has expired\n\nhint: Log in again.\n"

@@ -1,0 +1,117 @@
+"""Every verb once: how it is called, what the server answers, and a line of what it shows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.unit.cli import samples
+from tests.unit.cli.fake_control import (
+    DIGEST,
+    INS,
+    JOB,
+    ORG,
+    QUE,
+    RUN,
+    TOK,
+    TOKEN,
+    URL,
+    WFL,
+    FakeControl,
+    event,
+)
+
+STEPS = f"/v1/workflows/{WFL}/steps"
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One row: `answers` maps "METHOD /path" to a body, or to bytes of a stream."""
+
+    argv: str
+    answers: Mapping[str, Any]
+    shows: str
+    """A part of stdout in text mode; empty where only stderr talks."""
+    says: str = ""
+    body: Mapping[str, Any] | None = None
+    """What the last POST or PUT must have carried."""
+    lines: bool = False
+    """Whether --json writes one document per line."""
+    stdin: str = ""
+    env: Mapping[str, str] = field(
+        default_factory=lambda: {"EXCLAVE_URL": URL, "EXCLAVE_TOKEN": TOKEN}
+    )
+
+    def prepare(self, fake: FakeControl) -> None:
+        for route, answer in self.answers.items():
+            method, path = route.split()
+            if isinstance(answer, bytes):
+                fake.stream(path, answer)
+            else:
+                fake.answer(method, path, answer)
+
+
+WORKFLOW_FILE = f"""
+name = "deploy"
+queue_id = "{INS}"
+steps = [{{ name = "plan", job = {{ kind = "noop" }} }}]
+"""
+_LOG = b"".join([event("record", '{"execution_id": "exe_00000000000000000000000001", "n": 0, "t_ms": 0,'
+                       ' "stream": 1, "text": "hello", "offset": 10}', "exe_00000000000000000000000001:10"),
+                 event("end")])  # fmt: skip
+_DONE = samples.workflow(samples.plan(), state="succeeded")
+_INSTALLS = {"GET /v1/installs": samples.page(samples.install())}
+
+VERBS: dict[str, Verb] = {
+    "auth login": Verb(f"--url {URL} --token -", {"GET /v1/whoami": samples.whoami()}, "account  ada",
+                       "Logged in to http://control.test", stdin=TOKEN + "\n", env={}),
+    "auth logout": Verb("", {}, "", "You were not logged in."),
+    "auth whoami": Verb("", {"GET /v1/whoami": samples.whoami()}, f"org      acme ({ORG})"),
+    "orgs show": Verb("", {"GET /v1/org": samples.org()}, f"build queue  {QUE}"),
+    "orgs create": Verb("acme", {"POST /v1/orgs": samples.org() | {"token": TOKEN}}, TOKEN,
+                        "Keep it: it is not shown again.", {"name": "acme"}),
+    "tokens list": Verb("", {"GET /v1/tokens": samples.page(samples.token())}, f"operator on install {INS}"),
+    "tokens create": Verb("ci --role operator --install customer-one --expires-in 12h",
+                          _INSTALLS | {"POST /v1/tokens": samples.token() | {"token": TOKEN}}, TOKEN, "valid until 2030-04-02",
+                          {"name": "ci", "account": "ci", "expires_in_s": 43200.0,
+                           "grants": [{"role": "operator", "scope": "install", "scope_id": INS}]}),
+    "tokens revoke": Verb(f"{TOK} --yes", {f"DELETE /v1/tokens/{TOK}": None}, "", f"Revoked {TOK}."),
+    "installs list": Verb("", _INSTALLS, "customer-one  tier=gold  2030-01-02 03:04:05Z"),
+    "installs create": Verb("customer-one --label tier=gold", {"POST /v1/installs": samples.install()}, "labels   tier=gold",
+                            "exclave runners enrol --install customer-one", {"name": "customer-one", "labels": {"tier": "gold"}}),
+    "installs get": Verb("customer-one", _INSTALLS | {f"GET /v1/installs/{INS}": samples.install(samples.lane())},
+                         "component:db  needs_reconcile", "release-lane customer-one component:db"),
+    "installs release-lane": Verb(f"{INS} component:db --reason checked --yes",
+                                  {f"POST /v1/installs/{INS}/lanes/component%3Adb/release": samples.lane(state="free")},
+                                  "component:db  free", body={"reason": "checked"}),
+    "runners list": Verb("", {"GET /v1/runners": samples.page(samples.runner())}, "late      1        2030-01-02 03:04:05Z  no sign"),
+    "runners get": Verb(RUN, {f"GET /v1/runners/{RUN}": samples.runner()}, "memory     70 MiB"),
+    "runners enrol": Verb("--install customer-one", _INSTALLS | {"POST /v1/enrolments": samples.enrolment()},
+                          "run      exclave runner start --url http://127.0.0.1:8701 --enrol-token xce_", "works once",
+                          {"queue_id": INS}),
+    "runners revoke": Verb(f"{RUN} --reason stolen --yes", {f"POST /v1/runners/{RUN}/revoke": samples.runner()}, "vm-1",
+                           body={"reason": "stolen"}),
+    "workflows list": Verb("--state running", {"GET /v1/workflows": samples.page(samples.workflow())}, "deploy  running"),
+    "workflows get": Verb(WFL, {f"GET /v1/workflows/{WFL}": samples.workflow()}, f"`ok` asks for approval of {DIGEST}"),
+    "workflows run": Verb("-", {"POST /v1/workflows": samples.workflow()}, WFL, f"exclave workflows watch {WFL}", stdin=WORKFLOW_FILE),
+    "workflows watch": Verb(WFL, {f"GET /v1/workflows/{WFL}": _DONE}, "workflow deploy succeeded in 20s", lines=True),
+    "workflows approve": Verb(f"{WFL} ok --digest {DIGEST} --comment fine", {f"POST {STEPS}/ok/approve": samples.workflow()}, "deploy",
+                              body={"digest": DIGEST, "comment": "fine"}),
+    "workflows deny": Verb(f"{WFL} ok --digest {DIGEST} --skip", {f"POST {STEPS}/ok/deny": samples.workflow()}, "deploy",
+                           body={"digest": DIGEST, "comment": "", "skip": True}),
+    "workflows retry": Verb(f"{WFL} plan", {f"POST {STEPS}/plan/retry": samples.workflow()}, "deploy"),
+    "workflows skip": Verb(f"{WFL} plan --reason pointless", {f"POST {STEPS}/plan/skip": samples.workflow()}, "deploy",
+                           body={"reason": "pointless"}),
+    "workflows event": Verb(f"{WFL} dns --output ip=10.0.0.1", {f"POST {STEPS}/dns/event": samples.workflow()}, "deploy",
+                            body={"outputs": {"ip": "10.0.0.1"}}),
+    "workflows approve-all": Verb(f"{WFL} --yes", {f"PUT /v1/workflows/{WFL}/approve-all": samples.workflow()}, "deploy",
+                                  body={"approve_all": True}),
+    "workflows cancel": Verb(f"{WFL} --yes", {f"POST /v1/workflows/{WFL}/cancel": samples.workflow()}, "deploy"),
+    "jobs list": Verb(f"--workflow {WFL}", {"GET /v1/jobs": samples.page(samples.job())}, f"{JOB}  succeeded  plan"),
+    "jobs get": Verb(JOB, {f"GET /v1/jobs/{JOB}": samples.job()}, 'outputs    {"add": 3}'),
+    "jobs cancel": Verb(f"{JOB} --yes", {f"POST /v1/jobs/{JOB}/cancel": samples.job()}, "state      succeeded"),
+    "jobs declare-lost": Verb(f"{JOB} --reason burnt --yes", {f"POST /v1/jobs/{JOB}/declare-lost": samples.job("lost")}, "state      lost",
+                              body={"reason": "burnt"}),
+    "logs tail": Verb(f"{JOB} --follow", {f"GET /v1/jobs/{JOB}/logs/stream": _LOG}, "hello\n", lines=True),
+    "logs search": Verb(f"bucket --job {JOB}", {f"GET /v1/jobs/{JOB}/logs/search": samples.page(samples.match())}, f"{JOB} plan: error: no such bucket"),
+    "audit list": Verb("", {"GET /v1/audit": samples.page(samples.audit())}, "ada    lane_released  component:db  reason=checked by hand"),
+}  # fmt: skip

@@ -1,0 +1,383 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from exclave.runner.session import IdentityRefused
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import Outcome
+from tests.unit.runner.harness import House
+from tests.virtual_time import run_virtual
+
+
+def play(folder: Path, story: Callable[[House], Awaitable[None]], **config: object) -> House:
+    async def main() -> House:
+        house = House(folder, **config)  # type: ignore[arg-type]
+        await story(house)
+        return house
+
+    return run_virtual(main())
+
+
+def expect(outcome: Outcome | None, state: OutcomeState, reason: Reason) -> None:
+    assert outcome is not None
+    assert (outcome.state, outcome.reason) == (state, reason)
+
+
+def test_a_job_runs_once_and_its_result_arrives(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(5)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)
+        assert house.executor.runs == {name: 1}
+        assert list((house.config.data / "executions").iterdir()) == []
+        assert list((house.config.data / "outbox").iterdir()) == []
+
+    house = play(tmp_path, story)
+
+    assert house.audit_events() == [
+        "started", "enrolled", "envelope_accepted", "job_started", "job_ended",
+        "result_acknowledged", "stopped",
+    ]  # fmt: skip
+
+
+def test_a_lost_poll_reply_gives_the_same_offers_and_no_second_run(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        house.control.lose_replies["poll"] = 2
+        names = [house.control.add_job() for _ in range(3)]
+        runner, task = house.start()
+        await house.clock.sleep(60)
+        await house.stop(runner, task)
+
+        nonces = [poll.nonce for poll in house.control.polls[:3]]
+        assert nonces[0] == nonces[1] == nonces[2]
+        assert house.control.polls[3].nonce != nonces[0]
+        assert house.executor.runs == dict.fromkeys(names, 1)
+
+    play(tmp_path, story)
+
+
+def test_every_reply_lost_once_runs_and_reports_once(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        await house.clock.sleep(1)
+        for call in ("poll", "start", "renew", "hand_in", "ask_token"):
+            house.control.lose_replies[call] = 1
+        name = house.control.add_job(mutating=True)
+        await house.clock.sleep(120)
+        await house.stop(runner, task)
+
+        assert house.executor.runs == {name: 1}
+        assert house.control.executions[name].results == [house.control.result_of(name)]
+        assert not house.control.executions[name].lost_by_proof
+
+    play(tmp_path, story)
+
+
+def test_an_hour_without_control_plane_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        name = house.control.add_job(mutating=True)
+        await house.clock.sleep(3)
+        house.control.down = True
+        await house.clock.sleep(3600)
+        assert house.control.result_of(name) is None
+        house.control.down = False
+        back_at = house.clock.monotonic()
+        while house.control.result_of(name) is None:
+            await house.clock.sleep(1)
+        assert house.clock.monotonic() - back_at < 45
+        await house.clock.sleep(60)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)
+        assert house.executor.runs == {name: 1}
+
+    play(tmp_path, story, lasts_s=30.0)
+
+
+@pytest.mark.parametrize(("mutating", "after_s"), [(False, 45.0), (True, 600.0)])
+def test_the_dead_man_stops_work_that_cannot_be_renewed(
+    tmp_path: Path, mutating: bool, after_s: float
+) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        name = house.control.add_job(mutating=mutating)
+        await house.clock.sleep(20)
+        house.control.down_for["renew"] = None
+        await house.clock.sleep(1000)
+        last_renewal = house.control.renewals[-1][0]
+        reason, at = house.executor.stopped[name]
+        house.control.down_for.clear()
+        await house.clock.sleep(60)
+        await house.stop(runner, task)
+
+        assert reason is Reason.DEADMAN
+        assert after_s - 0.1 <= at - last_renewal <= after_s + 0.1
+        expect(house.control.result_of(name), OutcomeState.INTERRUPTED, Reason.DEADMAN)
+        assert house.executor.runs == {name: 1}
+
+    house = play(tmp_path, story, lasts_s=5000.0)
+
+    assert "deadman_fired" in house.audit_events()
+
+
+def test_superseded_work_stops_at_once_and_reports_no_success(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        name = house.control.add_job(mutating=True)
+        await house.clock.sleep(10)
+        house.control.executions[name].superseded = True
+        await house.clock.sleep(20)
+
+        assert house.executor.stopped[name][0] is Reason.RUNNER_STOPPED_IT
+        assert house.executor.running == {}
+        assert house.control.result_of(name) is None
+        assert list((house.config.data / "outbox").iterdir()) == []
+        await house.stop(runner, task)
+
+    house = play(tmp_path, story, lasts_s=500.0)
+
+    assert "result_refused" in house.audit_events()
+
+
+def test_a_cancel_ends_the_work_as_cancelled(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(10)
+        house.control.executions[name].cancel = True
+        await house.clock.sleep(10)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.CANCELLED, Reason.CANCELLED)
+
+    house = play(tmp_path, story, lasts_s=500.0)
+
+    assert "cancel_received" in house.audit_events()
+
+
+def test_a_job_cancelled_before_it_starts_never_runs(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        name = house.control.add_job()
+        house.control.executions[name].cancel = True
+        runner, task = house.start()
+        await house.clock.sleep(10)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.CANCELLED, Reason.CANCELLED)
+        assert house.executor.runs == {}
+
+    play(tmp_path, story)
+
+
+def test_a_refused_start_runs_nothing(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        house.control.refuse_start = True
+        name = house.control.add_job()
+        runner, task = house.start()
+        await house.clock.sleep(30)
+
+        assert house.executor.runs == {}
+        assert house.control.renewals[-1][1].executions == []
+        assert list((house.config.data / "executions").iterdir()) == []
+        await house.stop(runner, task)
+        assert house.control.result_of(name) is None
+
+    play(tmp_path, story)
+
+
+def test_a_restart_reports_unfinished_work_and_never_runs_it_again(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        _, task = house.start()
+        name = house.control.add_job(mutating=True)
+        await house.clock.sleep(10)
+        await house.crash(task)
+
+        runner, task = house.start()
+        await house.clock.sleep(30)
+        await house.stop(runner, task)
+
+        outcome = house.control.result_of(name)
+        expect(outcome, OutcomeState.INTERRUPTED, Reason.RUNNER_RESTARTED)
+        assert house.killed == [name]
+        assert house.executor.runs == {name: 1}
+        assert "restarted" in house.logs[name].lines[-1]
+        assert not house.control.executions[name].lost_by_proof
+        assert {poll.boot for poll in house.control.polls} == {1, 2}
+
+    play(tmp_path, story, lasts_s=500.0)
+
+
+def test_a_restart_hands_in_a_result_that_was_only_written(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        _, task = house.start()
+        name = house.control.add_job(mutating=True)
+        house.control.down_for["hand_in"] = None
+        await house.clock.sleep(10)
+        await house.crash(task)
+        house.control.down_for.clear()
+
+        runner, task = house.start()
+        await house.clock.sleep(10)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)
+        assert house.executor.runs == {name: 1}
+        assert house.killed == []
+
+    play(tmp_path, story)
+
+
+def test_a_crash_before_the_work_began_reports_nothing_as_lost(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        house.control.down_for["start"] = None
+        name = house.control.add_job(mutating=True)
+        _, task = house.start()
+        await house.clock.sleep(5)
+        await house.crash(task)
+
+        runner, task = house.start()
+        await house.clock.sleep(5)
+        await house.stop(runner, task)
+
+        assert house.control.result_of(name) is None
+        assert house.executor.runs == {}
+        assert list((house.config.data / "executions").iterdir()) == []
+
+    play(tmp_path, story)
+
+
+def test_a_stop_interrupts_the_work_and_says_so(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(10)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.INTERRUPTED, Reason.RUNNER_RESTARTED)
+        assert house.control.renewals[-1][1].executions == []
+
+    play(tmp_path, story, lasts_s=500.0)
+
+
+def test_capacity_bounds_parallel_work_and_freed_slots_are_used_at_once(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        names = [house.control.add_job() for _ in range(6)]
+        runner, task = house.start()
+        await house.clock.sleep(1)
+        assert len(house.executor.running) == 2
+        await house.clock.sleep(35)
+        await house.stop(runner, task)
+
+        assert house.executor.runs == dict.fromkeys(names, 1)
+        began = sorted(house.executor.began.values())
+        assert began[2] - began[0] < 10.5
+        assert began[4] - began[2] < 10.5
+
+    play(tmp_path, story, capacity=2, lasts_s=10.0)
+
+
+def test_a_full_disk_takes_no_work(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        house.free_bytes = 100
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(20)
+        assert house.executor.runs == {}
+        house.free_bytes = 1 << 40
+        await house.clock.sleep(30)
+        await house.stop(runner, task)
+
+        assert house.executor.runs == {name: 1}
+
+    play(tmp_path, story, keep_free_bytes=1000)
+
+
+def test_request_numbers_grow_and_never_miss_a_living_execution(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        for call in ("poll", "start", "renew", "hand_in"):
+            house.control.lose_replies[call] = 3
+        runner, task = house.start()
+        for _ in range(10):
+            house.control.add_job(mutating=True)
+            await house.clock.sleep(7)
+        await house.clock.sleep(200)
+        await house.stop(runner, task)
+
+        numbers = [poll.no for poll in house.control.polls]
+        assert numbers == sorted(set(numbers))
+        assert not any(one.lost_by_proof for one in house.control.executions.values())
+        assert all(len(one.results) == 1 for one in house.control.executions.values())
+
+    play(tmp_path, story, lasts_s=3.0)
+
+
+@pytest.mark.parametrize("code", ["runner_locked", "runner_revoked"])
+def test_a_locked_runner_stops_its_work_and_ends_with_the_reason(tmp_path: Path, code: str) -> None:
+    async def story(house: House) -> None:
+        _, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(10)
+        house.control.locked = code
+        with pytest.raises(IdentityRefused):
+            await task
+
+        assert house.executor.stopped[name][0] is Reason.RUNNER_RESTARTED
+        assert house.executor.running == {}
+
+    play(tmp_path, story, lasts_s=500.0)
+
+
+def test_a_proxy_that_cuts_polls_makes_them_shorter(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        real = house.control.poll
+
+        async def cut(token: str, request: object) -> object:
+            async with asyncio.timeout(10):
+                return await real(token, request)  # type: ignore[arg-type]
+
+        def fail_late(token: str, request: object) -> Awaitable[object]:
+            async def call() -> object:
+                try:
+                    return await cut(token, request)
+                except TimeoutError as error:
+                    from exclave.client.problems import Unreachable  # noqa: PLC0415
+
+                    raise Unreachable("cut", cause="network") from error
+
+            return call()
+
+        house.control.poll = fail_late  # type: ignore[method-assign, assignment]
+        runner, task = house.start()
+        await house.clock.sleep(120)
+        await house.stop(runner, task)
+
+        assert house.control.polls[0].max_hold_s == 30.0
+        assert house.control.polls[-1].max_hold_s < 10.0
+
+    play(tmp_path, story)
+
+
+def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
+    def trace(folder: Path) -> list[object]:
+        async def story(house: House) -> None:
+            house.control.lose_replies.update({"poll": 2, "start": 1, "hand_in": 2, "renew": 4})
+            runner, task = house.start()
+            for _ in range(5):
+                house.control.add_job()
+                await house.clock.sleep(11)
+            await house.stop(runner, task)
+
+        house = play(folder, story)
+        return [
+            *house.control.polls,
+            *house.control.renewals,
+            (house.config.data / "audit.jsonl").read_bytes(),
+        ]
+
+    assert trace(tmp_path / "one") == trace(tmp_path / "two")

@@ -1,0 +1,122 @@
+"""Clocks, dispatches and log readers for tests of doing work."""
+
+import asyncio
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from exclave.base.clock import SystemClock
+from exclave.runner.environment import ChildSettings
+from exclave.runner.executors.script import ScriptExecutor
+from exclave.runner.logs.spool import Spool
+from exclave.runner.logs.writer import JobLog, open_log
+from exclave.runner.secrets import FileSecrets
+from exclave.runner.work import Stop, Work
+from exclave.wire.jobs import NoopSpec, ScriptSpec
+from exclave.wire.logs import LogRecord, Stream, read_records
+from exclave.wire.runner import Dispatch, Outcome
+
+EXECUTION = "exe_" + "0" * 26
+CLOCK = SystemClock()
+
+
+class ManualClock:
+    """Time that moves only when somebody sleeps or says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def now(self) -> datetime:
+        return datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=self.seconds)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        await asyncio.sleep(0)
+
+
+def make_dispatch(spec: ScriptSpec | NoopSpec, **changes: Any) -> Dispatch:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    ids = {
+        name: f"{name[:3]}_" + "0" * 26 for name in ("org_id", "queue_id", "runner_id", "job_id")
+    }
+    facts: dict[str, Any] = {
+        **ids,
+        "execution_id": EXECUTION,
+        "epoch": 1,
+        "sequence": 1,
+        "nonce": "n" * 20,
+        "issued_at": now,
+        "expires_at": now,
+        "mutating": False,
+        "lanes": [],
+        "spec": spec,
+    }
+    return Dispatch(**{**facts, **changes})
+
+
+class Bench:
+    """One execution in a folder of its own, with its log."""
+
+    def __init__(self, folder: Path, secrets: dict[str, str] | None = None) -> None:
+        self.folder = folder / EXECUTION
+        self.folder.mkdir()
+        self.log, self.spool = open_log(self.folder / "log", CLOCK)
+        self.stop = Stop()
+        self.secrets_file = folder / "secrets.json"
+        self.secrets_file.write_text(json.dumps(secrets or {}))
+        self.secrets_file.chmod(0o600)
+
+    async def run(self, spec: ScriptSpec, *, grace_s: float = 0.5, **changes: Any) -> Outcome:
+        executor = ScriptExecutor(
+            ChildSettings(),
+            FileSecrets(self.secrets_file),
+            CLOCK,
+            timeout_grace_s=grace_s,
+            keep_free_bytes=0,
+        )
+        return await executor.run(
+            Work(make_dispatch(spec, **changes), self.folder), self.log, self.stop
+        )
+
+    def texts(self, stream: Stream = Stream.STDOUT) -> list[str]:
+        return [one.text for one in read_spool(self.spool) if one.stream is stream]
+
+
+def script(text: str, **more: Any) -> ScriptSpec:
+    """Make a job of one shell script."""
+    return ScriptSpec.model_validate({"steps": [{"name": "main", "script": text}], **more})
+
+
+def read_stream(spool: Spool, most: int = 1 << 20) -> bytes:
+    data, at = b"", spool.start
+    while piece := spool.read(at, most):
+        data += piece
+        at += len(piece)
+    return data
+
+
+def read_spool(spool: Spool) -> list[LogRecord]:
+    records = list(read_records(EXECUTION, read_stream(spool), spool.start))
+    assert [one.n for one in records] == list(range(records[0].n, records[0].n + len(records)))
+    return records
+
+
+def close_and_check(log: JobLog, spool: Spool) -> list[LogRecord]:
+    """Close a log; its length and digest must be those of what can be read."""
+    end, digest = log.close()
+    stream = read_stream(spool)
+    assert end == len(stream)
+    assert digest == hashlib.sha256(stream).hexdigest()
+    return read_spool(spool) if stream else []
+
+
+def join(records: list[LogRecord], stream: Stream) -> str:
+    """Put lines together again."""
+    return "".join(
+        one.text + ("" if one.partial else "\n") for one in records if one.stream is stream
+    )
