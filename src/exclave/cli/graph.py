@@ -5,6 +5,7 @@ from datetime import datetime
 
 from exclave.cli.errors import clean
 from exclave.cli.output import show_duration, show_time
+from exclave.wire.jobs import JobState
 from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply
 
 Paint = Callable[[str, str], str]
@@ -73,8 +74,9 @@ def _describe_active(step: StepReply) -> str:
     waits = clean(step.waiting_for)
     match step.kind:
         case StepKind.JOB:
-            state = str(step.job_state or "active")
-            return f"{state}, waits for {waits}" if waits else state
+            if step.job_state is JobState.QUEUED and waits:
+                return f"queued, waits for {waits}"
+            return str(step.job_state or step.state)
         case StepKind.GATE:
             return "waits for approval"
         case StepKind.WAIT:

@@ -63,8 +63,7 @@ async def release_lane(
     install_id = await find_install(session, install)
     question = f"Release the lane `{lane}` of `{install}`? Whatever ran there must be over."
     session.confirm(question, yes=yes)
-    reply = await session.client.release_lane(install_id, lane, body)
-    session.out.show(reply, _show_lanes(session, [reply]))
+    _show(session, await session.client.release_lane(install_id, lane, body))
 
 
 def show_labels(labels: dict[str, str]) -> str:

@@ -78,7 +78,7 @@ async def revoke(session: Session, runner_id: str, reason: str, *, yes: bool) ->
 
 def show_start_command(made: EnrolmentCreated) -> str:
     """Write the command line that a customer pastes."""
-    words = ["exclave", "runner", "start", "--url", made.runner_url, "--enrol-token", made.token]
+    words = ["exclave", "runner", "--url", made.runner_url, "--enrolment", made.token]
     return shlex.join(words)
 
 

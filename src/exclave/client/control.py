@@ -24,7 +24,7 @@ from exclave.wire.identity import (
     TokenInfo,
     WhoAmI,
 )
-from exclave.wire.jobs import DeclareLost, JobReply, JobState, LaneReply, ReleaseLane
+from exclave.wire.jobs import DeclareLost, JobReply, JobState, ReleaseLane
 from exclave.wire.logs import LogMatches, LogPage, LogRecord
 from exclave.wire.model import Page
 from exclave.wire.workflows import (
@@ -86,10 +86,10 @@ class ControlClient:
         """Read an install with its lanes."""
         return await self.calls.get(InstallReply, f"/v1/installs/{part(install_id)}")
 
-    async def release_lane(self, install_id: str, lane: str, body: ReleaseLane) -> LaneReply:
+    async def release_lane(self, install_id: str, lane: str, body: ReleaseLane) -> InstallReply:
         """Let work on a lane go on after a person has checked it."""
         path = f"/v1/installs/{part(install_id)}/lanes/{part(lane)}/release"
-        return await self.calls.post(LaneReply, path, body)
+        return await self.calls.post(InstallReply, path, body)
 
     async def enrol_runner(self, body: NewEnrolment) -> EnrolmentCreated:
         """Get a one-time token by which a runner joins a queue."""

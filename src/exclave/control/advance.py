@@ -1,14 +1,14 @@
 """Working events into workflows: load under lock, decide, save and enqueue, set by set."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
 from exclave.base.errors import NotFound, Problem
 from exclave.control import tickets
 from exclave.control.deps import Deps
-from exclave.domain.identity import OrgId
+from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
 from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId
 from exclave.flow.decide import Deed, Move, approved_digest, decide
@@ -17,6 +17,9 @@ from exclave.storage import jobs, workflows
 from exclave.storage.database import Tx
 from exclave.storage.workflows import Key, Loaded
 
+Aim = Callable[[Tx, QueueId, Workflow], Event]
+"""Makes an event from the workflow as it is by then; raises what speaks against it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Happening:
@@ -24,7 +27,7 @@ class Happening:
 
     org: OrgId
     workflow: WorkflowId
-    event: Event | None = None
+    event: Event | Aim | None = None
     outputs: Mapping[str, Any] | None = None
     message: str = ""
     by: str | None = None
@@ -35,13 +38,14 @@ class Happening:
         return (self.org, self.workflow)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Change:
-    """A workflow before and after, and what is to be done."""
+    """A workflow before and after, what is to be done, and what answers brought along by step."""
 
     before: Loaded
     after: Workflow
-    moves: tuple[Move, ...]
+    moves: tuple[Move, ...] = ()
+    notes: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
 def advance(tx: Tx, deps: Deps, happenings: Sequence[Happening]) -> list[Problem | None]:
@@ -60,39 +64,41 @@ def _advance_once(
     tx: Tx, deps: Deps, happenings: Sequence[Happening]
 ) -> tuple[list[Problem | None], list[Happening]]:
     loaded = workflows.load_locked(tx, [happening.key for happening in happenings])
-    current = {key: item.value for key, item in loaded.items()}
-    answers = [_work_in(tx, current, happening) for happening in happenings]
-    changes: list[_Change] = []
-    for key, item in loaded.items():
-        progress = decide(current[key], tickets.find_blocked(tx, item, current[key]))
-        changes.append(_Change(item, progress.workflow, progress.moves))
-    return answers, _save(tx, deps, changes)
+    changes = {key: _Change(item, item.value) for key, item in loaded.items()}
+    answers = [_work_in(tx, changes.get(happening.key), happening) for happening in happenings]
+    for change in changes.values():
+        blocked = tickets.find_blocked(tx, change.before, change.after)
+        progress = decide(change.after, blocked)
+        change.after, change.moves = progress.workflow, progress.moves
+    return answers, _save(tx, deps, list(changes.values()))
 
 
-def _work_in(tx: Tx, current: dict[Key, Workflow], happening: Happening) -> Problem | None:
-    if happening.key not in current:
+def _work_in(tx: Tx, change: _Change | None, happening: Happening) -> Problem | None:
+    if change is None:
         return NotFound("there is no such workflow")
-    if happening.event is None:
-        return None
-    before = current[happening.key]
+    event = happening.event
     try:
-        after = apply_event(before, happening.event)
+        if callable(event):
+            event = event(tx, change.before.queue, change.after)
+        after = change.after if event is None else apply_event(change.after, event)
     except Problem as problem:
         return problem
-    if after is not before:
-        current[happening.key] = after
-        _note(tx, happening)
+    if after is not change.after:
+        change.after = after
+        _note(change, happening, getattr(event, "step", None))
     return None
 
 
-def _note(tx: Tx, happening: Happening) -> None:
-    step = getattr(happening.event, "step", None)
+def _note(change: _Change, happening: Happening, step: int | None) -> None:
     brings = happening.outputs or happening.message or happening.by
-    if step is not None and brings:
-        workflows.note_answer(
-            tx, happening.key, step, outputs=happening.outputs, message=happening.message,
-            by=happening.by,
-        )  # fmt: skip
+    if step is None or not brings:
+        return
+    note = change.notes.setdefault(step, {})
+    note["new_message"] = happening.message
+    if happening.outputs is not None:
+        note["new_outputs"] = dict(happening.outputs)
+    if happening.by is not None:
+        note["new_by"] = happening.by
 
 
 def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
@@ -159,14 +165,17 @@ def _write_steps(
                 begun.append({**at, "new_digest": new.digest, "new_due": due.get(new.index),
                               "new_job": started.get((key, new.index))})  # fmt: skip
             elif new.state.is_over:
-                ended.append({**at, **_ending(new)})
+                ended.append({**at, **_ending(new, change.notes.get(new.index, {}))})
     workflows.reset_steps(tx, reset)
     workflows.begin_steps(tx, begun)
     workflows.end_steps(tx, ended)
 
 
-def _ending(step: Step) -> dict[str, Any]:
-    return {"new_state": step.state, "new_digest": step.digest, "new_reason": step.reason}
+def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "new_state": step.state, "new_digest": step.digest, "new_reason": step.reason,
+        "new_message": None, "new_outputs": None, "new_by": None, **note,
+    }  # fmt: skip
 
 
 def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:

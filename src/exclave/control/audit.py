@@ -1,5 +1,8 @@
 """The audit trail of the control plane."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
 from exclave.control.access import require
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
@@ -10,12 +13,31 @@ from exclave.wire.identity import AuditEntry
 from exclave.wire.model import Page
 
 
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Who did what to which thing."""
+
+    org: OrgId
+    actor: str
+    action: str
+    subject: str
+    detail: Mapping[str, str] = field(default_factory=dict)
+
+
 def record(
     tx: Tx, deps: Deps, org: OrgId, actor: str, action: str, subject: str, **detail: str
 ) -> None:
     """Write down who did what to which thing, in the transaction that does it."""
-    entry = deps.ids.new("aud")
-    audit.add_entry(tx, org, entry, actor=actor, action=action, subject=subject, detail=detail)
+    record_all(tx, deps, [Entry(org, actor, action, subject, detail)])
+
+
+def record_all(tx: Tx, deps: Deps, entries: Sequence[Entry]) -> None:
+    """Write down several things of one transaction."""
+    audit.add_entries(tx, [
+        {"org_id": entry.org, "id": deps.ids.new("aud"), "actor": entry.actor,
+         "action": entry.action, "subject": entry.subject, "detail": dict(entry.detail)}
+        for entry in entries
+    ])  # fmt: skip
 
 
 async def list_audit(deps: Deps, user: User, cursor: str, limit: int) -> Page[AuditEntry]:

@@ -38,11 +38,14 @@ def claim_jobs(
     chosen = list(_choose(tx, who, request))
     if not chosen:
         return []
-    epochs = [generation << 32 | counter + place for place in range(1, len(chosen) + 1)]
     dispatches = [
-        _address(tx, deps, who, job, epoch, runner.sequence + place)
-        for place, (job, epoch) in enumerate(zip(chosen, epochs, strict=True), start=1)
-    ]
+        _address(
+            tx, deps, who, job,
+            epoch=generation << 32 | counter + place,
+            sequence=generation << 32 | runner.sequence + place,
+        )
+        for place, job in enumerate(chosen, start=1)
+    ]  # fmt: skip
     envelopes = deps.keys.sign(tx, dispatches)
     _record(tx, request, dispatches, envelopes)
     queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
@@ -70,7 +73,7 @@ def _choose(tx: Tx, who: RunnerIdentity, request: Poll) -> Iterator[AnyRow]:
 
 
 def _address(
-    tx: Tx, deps: Deps, who: RunnerIdentity, job: AnyRow, epoch: int, sequence: int
+    tx: Tx, deps: Deps, who: RunnerIdentity, job: AnyRow, *, epoch: int, sequence: int
 ) -> Dispatch:
     return Dispatch(
         org_id=who.org, queue_id=who.queue, runner_id=who.runner, job_id=job.id,

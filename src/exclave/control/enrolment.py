@@ -109,9 +109,14 @@ def _prove(tx: Tx, request: AskToken) -> AnyRow:
 
 
 def _is_expected(row: AnyRow, generation: int) -> bool:
-    """Accept the newest generation, or the one before while nobody has used the newest."""
+    """Accept the newest generation, or the one before while nobody has used the newest.
+
+    After a restore from a backup nobody here knows the newest: the first one presented is it.
+    """
     behind = generation == row.generation - 1 and not row.generation_used
-    return bool(generation == row.generation or behind)
+    return bool(
+        generation == row.generation or behind or row.generation == runners.UNKNOWN_GENERATION
+    )
 
 
 def _renew_token(tx: Tx, deps: Deps, row: AnyRow, generation: int) -> TokenReply:

@@ -125,6 +125,8 @@ async def follow_log(
                 offset = record.offset
                 yield record
             fresh = await _find_stream(deps, user, job, current)
+            if deps.hub.closed:
+                return
             if fresh is None or (fresh.closed and offset >= fresh.size):
                 following = await _next_execution(deps, user, job, current)
                 if following is None:
@@ -185,7 +187,7 @@ async def _wait_for_stream(
             if stream is not None:
                 return stream
             row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
-            if row.finished_at is not None:
+            if row.finished_at is not None or deps.hub.closed:
                 return None
             await watch.wait(_LONGEST_WAIT_S)
 
@@ -199,7 +201,7 @@ async def _next_execution(deps: Deps, user: User, job: JobId, current: str) -> E
             if later:
                 return ExecutionId(later[0].id)
             row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
-            if row.finished_at is not None:
+            if row.finished_at is not None or deps.hub.closed:
                 return None
             await watch.wait(_LONGEST_WAIT_S)
 

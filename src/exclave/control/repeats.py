@@ -10,8 +10,10 @@ from exclave.control.deps import Deps
 from exclave.domain.identity import User
 from exclave.storage import audit
 from exclave.storage.database import Database, Tx
+from exclave.storage.group_commit import Handler
 
 T = TypeVar("T")
+C = TypeVar("C")
 Reply = tuple[int, Any]
 """A status and a JSON body."""
 
@@ -73,3 +75,14 @@ class _OnceDatabase(Database):
             return change(tx)
 
         return await self._inner.write(change_once, key=key)
+
+    async def write_each(self, handler: Handler[C, T], command: C, *, key: str = "") -> T:
+        """Hand over a command alone: the key is spent with it, or neither happens."""
+
+        def change(tx: Tx) -> T:
+            outcome = handler(tx, [command])[0]
+            if isinstance(outcome, Problem):
+                raise outcome
+            return outcome
+
+        return await self.write(change, key=key)

@@ -1,25 +1,23 @@
 """Workflows: create, look at, answer, steer. Every call is one event in one transaction."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 from exclave.base.digests import digest_json
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control import showing
 from exclave.control.access import require
 from exclave.control.advance import Happening, advance
-from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
+from exclave.control.steering import Wish, aim_at, steer
 from exclave.domain.identity import QueueId, Right, User
-from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.domain.workflows import Step, StepKind, StepState, WorkflowId, WorkflowState
 from exclave.flow.events import (
     Answered,
     ApproveAllSet,
     Approved,
     CancelRequested,
     Denied,
-    Event,
     Retried,
     Skipped,
 )
@@ -123,7 +121,7 @@ async def watch_workflow(
             if reply != seen:
                 yield reply
             seen = reply
-            if reply.state is not WorkflowState.RUNNING:
+            if reply.state is not WorkflowState.RUNNING or deps.hub.closed:
                 return
             await watch.wait(_LONGEST_WAIT_S)
 
@@ -132,73 +130,77 @@ async def approve_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Approve
 ) -> WorkflowReply:
     """Approve exactly the digest that a gate shows."""
-    return await _steer(
-        deps, user, workflow, step, Right.APPROVE,
-        lambda row: Approved(row.position, answer.digest),
-        action="step_approved", note=answer.comment,
-    )  # fmt: skip
+    aim = aim_at(step, lambda found: Approved(found.index, answer.digest))
+    return await _steer(deps, user, Wish(
+        workflow, Right.APPROVE, "step_approved", aim, step=step, note=answer.comment,
+    ))  # fmt: skip
 
 
 async def deny_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Deny
 ) -> WorkflowReply:
     """Refuse a gate, and with `skip` leave out what needs it."""
-    return await _steer(
-        deps, user, workflow, step, Right.APPROVE,
-        lambda row: Denied(row.position, answer.digest, skip=answer.skip),
-        action="step_denied", note=answer.comment,
-    )  # fmt: skip
+    aim = aim_at(step, lambda found: Denied(found.index, answer.digest, skip=answer.skip))
+    return await _steer(deps, user, Wish(
+        workflow, Right.APPROVE, "step_denied", aim, step=step, note=answer.comment,
+    ))  # fmt: skip
 
 
 async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) -> WorkflowReply:
     """Do a step again, unless what a lost job left behind has not been looked at."""
 
-    def check(tx: Tx, row: AnyRow, queue: QueueId) -> None:
-        lanes = row.lanes.split(",") if row.lanes else []
-        unsure = queues.needs_reconcile(tx, user.org, queue, lanes)
-        if lanes and unsure:
+    def check(tx: Tx, queue: QueueId, found: Step) -> None:
+        unsure = queues.needs_reconcile(tx, user.org, queue, found.lanes) if found.lanes else ()
+        if unsure:
             raise Conflict(
                 f"lane `{unsure[0]}` needs a look first: a job on it was lost half-way",
                 hint="Check what it left behind, then release the lane with your reason.",
                 lanes=list(unsure),
             )
 
-    return await _steer(
-        deps, user, workflow, step, Right.OPERATE, lambda row: Retried(row.position),
-        action="step_retried", check=check,
-    )  # fmt: skip
+    aim = aim_at(step, lambda found: Retried(found.index), check)
+    return await _steer(deps, user, Wish(workflow, Right.OPERATE, "step_retried", aim, step=step))
 
 
 async def skip_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, reason: str
 ) -> WorkflowReply:
     """Go on without a step."""
+    aim = aim_at(step, lambda found: Skipped(found.index, reason))
     return await _steer(
-        deps, user, workflow, step, Right.OPERATE, lambda row: Skipped(row.position, reason),
-        action="step_skipped", note=reason,
-    )  # fmt: skip
+        deps, user, Wish(workflow, Right.OPERATE, "step_skipped", aim, step=step, note=reason)
+    )
 
 
 async def send_event(
     deps: Deps, user: User, workflow: WorkflowId, step: str, event: SendEvent
 ) -> WorkflowReply:
     """Answer a step that waits for the outside world."""
+    await answer_wait(deps, user, workflow, step, event)
+    return await show_workflow(deps, user, workflow)
 
-    def check(tx: Tx, row: AnyRow, queue: QueueId) -> None:
+
+async def answer_wait(
+    deps: Deps, user: User, workflow: WorkflowId, step: str, event: SendEvent
+) -> None:
+    """Answer a waiting step without looking at what became of the workflow."""
+    digest = digest_json(event.outputs)
+
+    def check(tx: Tx, queue: QueueId, found: Step) -> None:
         del tx, queue
-        if row.kind != StepKind.WAIT:
+        if found.kind is not StepKind.WAIT:
             raise Conflict(f"step `{step}` waits for no event")
 
-    return await _steer(
-        deps, user, workflow, step, Right.OPERATE,
-        lambda row: Answered(row.position, row.attempt, digest_json(event.outputs)),
-        action="event_sent", outputs=event.outputs, check=check,
-    )  # fmt: skip
+    aim = aim_at(step, lambda found: Answered(found.index, found.attempt, digest), check)
+    await steer(deps, user, Wish(
+        workflow, Right.OPERATE, "event_sent", aim, step=step, outputs=event.outputs,
+    ))  # fmt: skip
 
 
 async def cancel_workflow(deps: Deps, user: User, workflow: WorkflowId) -> WorkflowReply:
     """Ask for the end of a workflow; running jobs are stopped, the rest never begins."""
-    return await _change(deps, user, workflow, CancelRequested(), Right.OPERATE, "cancel_requested")
+    wish = Wish(workflow, Right.OPERATE, "cancel_requested", lambda *_: CancelRequested())
+    return await _steer(deps, user, wish)
 
 
 async def set_approve_all(
@@ -206,46 +208,14 @@ async def set_approve_all(
 ) -> WorkflowReply:
     """Switch automatic approval of open and coming gates."""
     action = "approve_all_on" if on else "approve_all_off"
-    return await _change(deps, user, workflow, ApproveAllSet(on), Right.APPROVE, action)
+    return await _steer(
+        deps, user, Wish(workflow, Right.APPROVE, action, lambda *_: ApproveAllSet(on))
+    )
 
 
-async def _steer(
-    deps: Deps, user: User, workflow: WorkflowId, step: str, right: Right,
-    event_of: Callable[[AnyRow], Event], *, action: str, note: str = "",
-    outputs: dict[str, Any] | None = None,
-    check: Callable[[Tx, AnyRow, QueueId], None] | None = None,
-) -> WorkflowReply:  # fmt: skip
-    def steer(tx: Tx) -> None:
-        row = _find(tx, user, workflow, right)
-        found = workflows.find_step(tx, user.org, workflow, step)
-        if found is None:
-            raise NotFound(f"the workflow has no step named `{step}`")
-        if check is not None:
-            check(tx, found, row.queue_id)
-        happening = Happening(
-            user.org, workflow, event_of(found), outputs, message=note, by=user.name
-        )
-        problem = advance(tx, deps, [happening])[0]
-        if problem is not None:
-            raise problem
-        record(tx, deps, user.org, user.name, action, workflow, step=step, note=note)
-
-    await deps.db.write(steer, key=workflow)
-    return await show_workflow(deps, user, workflow)
-
-
-async def _change(
-    deps: Deps, user: User, workflow: WorkflowId, event: Event, right: Right, action: str
-) -> WorkflowReply:
-    def change(tx: Tx) -> None:
-        _find(tx, user, workflow, right)
-        problem = advance(tx, deps, [Happening(user.org, workflow, event)])[0]
-        if problem is not None:
-            raise problem
-        record(tx, deps, user.org, user.name, action, workflow)
-
-    await deps.db.write(change, key=workflow)
-    return await show_workflow(deps, user, workflow)
+async def _steer(deps: Deps, user: User, wish: Wish) -> WorkflowReply:
+    await steer(deps, user, wish)
+    return await show_workflow(deps, user, wish.workflow)
 
 
 def _find(tx: Tx, user: User, workflow: WorkflowId, right: Right) -> AnyRow:

@@ -41,7 +41,7 @@ def check_disk(config: RunnerConfig) -> Finding:
     message = f"{free // _MIB} MiB free, {need // _MIB} MiB kept free"
     if free < need:
         return fail(
-            "disk", f"{message}: no work is taken", "Free some space, or use a larger disk."
+            "disk", f"{message}: no work is taken", "Free space, or use a larger disk."
         )
     if free < 4 * need:
         return warn("disk", message, "Free some space: jobs need room to work in.")

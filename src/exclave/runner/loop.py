@@ -10,12 +10,20 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Problem
 from exclave.base.ids import Ids, Randomness
 from exclave.base.logs import Log
+from exclave.client.retry import RetryPolicy, retry
 from exclave.client.runner import RunnerApi
 from exclave.runner.audit import Audit
 from exclave.runner.config import RunnerConfig
 from exclave.runner.deps import Deps, KillLeftovers
 from exclave.runner.disk import DataFolder
-from exclave.runner.identity import IDENTITY, Identity, enrol, load_identity, load_key
+from exclave.runner.identity import (
+    IDENTITY,
+    Identity,
+    NotEnrolled,
+    enrol,
+    load_identity,
+    load_key,
+)
 from exclave.runner.outbox import Outbox
 from exclave.runner.polling import Poller
 from exclave.runner.recovery import recover
@@ -31,6 +39,8 @@ from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
 
 _log = Log("runner")
+
+ENROLMENTS = RetryPolicy(first_s=0.5, longest_s=5.0, give_up_s=600.0)
 
 
 class Runner:
@@ -102,16 +112,23 @@ class Runner:
         return self._build_deps(disk, audit, session, boot)
 
     async def _identify(self, disk: DataFolder, audit: Audit) -> Identity:
-        if self._enrolment_token is None or (disk.path / IDENTITY).exists():
+        token = self._enrolment_token
+        if token is None or (disk.path / IDENTITY).exists():
             return load_identity(disk.path)
-        identity = await enrol(
-            disk,
-            self._api,
-            token=self._enrolment_token,
-            name=self._config.name,
-            capabilities=tuple(self._executors),
-            randomness=self._ids.randomness,
-        )
+
+        async def try_once() -> Identity:
+            if self._signals.stopping.is_set():
+                raise NotEnrolled("stopped before it was enrolled")
+            return await enrol(
+                disk,
+                self._api,
+                token=token,
+                name=self._config.name,
+                capabilities=tuple(self._executors),
+                randomness=self._ids.randomness,
+            )
+
+        identity = await retry(try_once, ENROLMENTS, self._clock, self._ids.randomness)
         audit.write("enrolled", runner_id=identity.runner_id, keys=list(identity.keys))
         return identity
 

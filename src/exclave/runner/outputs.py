@@ -15,6 +15,8 @@ from exclave.wire.runner import Dispatch
 
 MAX_BYTES = 1 << 20
 MAX_KEYS = 1000
+MAX_DEPTH = 50
+"""Readers of JSON give up at some depth; this is less than any of them takes."""
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
@@ -61,12 +63,21 @@ def _read_file(file: Path) -> bytes:
         return b""
     except OSError as error:
         _refuse(f"cannot be read ({error.strerror})")
-    with os.fdopen(handle, "rb") as opened:
+    try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             _refuse("is not a regular file")
-        data = opened.read(MAX_BYTES + 1)
+        data = _read_most(handle, MAX_BYTES + 1)
+    finally:
+        os.close(handle)
     if len(data) > MAX_BYTES:
         _refuse(f"is larger than {MAX_BYTES} bytes")
+    return data
+
+
+def _read_most(handle: int, most: int) -> bytes:
+    data = b""
+    while len(data) < most and (more := os.read(handle, most - len(data))):
+        data += more
     return data
 
 
@@ -102,15 +113,27 @@ def _read_object(text: str) -> dict[str, JsonValue]:
 def _check(outputs: Mapping[str, JsonValue]) -> None:
     if len(outputs) > MAX_KEYS:
         _refuse(f"has more than {MAX_KEYS} keys")
+    if _is_deeper_than(outputs, MAX_DEPTH):
+        _refuse(f"is nested deeper than {MAX_DEPTH} levels")
     try:
         size = len(json.dumps(outputs, ensure_ascii=False, allow_nan=False).encode())
-        has_null = "\\u0000" in json.dumps(outputs)
-    except (ValueError, RecursionError):
+    except ValueError:
         _refuse("has a value that JSON cannot hold: an infinite number or half a character")
     if size > MAX_BYTES:
         _refuse(f"is larger than {MAX_BYTES} bytes")
-    if has_null and _holds_null(outputs):
+    if _holds_null(outputs):
         _refuse("has a text with a null character")
+
+
+def _is_deeper_than(value: object, levels: int) -> bool:
+    match value:
+        case dict():
+            parts = list(value.values())
+        case list():
+            parts = value
+        case _:
+            return False
+    return levels == 0 or any(_is_deeper_than(part, levels - 1) for part in parts)
 
 
 def _holds_null(value: object) -> bool:

@@ -91,7 +91,7 @@ class Child:
             await self._await_output(_LINGER_S)
         await self.kill()
         await wait_first(self._clock, _AFTER_KILL_S, self.wait_exit())
-        await self._await_output(_AFTER_KILL_S)
+        await self._await_output(_LINGER_S)
         if self._pump is not None and not self._pump.is_done:
             self._pump.leave()
             await self._pump.wait()
@@ -138,7 +138,8 @@ async def start_child(
     try:
         process = await asyncio.shield(spawning)
     except asyncio.CancelledError:
-        await Child(await spawning, execution_id, clock).close()
+        with suppress(WorkFailed):
+            await Child(await spawning, execution_id, clock).close()
         raise
     child = Child(process, execution_id, clock)
     try:
@@ -229,10 +230,18 @@ def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         why = error.strerror if isinstance(error, OSError) else str(error)
         message = f"`{command.argv[0]}` cannot be started: {why}"
         raise WorkFailed(Reason.SPAWN_FAILED, message) from error
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PGRP, process.pid, min(_NICEST, os.nice(0) + NICENESS))
+    _make_nice(process.pid)
     for pipe in (process.stdout, process.stderr):
         if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
             with suppress(OSError):
                 fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return process
+
+
+def _make_nice(group: int) -> None:
+    """Lower the priority of a group, and of its session where the kernel shares by session."""
+    niceness = min(_NICEST, os.nice(0) + NICENESS)
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, group, niceness)
+    with suppress(OSError):
+        Path(f"/proc/{group}/autogroup").write_text(str(niceness))

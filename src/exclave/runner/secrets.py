@@ -46,10 +46,11 @@ class FileSecrets:
             handle = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
             _refuse(f"the secrets file `{self._file}` cannot be read: {error.strerror}")
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_mode & _OTHERS:
+            os.close(handle)
+            _refuse(f"others may read the secrets file: run `chmod 600 {self._file}`")
         with os.fdopen(handle, "rb") as opened:
-            facts = os.fstat(handle)
-            if not stat.S_ISREG(facts.st_mode) or facts.st_mode & _OTHERS:
-                _refuse(f"others may read the secrets file: run `chmod 600 {self._file}`")
             return self._parse(opened.read())
 
     def _parse(self, data: bytes) -> dict[str, Secret]:

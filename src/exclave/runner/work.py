@@ -9,7 +9,8 @@ from exclave.runner.logs.spool import LogWriter
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome
 
-_MESSAGE_CHARS = 4000
+MESSAGE_CHARS = 4000
+"""Most characters of an outcome's message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def fail(reason: Reason, message: str, exit_code: int | None = None) -> Outcome:
     return Outcome(
         state=OutcomeState.FAILED,
         reason=reason,
-        message=message[:_MESSAGE_CHARS],
+        message=message[:MESSAGE_CHARS],
         exit_code=exit_code,
     )
 
@@ -87,4 +88,4 @@ def fail(reason: Reason, message: str, exit_code: int | None = None) -> Outcome:
 def end_by_stop(reason: Reason, message: str) -> Outcome:
     """Build the outcome of work that was told to end: a cancel is final, the rest interrupts."""
     state = OutcomeState.CANCELLED if reason is Reason.CANCELLED else OutcomeState.INTERRUPTED
-    return Outcome(state=state, reason=reason, message=message[:_MESSAGE_CHARS])
+    return Outcome(state=state, reason=reason, message=message[:MESSAGE_CHARS])

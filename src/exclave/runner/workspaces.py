@@ -73,7 +73,8 @@ def check_room(folder: Path, keep_free_bytes: int) -> None:
 
 
 def write_private(file: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file of the workspace that only this user can read."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    """Write a new file that only this user can read, in place of whatever a command put there."""
+    file.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(file, flags, mode), "wb") as out:
         out.write(data)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
@@ -10,13 +11,10 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.storage.tables import audit, idempotency
 
 
-def add_entry(
-    tx: Tx, org: OrgId, entry: str, *, actor: str, action: str, subject: str,
-    detail: Mapping[str, str],
-) -> None:  # fmt: skip
+def add_entries(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
     """Record who did what to which thing."""
-    row = {"org_id": org, "id": entry, "at": tx.now, "actor": actor, "action": action}
-    tx.run(insert(audit).values(**row, subject=subject, detail=dict(detail)))
+    if rows:
+        tx.run(insert(audit), [{**row, "at": tx.now} for row in rows])
 
 
 def list_entries(tx: Tx, org: OrgId, before: str, limit: int) -> Sequence[AnyRow]:

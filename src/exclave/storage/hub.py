@@ -41,7 +41,7 @@ class Watch:
 
     async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the caller's remaining time
         """Wait for a change since the last wait, at most that long; tell if there was one."""
-        if not self._changed and timeout > 0:
+        if not self._changed and timeout > 0 and not self._hub.closed:
             loop = asyncio.get_running_loop()
             waiter = self._waiter = loop.create_future()
             timer = loop.call_later(timeout, _give_up, waiter)
@@ -59,6 +59,7 @@ class Hub:
 
     def __init__(self) -> None:
         self.watches: dict[str, dict[Watch, None]] = {}
+        self.closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -83,6 +84,16 @@ class Hub:
         """Wake from another thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.wake, tuple(keys))
+
+    def close(self) -> None:
+        """End all waiting, now and from now on: the server is about to stop."""
+        self.closed = True
+        self.wake_all()
+
+    def wake_all_soon(self) -> None:
+        """Wake everybody from another thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.wake_all)
 
 
 def _give_up(waiter: "asyncio.Future[None]") -> None:

@@ -20,6 +20,8 @@ from exclave.storage.tables import (
 ACTIVE = "active"
 REVOKED = "revoked"
 LOCKED = "locked"
+UNKNOWN_GENERATION = 0
+"""After a restore: whatever generation a runner presents first is taken for its newest."""
 
 
 def add_enrolment(
@@ -145,3 +147,9 @@ def drop_expired(tx: Tx) -> None:
     """Forget nonces and access tokens that open nothing any more, of all orgs."""
     tx.run(delete(runner_nonces).where(runner_nonces.c.expires_at <= tx.now))
     tx.run(delete(runner_tokens).where(runner_tokens.c.expires_at <= tx.now))
+
+
+def forget_generations(tx: Tx) -> None:
+    """Void all access tokens of all orgs, and let each runner say which generation it is at."""
+    tx.run(update(runners).values(generation=UNKNOWN_GENERATION, generation_used=True))
+    tx.run(delete(runner_tokens))

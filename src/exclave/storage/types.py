@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import JSON, BigInteger, Dialect, TypeDecorator
 from sqlalchemy.dialects.postgresql import JSONB
 
-Json = JSON().with_variant(JSONB(), "postgresql")
-"""A JSON document."""
+Json = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+"""A JSON document; None is no document, not the document `null`."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

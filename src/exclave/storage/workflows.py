@@ -1,11 +1,19 @@
 """Queries for workflows and their steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, insert, select, tuple_, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    bindparam,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -54,26 +62,35 @@ def add_workflow(tx: Tx, row: Mapping[str, Any], step_rows: Sequence[Mapping[str
 
 def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
     """Load workflows for a decision and lock them: their queues first, always in the same order."""
-    wanted = sorted(set(keys))
+    wanted = frozenset(keys)
     _lock_queues(tx, wanted)
-    where = tuple_(workflows.c.org_id, workflows.c.id).in_(wanted)
     order = (workflows.c.org_id, workflows.c.id)
-    rows = tx.all(select(workflows).where(where).order_by(*order).with_for_update())
-    of_steps = tuple_(steps.c.org_id, steps.c.workflow_id).in_(wanted)
+    found = select(workflows).where(*_among(workflows.c.id, wanted)).order_by(*order)
+    rows = [row for row in tx.all(found.with_for_update()) if (row.org_id, row.id) in wanted]
     by_workflow: dict[Key, list[AnyRow]] = {}
-    ordered = select(*_LIGHT).where(of_steps).order_by(steps.c.org_id, steps.c.workflow_id,
-                                                       steps.c.position)  # fmt: skip
-    for row in tx.all(ordered):
+    light = select(*_LIGHT).where(*_among(steps.c.workflow_id, wanted))
+    for row in tx.all(light.order_by(steps.c.org_id, steps.c.workflow_id, steps.c.position)):
         by_workflow.setdefault((row[0], row[1]), []).append(row)
     return {(row.org_id, row.id): _load(row, by_workflow[(row.org_id, row.id)]) for row in rows}
 
 
-def _lock_queues(tx: Tx, wanted: Sequence[Key]) -> None:
+def _lock_queues(tx: Tx, wanted: Collection[Key]) -> None:
     """Lock the queues whose lanes are at stake, so that turns are taken one decision at a time."""
-    where = tuple_(workflows.c.org_id, workflows.c.id).in_(wanted)
-    laned = select(workflows.c.org_id, workflows.c.queue_id).where(where, workflows.c.laned)
-    for org, queue in sorted({(row.org_id, row.queue_id) for row in tx.all(laned)}):
+    laned = select(workflows.c.org_id, workflows.c.id, workflows.c.queue_id).where(
+        *_among(workflows.c.id, wanted), workflows.c.laned
+    )
+    at_stake = {(r.org_id, r.queue_id) for r in tx.all(laned) if (r.org_id, r.id) in wanted}
+    for org, queue in sorted(at_stake):
         lock_queue(tx, org, queue)
+
+
+def _among(workflow: Column[Any], keys: Collection[Key]) -> tuple[ColumnElement[bool], ...]:
+    """Narrow to these workflows by two lists; SQLite would scan the table for a list of pairs.
+
+    The lists find a workflow also under the org of another; the caller drops what is not in `keys`.
+    """
+    orgs, ids = {org for org, _ in keys}, {workflow for _, workflow in keys}
+    return (workflow.table.c.org_id.in_(sorted(orgs)), workflow.in_(sorted(ids)))
 
 
 def begin_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -84,9 +101,15 @@ def begin_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def end_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write steps that are over: rows of at_*, state, digest, reason."""
+    """Write steps that are over: rows of at_*, state, digest, reason, message, outputs, by.
+
+    Of the last three, None leaves alone what is there.
+    """
     _update_each(tx, rows, {"state": bindparam("new_state"), "digest": bindparam("new_digest"),
                             "reason": bindparam("new_reason"), "due_at": None,
+                            "message": _or_kept("new_message", steps.c.message),
+                            "outputs": _or_kept("new_outputs", steps.c.outputs),
+                            "answered_by": _or_kept("new_by", steps.c.answered_by),
                             "finished_at": tx.now})  # fmt: skip
 
 
@@ -96,20 +119,6 @@ def reset_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
                             "digest": "", "reason": "", "message": "", "outputs": {},
                             "job_id": None, "answered_by": None, "due_at": None,
                             "started_at": None, "finished_at": None})  # fmt: skip
-
-
-def note_answer(
-    tx: Tx, key: Key, index: int, *, outputs: Mapping[str, Any] | None, message: str,
-    by: str | None,
-) -> None:  # fmt: skip
-    """Keep what an answer brought along beside its verdict."""
-    values: dict[str, Any] = {"message": message}
-    if outputs is not None:
-        values["outputs"] = dict(outputs)
-    if by is not None:
-        values["answered_by"] = by
-    mine = (steps.c.org_id == key[0], steps.c.workflow_id == key[1], steps.c.position == index)
-    tx.run(update(steps).where(*mine).values(values))
 
 
 def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
@@ -165,12 +174,6 @@ def list_steps(tx: Tx, org: OrgId, workflow: WorkflowId) -> Sequence[AnyRow]:
     return tx.all(found.order_by(steps.c.position))
 
 
-def find_step(tx: Tx, org: OrgId, workflow: WorkflowId, name: str) -> AnyRow | None:
-    """Find a step by its name."""
-    where = (steps.c.org_id == org, steps.c.workflow_id == workflow, steps.c.name == name)
-    return tx.first(select(*_LIGHT).where(*where))
-
-
 def list_workflows(
     tx: Tx, org: OrgId, *, before: str, limit: int, queue: str | None, state: str | None
 ) -> Sequence[AnyRow]:
@@ -208,6 +211,10 @@ def list_unmoved(tx: Tx, before: datetime, limit: int) -> Sequence[Key]:
 def _update_each(tx: Tx, rows: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
     if rows:
         tx.run(update(steps).where(*_AT).values(values), rows)
+
+
+def _or_kept(name: str, column: Column[Any]) -> ColumnElement[Any]:
+    return func.coalesce(bindparam(name, type_=column.type), column)
 
 
 def _load(row: AnyRow, step_rows: Sequence[AnyRow]) -> Loaded:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl, Ran
 
 from exclave.cli.deps import Deps
 from exclave.cli.root import build_root, run
+from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl, Ran
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import DIGEST, WFL, Cli, FakeControl
 

@@ -5,12 +5,12 @@ import sys
 
 import httpx
 import pytest
-from tests.unit.cli import samples
-from tests.unit.cli.fake_control import DIGEST, INS, JOB, TOK, WFL, Cli, FakeControl
 
 from exclave.base.errors import Kind
 from exclave.cli.errors import EXIT_CODES, clean
 from exclave.cli.root import LazyCommand, build_root, run
+from tests.unit.cli import samples
+from tests.unit.cli.fake_control import DIGEST, INS, JOB, TOK, WFL, Cli, FakeControl
 
 
 def test_every_kind_of_problem_has_an_exit_code() -> None:

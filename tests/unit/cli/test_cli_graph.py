@@ -1,11 +1,10 @@
 from datetime import timedelta
 from typing import Any
 
-from tests.unit.cli import samples
-from tests.unit.cli.fake_control import AT, NOW, WFL, Cli, FakeControl
-
 from exclave.cli.graph import draw_graph
 from exclave.wire.workflows import WorkflowReply
+from tests.unit.cli import samples
+from tests.unit.cli.fake_control import AT, DIGEST, INS, NOW, WFL, Cli, FakeControl
 
 
 def draw(*steps: dict[str, Any]) -> str:
@@ -74,7 +73,7 @@ def test_a_workflow_is_shown_whole(cli: Cli, fake: FakeControl) -> None:
 name     deploy
 id       {WFL}
 state    running
-queue    {samples.INS}
+queue    {INS}
 flags    plan-only
 by       ada
 created  2030-01-02 03:04:05Z
@@ -83,7 +82,7 @@ created  2030-01-02 03:04:05Z
 ↓ ● ok  waits for approval · 0s
 ↓ ○ apply  pending
 
-`ok` asks for approval of {samples.DIGEST}
+`ok` asks for approval of {DIGEST}
 """
     )
 

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import INS, QUE, Cli, FakeControl
 

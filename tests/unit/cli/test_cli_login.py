@@ -3,12 +3,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.unit.cli import samples
-from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl
 
 from exclave.base.errors import InvalidInput
 from exclave.base.secrets import Secret
 from exclave.cli.config import Login, NotLoggedIn, find_config_file, find_login, store_login
+from tests.unit.cli import samples
+from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl
 
 HERE = "http://127.0.0.1:8700"
 

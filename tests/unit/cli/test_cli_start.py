@@ -3,10 +3,10 @@ import subprocess
 import sys
 
 import pytest
-from tests.unit.cli.fake_control import Cli
 
 from exclave import __version__
 from exclave.cli.root import NOUNS, LazyCommand, build_root, run
+from tests.unit.cli.fake_control import Cli
 
 HEAVY = ("pydantic", "httpx", "rich", "fastapi", "sqlalchemy", "cryptography", "asyncio")
 

@@ -2,10 +2,10 @@ import json
 
 import click
 import pytest
-from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl
-from tests.unit.cli.verbs import VERBS, Verb
 
 from exclave.cli.root import build_root
+from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl
+from tests.unit.cli.verbs import VERBS, Verb
 
 ROWS = [pytest.param(name, row, id=name.replace(" ", "-")) for name, row in VERBS.items()]
 

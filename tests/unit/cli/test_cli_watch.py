@@ -4,8 +4,9 @@ from typing import Any
 
 import httpx
 import pytest
+
 from tests.unit.cli import samples
-from tests.unit.cli.fake_control import AT, DIGEST, EXE, JOB, WFL, Cli, FakeControl, event
+from tests.unit.cli.fake_control import AT, DIGEST, EXE, INS, JOB, WFL, Cli, FakeControl, event
 
 PATH = f"/v1/workflows/{WFL}"
 LOG = f"/v1/jobs/{JOB}/logs/stream"
@@ -99,7 +100,7 @@ def test_running_with_watch_shows_even_a_step_that_ended_at_once(
     text = json.dumps(
         {
             "name": "deploy",
-            "queue_id": samples.INS,
+            "queue_id": INS,
             "steps": [{"name": "plan", "job": {"kind": "noop"}}],
         }
     )

@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -44,6 +44,8 @@ from exclave.wire.runner import (
     TokenReply,
     token_message,
 )
+
+T = TypeVar("T")
 
 TIMINGS = RunnerTimings(
     poll_hold_s=25.0,
@@ -86,6 +88,7 @@ class FakeControl:
         self.sequence = 0
         self.generation = 1
         self.newest_used = True
+        self.newest = ""
         self.tokens: dict[str, float] = {}
         self.nonces: dict[str, None] = {}
         self.public_key = ""
@@ -98,6 +101,10 @@ class FakeControl:
         self.polls: list[Poll] = []
         self.renewals: list[tuple[float, Renew]] = []
         self.news = asyncio.Event()
+        self.timings = TIMINGS
+        self.proven: list[str] = []
+        self.loss = 0.0
+        self.slowest_s = 0.01
 
     # What a test does
 
@@ -145,7 +152,7 @@ class FakeControl:
         self.public_key = request.public_key
         return await self._answer("enrol", Enrolled(
             runner_id=self.runner_id, org_id=self.org_id, queue_id=self.queue_id,
-            kind=QueueKind.INSTALL, generation=1, keys=self.keys, timings=TIMINGS,
+            kind=QueueKind.INSTALL, generation=1, keys=self.keys, timings=self.timings,
         ))  # fmt: skip
 
     async def ask_nonce(self, request: AskNonce) -> NonceReply:
@@ -169,10 +176,10 @@ class FakeControl:
             raise RemoteProblem(403, "runner_locked", "two holders of one key")
         self.generation = request.generation + 1
         self.newest_used = False
-        token = self.ids.token("xcr")
+        token = self.newest = self.ids.token("xcr")
         self.tokens[token] = self.clock.monotonic() + 900.0
         return await self._answer("ask_token", TokenReply(
-            access_token=token, expires_in_s=900.0, generation=self.generation, timings=TIMINGS,
+            access_token=token, expires_in_s=900.0, generation=self.generation, timings=self.timings,
         ))  # fmt: skip
 
     async def get_keys(self) -> ServerKeys:
@@ -183,7 +190,14 @@ class FakeControl:
         await self._travel("poll", token)
         self.polls.append(request)
         self._prove_stops((request.boot, request.no), request.executions)
-        until = self.clock.monotonic() + min(request.max_hold_s, TIMINGS.poll_hold_s)
+        for name, known in self.executions.items():
+            if (
+                known.state == "offered"
+                and known.nonce != request.nonce
+                and name not in request.executions
+            ):
+                known.state = "withdrawn"
+        until = self.clock.monotonic() + min(request.max_hold_s, self.timings.poll_hold_s)
         while True:
             offers = self._claim(request)
             if offers or self.clock.monotonic() >= until:
@@ -194,7 +208,7 @@ class FakeControl:
                     await self.news.wait()
             except TimeoutError:
                 pass
-        return await self._answer("poll", PollReply(offers=offers, renew_s=TIMINGS.renew_s))
+        return await self._answer("poll", PollReply(offers=offers, renew_s=self.timings.renew_s))
 
     async def renew(self, token: str, request: Renew) -> RenewReply:
         await self._travel("renew", token)
@@ -202,7 +216,8 @@ class FakeControl:
         self._prove_stops((request.boot, request.no), [one.id for one in request.executions])
         verdicts = {one.id: self._judge(one.id) for one in request.executions}
         return await self._answer(
-            "renew", RenewReply.model_validate({"verdicts": verdicts, "renew_s": TIMINGS.renew_s})
+            "renew",
+            RenewReply.model_validate({"verdicts": verdicts, "renew_s": self.timings.renew_s}),
         )
 
     async def start(self, token: str, execution_id: str, request: Start) -> StartReply:
@@ -235,8 +250,8 @@ class FakeControl:
 
     async def _travel(self, name: str, token: str | None = None) -> None:
         self.calls[name] += 1
-        await self.clock.sleep(0.01)
-        if self.down or name in self.down_for:
+        await self.clock.sleep(self._fraction() * self.slowest_s)
+        if self.down or name in self.down_for or self._fraction() < self.loss:
             await self.clock.sleep(1.0)
             raise Unreachable("nobody answers", cause="refused")
         if token is not None:
@@ -244,15 +259,18 @@ class FakeControl:
                 raise RemoteProblem(401, self.locked, "the runner was locked")
             if self.tokens.get(token, 0.0) <= self.clock.monotonic():
                 raise RemoteProblem(401, "unauthenticated", "the token is unknown or expired")
-            self.newest_used = True
+            self.newest_used = self.newest_used or token == self.newest
 
-    async def _answer(self, name: str, reply: Any) -> Any:
-        await self.clock.sleep(0.01)
-        if self.lose_replies[name] > 0:
-            self.lose_replies[name] -= 1
+    async def _answer(self, name: str, reply: T) -> T:
+        await self.clock.sleep(self._fraction() * self.slowest_s)
+        if self.lose_replies[name] > 0 or self._fraction() < self.loss:
+            self.lose_replies[name] = max(0, self.lose_replies[name] - 1)
             await self.clock.sleep(1.0)
             raise Unreachable("the reply was lost", cause="timeout")
         return reply
+
+    def _fraction(self) -> float:
+        return self.ids.randomness.fraction()
 
     def _claim(self, request: Poll) -> list[Offer]:
         again = [
@@ -279,6 +297,7 @@ class FakeControl:
         for name, known in self.executions.items():
             if known.state == "running" and name not in alive and number > known.started_no:
                 known.state, known.lost_by_proof = "ended", True
+                self.proven.append(name)
 
     def _judge(self, execution_id: str) -> str:
         known = self.executions.get(execution_id)

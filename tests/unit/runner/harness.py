@@ -11,8 +11,9 @@ from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.audit import verify_audit
 from exclave.runner.config import RunnerConfig
+from exclave.runner.logs.spool import LogWriter
 from exclave.runner.loop import Runner
-from exclave.runner.shipping import SendLog
+from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.runner.stats import Machine
 from exclave.runner.work import Stop, Work, end_by_stop
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
@@ -24,14 +25,11 @@ from tests.virtual_time import VirtualClock
 TOKEN = "xce_" + "0" * 52
 
 
-class FakeLog:
-    """Keeps what is written; ships at once."""
+class FakeWriter:
+    """Keeps what is written."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.writer = self
-        self.end = 0
-        self.backlog = 0
 
     def hide(self, secrets: Iterable[Secret]) -> None: ...
     def flush(self) -> None: ...
@@ -46,8 +44,24 @@ class FakeLog:
     def system(self, text: str) -> None:
         self.lines.append(text)
 
-    async def close(self) -> tuple[int, str]:
+    def close(self) -> tuple[int, str]:
         return len("".join(self.lines)), "0" * 64
+
+
+class FakeLog:
+    """Ships at once."""
+
+    def __init__(self) -> None:
+        self.kept = FakeWriter()
+        self.end = 0
+        self.backlog = 0
+
+    @property
+    def writer(self) -> LogWriter:
+        return self.kept
+
+    async def close(self) -> tuple[int, str]:
+        return self.kept.close()
 
     async def run(self) -> None: ...
 
@@ -67,7 +81,7 @@ class FakeExecutor:
         self.stopped: dict[str, tuple[Reason, float]] = {}
         self.began: dict[str, float] = {}
 
-    async def run(self, work: Work, log: Any, stop: Stop) -> Outcome:
+    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
         name = work.dispatch.execution_id
         self.runs[name] += 1
         self.running[name] = None
@@ -131,7 +145,7 @@ class House:
         runner.request_stop()
         await task
 
-    def open_log(self, folder: Path, execution_id: str, send: SendLog) -> FakeLog:
+    def open_log(self, folder: Path, execution_id: str, send: SendLog) -> ShippedLog:
         return self.logs.setdefault(execution_id, FakeLog())
 
     async def kill_leftovers(self, folder: Path, clock: Clock) -> bool:

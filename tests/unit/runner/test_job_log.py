@@ -8,8 +8,8 @@ import pytest
 from exclave.base.secrets import Secret
 from exclave.runner.logs.spool import Spool, SpoolLimits
 from exclave.runner.logs.writer import JobLog, LogLimits, open_log
-from exclave.wire.logs import LogRecord, Stream
-from tests.unit.runner.work_kit import ManualClock, close_and_check, join, read_spool
+from exclave.wire.logs import LogRecord, Stream, read_records
+from tests.unit.runner.work_kit import EXECUTION, ManualClock, close_and_check, join, read_spool
 
 OUT, ERR, SYSTEM = Stream.STDOUT, Stream.STDERR, Stream.SYSTEM
 MIB = 1 << 20
@@ -17,6 +17,7 @@ MIB = 1 << 20
 
 def open_small(folder: Path, **limits: int) -> tuple[JobLog, Spool]:
     head, tail = limits.pop("head", MIB), limits.pop("tail", 256 * 1024)
+    folder.mkdir(exist_ok=True)
     spool_limits = SpoolLimits(keep_free_bytes=0, **limits)
     return open_log(folder / "log", ManualClock(), LogLimits(head, tail), spool_limits)
 
@@ -137,7 +138,7 @@ def test_output_that_ends_within_the_tail_is_complete(tmp_path: Path) -> None:
 
 def test_a_secret_across_the_edge_of_a_gap_shows_no_half(tmp_path: Path) -> None:
     value = "S3CR" + "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=60))
-    data = value.encode() * 20_000
+    data = (value.encode() + b"#####\n") * 20_000
     for chunk in (999, 4096, 65536):
         log, spool = open_small(tmp_path / str(chunk), head=20_000, tail=100_000)
         log.hide([Secret(value)])
@@ -145,9 +146,8 @@ def test_a_secret_across_the_edge_of_a_gap_shows_no_half(tmp_path: Path) -> None
             log.write(OUT, data[at : at + chunk])
         records = close_and_check(log, spool)
 
-        shown = join(records, OUT).replace("***", "").strip("\n")
         assert any(one.dropped for one in records)
-        assert shown == ""
+        assert set(join(records, OUT)) == set("*#\n")
 
 
 def test_lines_of_the_runner_survive_in_a_flood(tmp_path: Path) -> None:
@@ -227,6 +227,4 @@ def test_closing_twice_tells_the_same(tmp_path: Path) -> None:
 
 
 def _read(stream: bytes) -> list[LogRecord]:
-    from exclave.wire.logs import read_records  # noqa: PLC0415
-
-    return list(read_records("exe_" + "0" * 26, stream, 0))
+    return list(read_records(EXECUTION, stream, 0))

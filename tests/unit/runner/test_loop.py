@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from exclave.client.problems import Unreachable
 from exclave.runner.session import IdentityRefused
 from exclave.wire.jobs import OutcomeState, Reason
-from exclave.wire.runner import Outcome
+from exclave.wire.runner import Outcome, Poll, PollReply
+from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import House
 from tests.virtual_time import run_virtual
 
@@ -102,7 +104,7 @@ def test_an_hour_without_control_plane_loses_nothing_and_repeats_nothing(tmp_pat
 
 @pytest.mark.parametrize(("mutating", "after_s"), [(False, 45.0), (True, 600.0)])
 def test_the_dead_man_stops_work_that_cannot_be_renewed(
-    tmp_path: Path, mutating: bool, after_s: float
+    tmp_path: Path, *, mutating: bool, after_s: float
 ) -> None:
     async def story(house: House) -> None:
         runner, task = house.start()
@@ -206,7 +208,7 @@ def test_a_restart_reports_unfinished_work_and_never_runs_it_again(tmp_path: Pat
         expect(outcome, OutcomeState.INTERRUPTED, Reason.RUNNER_RESTARTED)
         assert house.killed == [name]
         assert house.executor.runs == {name: 1}
-        assert "restarted" in house.logs[name].lines[-1]
+        assert "restarted" in house.logs[name].kept.lines[-1]
         assert not house.control.executions[name].lost_by_proof
         assert {poll.boot for poll in house.control.polls} == {1, 2}
 
@@ -333,26 +335,20 @@ def test_a_locked_runner_stops_its_work_and_ends_with_the_reason(tmp_path: Path,
     play(tmp_path, story, lasts_s=500.0)
 
 
+class CuttingProxy(FakeControl):
+    """Lets no request live longer than ten seconds."""
+
+    async def poll(self, token: str, request: Poll) -> PollReply:
+        try:
+            async with asyncio.timeout(10):
+                return await super().poll(token, request)
+        except TimeoutError as error:
+            raise Unreachable("the connection was cut", cause="network") from error
+
+
 def test_a_proxy_that_cuts_polls_makes_them_shorter(tmp_path: Path) -> None:
     async def story(house: House) -> None:
-        real = house.control.poll
-
-        async def cut(token: str, request: object) -> object:
-            async with asyncio.timeout(10):
-                return await real(token, request)  # type: ignore[arg-type]
-
-        def fail_late(token: str, request: object) -> Awaitable[object]:
-            async def call() -> object:
-                try:
-                    return await cut(token, request)
-                except TimeoutError as error:
-                    from exclave.client.problems import Unreachable  # noqa: PLC0415
-
-                    raise Unreachable("cut", cause="network") from error
-
-            return call()
-
-        house.control.poll = fail_late  # type: ignore[method-assign, assignment]
+        house.control = CuttingProxy(house.clock)
         runner, task = house.start()
         await house.clock.sleep(120)
         await house.stop(runner, task)

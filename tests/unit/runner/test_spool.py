@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import os
 from pathlib import Path
 from unittest.mock import patch
 
@@ -69,7 +70,7 @@ def test_a_torn_last_record_is_cut_off_wherever_it_is_torn(
     stream = b"".join(write(spool, f"line {at} ü") for at in range(20))
     if acknowledged:
         spool.acknowledge(stream.rfind(b"[10,"))
-    last = sorted((tmp_path / "log").iterdir())[-1]
+    last = max((tmp_path / "log").iterdir())
     content = last.read_bytes()
     record = content[content.rfind(b"\n", 0, -1) + 1 :]
     start = spool.start
@@ -98,7 +99,7 @@ def test_numbering_goes_on_when_the_last_segment_is_still_empty(tmp_path: Path) 
     spool = Spool(tmp_path / "log", SMALL)
     for at in range(20):
         write(spool, f"line {at}")
-    last = sorted((tmp_path / "log").iterdir())[-1]
+    last = max((tmp_path / "log").iterdir())
     offset, n = map(int, last.stem.split("-"))
     last.write_bytes(b"")
 
@@ -116,7 +117,7 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path) -> None:
     first = write(spool, "one")
 
     def write_half(handle: int, data: bytes) -> None:
-        spool_module.os.write(handle, data[:5])
+        os.write(handle, data[:5])
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with (

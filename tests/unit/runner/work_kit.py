@@ -102,7 +102,8 @@ def read_stream(spool: Spool, most: int = 1 << 20) -> bytes:
 
 def read_spool(spool: Spool) -> list[LogRecord]:
     records = list(read_records(EXECUTION, read_stream(spool), spool.start))
-    assert [one.n for one in records] == list(range(records[0].n, records[0].n + len(records)))
+    first = records[0].n if records else 0
+    assert [one.n for one in records] == list(range(first, first + len(records)))
     return records
 
 
@@ -112,7 +113,7 @@ def close_and_check(log: JobLog, spool: Spool) -> list[LogRecord]:
     stream = read_stream(spool)
     assert end == len(stream)
     assert digest == hashlib.sha256(stream).hexdigest()
-    return read_spool(spool) if stream else []
+    return read_spool(spool)
 
 
 def join(records: list[LogRecord], stream: Stream) -> str:

@@ -13,7 +13,7 @@ from exclave.runner.outputs import merge_outputs, read_outputs, write_inputs
 from exclave.runner.processes import Command
 from exclave.runner.secrets import SecretStore
 from exclave.runner.shell import Cause, Ended, Shell
-from exclave.runner.work import Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
 from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace, write_private
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason, ScriptSpec, ScriptStep
 from exclave.wire.runner import Outcome
@@ -73,7 +73,7 @@ class ScriptExecutor:
             )
         if outcome.message:
             log.system(outcome.message)
-        return outcome.model_copy(update={"message": log.mask(outcome.message)})
+        return outcome.model_copy(update={"message": log.mask(outcome.message)[:MESSAGE_CHARS]})
 
     async def _run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
         spec = work.dispatch.spec
@@ -107,12 +107,14 @@ class ScriptExecutor:
     async def _run_step(self, job: _Job, at: int, step: ScriptStep) -> Outcome | None:
         if job.stop.reason is not None:
             return end_by_stop(job.stop.reason, f"stopped before step `{step.name}`")
-        job.log.system(f"▸ step {step.name}")
         left_s = job.deadline - self._clock.monotonic()
         timeout_s = min(left_s, step.timeout_s or left_s)
+        if timeout_s <= 0:
+            return _tell_timeout(job, step, timeout_s)
+        job.log.system(f"▸ step {step.name}")
         try:
             ended = await job.shell.run(self._build_command(job, at, step), timeout_s)
-            failure = _judge(job, step, ended)
+            failure = _judge(job, step, ended, timeout_s)
             if failure is None:
                 job.outputs = merge_outputs(job.outputs, read_outputs(job.workspace.outputs(at)))
         except WorkFailed as failed:
@@ -136,7 +138,7 @@ def _name_secrets(spec: ScriptSpec, held: dict[str, Secret]) -> dict[str, str]:
     return {variable: held[name].reveal() for variable, name in spec.secrets.items()}
 
 
-def _judge(job: _Job, step: ScriptStep, ended: Ended) -> Outcome | None:
+def _judge(job: _Job, step: ScriptStep, ended: Ended, timeout_s: float) -> Outcome | None:
     """Tell how a step failed; None if it did not."""
     if ended.code is None:
         message = f"step `{step.name}` does not die: look at the runner's machine"
@@ -146,15 +148,23 @@ def _judge(job: _Job, step: ScriptStep, ended: Ended) -> Outcome | None:
             reason = job.stop.reason or Reason.CANCELLED
             return end_by_stop(reason, f"stopped in step `{step.name}`: {reason}")
         case Cause.TIMEOUT:
-            limit = step.timeout_s or job.spec.timeout_s
-            which = "the step's" if step.timeout_s and step.timeout_s <= limit else "the job's"
-            message = (
-                f"step `{step.name}` was stopped after {which} timeout of {limit:g} s:"
-                " raise `timeout_s` or find out in the log what it waited for"
-            )
-            return fail(Reason.TIMEOUT, message)
+            return _tell_timeout(job, step, timeout_s)
         case Cause.EXIT:
             return _judge_exit(step, ended.code)
+
+
+def _tell_timeout(job: _Job, step: ScriptStep, timeout_s: float) -> Outcome:
+    own = step.timeout_s is not None and step.timeout_s <= timeout_s
+    which = (
+        f"the step's timeout of {step.timeout_s:g} s"
+        if own
+        else (f"the job's timeout of {job.spec.timeout_s:g} s")
+    )
+    message = (
+        f"step `{step.name}` was stopped by {which}: raise `timeout_s`, or find out in the log"
+        " what it waited for"
+    )
+    return fail(Reason.TIMEOUT, message)
 
 
 def _judge_exit(step: ScriptStep, code: int) -> Outcome | None:

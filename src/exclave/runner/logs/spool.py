@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from exclave.base.logs import Log
 from exclave.base.secrets import Secret
 from exclave.runner.disk import sync_folder
 from exclave.wire.logs import MAX_SEGMENT, Stream
+
+_log = Log("runner.logs")
 
 _MIB = 1 << 20
 _FOLDER_MODE = 0o700
@@ -91,21 +94,16 @@ class Spool:
         self._segments = _list_segments(folder)
         self._handle = -1
         self._on_change: Callable[[], None] | None = None
-        self._hash = hashlib.sha256() if self.start == 0 else None
-        self.closed = False
+        self._settling: list[threading.Thread] = []
+        self.start = self._segments[0].offset if self._segments else 0
+        """The first offset that is still here."""
+        self.end = 0
+        """The offset where the next record goes."""
         self.next_n = 0
+        self.closed = False
+        self._hash = hashlib.sha256() if self.start == 0 else None
         if self._segments:
             self._recover()
-
-    @property
-    def start(self) -> int:
-        """The first offset that is still here."""
-        return self._segments[0].offset if self._segments else 0
-
-    @property
-    def end(self) -> int:
-        """The offset where the next record goes."""
-        return self._segments[-1].end if self._segments else 0
 
     @property
     def used_bytes(self) -> int:
@@ -134,6 +132,7 @@ class Spool:
                 raise
             segment.size += len(data)
             self.next_n += count
+            self.end = segment.end
             if self._hash is not None:
                 self._hash.update(data)
         self._tell()
@@ -157,6 +156,7 @@ class Spool:
         with self._lock:
             while len(self._segments) > 1 and self._segments[0].end <= offset:
                 self._segments.pop(0).path.unlink(missing_ok=True)
+                self.start = self._segments[0].offset
 
     def on_change(self, call: Callable[[], None] | None) -> None:
         """Name what to call, from any thread, after an append or the close."""
@@ -165,29 +165,33 @@ class Spool:
     def close(self) -> tuple[int, str]:
         """Make all of it durable; tell its length and digest."""
         with self._lock:
-            self._sync()
+            self._settle()
             self.closed = True
             digest = self._hash.hexdigest() if self._hash is not None else ""
-            end = self.end
+        for thread in self._settling:
+            thread.join()
         self._tell()
-        return end, digest
+        return self.end, digest
 
     def _begin_segment(self) -> None:
-        self._sync()
-        offset, n = self.end, self.next_n
-        path = self._folder / f"{offset:016d}-{n:012d}.log"
+        self._settle()
+        path = self._folder / f"{self.end:016d}-{self.next_n:012d}.log"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._handle = os.open(path, flags, _FILE_MODE)
-        sync_folder(self._folder)
         if self._segments and self._segments[-1].size == 0:
             self._segments.pop()
-        self._segments.append(_Segment(path, offset, n, 0))
+        self._segments.append(_Segment(path, self.end, self.next_n, 0))
 
-    def _sync(self) -> None:
+    def _settle(self) -> None:
+        """Make the segment durable in a thread: nobody who writes or reads waits for the disk."""
         if self._handle >= 0:
-            os.fsync(self._handle)
-            os.close(self._handle)
+            thread = threading.Thread(
+                target=_sync_and_close, args=(self._handle, self._folder), name="log-sync"
+            )
+            self._settling = [one for one in self._settling if one.is_alive()]
+            self._settling.append(thread)
             self._handle = -1
+            thread.start()
 
     def _recover(self) -> None:
         last = self._segments[-1]
@@ -197,6 +201,7 @@ class Spool:
         os.ftruncate(self._handle, whole)
         os.lseek(self._handle, whole, os.SEEK_SET)
         last.size = whole
+        self.end = last.end
         self.next_n = last.n + data.count(b"\n", 0, whole)
         if self._hash is not None:
             for segment in self._segments:
@@ -213,6 +218,16 @@ def _list_segments(folder: Path) -> list[_Segment]:
         offset, n = path.stem.split("-")
         segments.append(_Segment(path, int(offset), int(n), path.stat().st_size))
     return segments
+
+
+def _sync_and_close(handle: int, folder: Path) -> None:
+    try:
+        os.fsync(handle)
+        sync_folder(folder)
+    except OSError as error:
+        _log.error("log_sync_failed", exc=error)
+    finally:
+        os.close(handle)
 
 
 def _write_all(handle: int, data: bytes) -> None:

@@ -1,0 +1,64 @@
+# Everything a developer types. Needs Python 3.11+, git and make; the rest comes from the lock files.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install -q --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: run demo test check format bench faults lock clean
+
+## run: start everything on this machine, run the demo, serve until Ctrl-C
+run: $(VENV)/.run
+	$(BIN)/exclave dev --demo
+
+## demo: the same in a throw-away folder on free ports, then exit 0 or 1
+demo: $(VENV)/.run
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	$(BIN)/exclave dev --exit --data "$$folder/data" --control-port 0 --runner-port 0
+
+## test: all tests, on SQLite and PostgreSQL
+test: $(VENV)/.dev
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+
+## check: lint, format, types, import contracts
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+## format: let ruff format and fix
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format .
+
+## bench: one JSON line per measure; ONLY=<measure> runs one
+bench: $(VENV)/.bench
+	$(BIN)/python -m tests.bench $(ONLY)
+
+## faults: simulation with as many seeds as you like (SEEDS, START), then kill loops
+SEEDS ?= 2000
+START ?= 0
+faults: $(VENV)/.dev
+	$(BIN)/python -m tests.faults.sim --seeds $(SEEDS) --start $(START)
+	EXCLAVE_TEST_KILLS=20 $(BIN)/pytest -q tests/faults -k "kill"
+
+## lock: resolve the dependencies again (needs uv)
+COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header pyproject.toml --extra server
+lock:
+	$(COMPILE) --group build -o requirements/run.lock
+	$(COMPILE) --group build --group dev -o requirements/dev.lock
+	$(COMPILE) --group build --group dev --group bench -o requirements/bench.lock
+
+clean:
+	rm -rf $(VENV) .exclave .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit("Exclave needs Python 3.11 or newer; set PYTHON=… to name one." if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.%: requirements/%.lock pyproject.toml $(VENV)/pyvenv.cfg
+	$(PIP) --require-hashes -r $<
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@

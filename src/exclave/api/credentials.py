@@ -1,0 +1,70 @@
+"""Who is calling: bearer tokens from the Authorization header, and nowhere else."""
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
+
+from exclave.base.errors import Unauthenticated
+from exclave.control.access import authenticate_runner, authenticate_user
+from exclave.control.deps import Deps
+from exclave.domain.identity import RunnerIdentity, User
+
+WHO = "exclave.who"
+"""Where the caller's ids stand in the request's scope, for the log."""
+
+_TOKEN = re.compile(r"[A-Za-z0-9_]{1,128}")
+_api_token = HTTPBearer(
+    auto_error=False, scheme_name="ApiToken", description="An API token, `xcl_…`."
+)
+_access_token = HTTPBearer(
+    auto_error=False, scheme_name="AccessToken", description="A runner's access token, `xcr_…`."
+)
+
+
+def read_bearer(request: Request) -> str:
+    """Read the one bearer token of a request."""
+    sent = request.headers.getlist("authorization")
+    scheme, _, token = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
+        raise Unauthenticated("no bearer token was sent")
+    return token
+
+
+async def admit_user(deps: Deps, request: Request) -> User:
+    """Authenticate a user of the Control API."""
+    user = await authenticate_user(deps, read_bearer(request))
+    request.scope[WHO] = {"org": user.org, "account": user.account, "token": user.token}
+    request.state.user = user
+    return user
+
+
+async def admit_runner(deps: Deps, request: Request) -> RunnerIdentity:
+    """Authenticate a runner."""
+    who = await authenticate_runner(deps, read_bearer(request))
+    request.scope[WHO] = {"org": who.org, "runner": who.runner}
+    request.state.runner = who
+    return who
+
+
+async def _find_deps(request: Request) -> Deps:
+    found: Deps = request.app.state.deps
+    return found
+
+
+async def _find_user(request: Request, _: Annotated[object, Depends(_api_token)]) -> User:
+    found: User = request.state.user
+    return found
+
+
+async def _find_runner(
+    request: Request, _: Annotated[object, Depends(_access_token)]
+) -> RunnerIdentity:
+    found: RunnerIdentity = request.state.runner
+    return found
+
+
+DepsOf = Annotated[Deps, Depends(_find_deps)]
+UserOf = Annotated[User, Depends(_find_user)]
+RunnerOf = Annotated[RunnerIdentity, Depends(_find_runner)]

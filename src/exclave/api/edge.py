@@ -1,0 +1,87 @@
+"""The outermost layer of both APIs: request ids, headers, access log, metrics, the last catch."""
+
+from http import HTTPMethod
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from exclave.api.credentials import WHO
+from exclave.api.metrics import Metrics, Visit
+from exclave.api.problems import render_bug
+from exclave.base.logs import Log, bind
+from exclave.control.deps import Deps
+
+log = Log("api")
+
+REQUEST_ID = "X-Request-Id"
+CLIENT_GONE = 499
+"""What the log calls a request whose client did not wait for the answer."""
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_QUIET = frozenset({"/healthz", "/metrics", "/v1/poll", "/v1/renew"})
+"""Asked all the time: only their failures are worth a line."""
+_METHODS = frozenset(HTTPMethod)
+_FAILED = 400
+
+
+class Edge:
+    """Wraps an app; nothing that fails inside gets past it."""
+
+    def __init__(self, app: ASGIApp, *, deps: Deps, metrics: Metrics, api: str) -> None:
+        self._app = app
+        self._deps = deps
+        self._metrics = metrics
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = self._deps.ids.new("req")
+        began = self._deps.clock.monotonic()
+        status = 0
+
+        async def send_marked(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _mark(message, request_id)
+            await send(message)
+
+        with bind(request=request_id):
+            try:
+                await self._app(scope, receive, send_marked)
+            except ClientDisconnect:
+                status = CLIENT_GONE
+            except Exception as error:  # noqa: BLE001 - the edge of the request
+                log.error("request_failed", exc=error, method=scope["method"], path=scope["path"])
+                if not status:
+                    await render_bug(request_id)(scope, receive, send_marked)
+            finally:
+                self._note(scope, status or CLIENT_GONE, self._deps.clock.monotonic() - began)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "") or "unmatched"
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.note(Visit(self._api, method, route, status, seconds))
+        if route not in _QUIET or status >= _FAILED:
+            log.info(
+                "request_answered", api=self._api, method=method, route=route, path=scope["path"],
+                status=status, ms=round(seconds * 1000, 1), **scope.get(WHO, {}),
+            )  # fmt: skip
+
+
+def _mark(message: Message, request_id: str) -> None:
+    headers = MutableHeaders(raw=message.setdefault("headers", []))
+    for name, value in _HEADERS.items():
+        headers.setdefault(name, value)
+    headers[REQUEST_ID] = request_id

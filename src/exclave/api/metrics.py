@@ -1,0 +1,75 @@
+"""Metrics in Prometheus' format: counted at the edge, and gathered by one read per scrape."""
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from exclave import __version__
+from exclave.control.metrics import Totals
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request, answered."""
+
+    api: str
+    method: str
+    route: str
+    status: int
+    seconds: float
+
+
+class Metrics:
+    """All metrics of one process. Both APIs may share it: `/metrics` then tells about both."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "exclave_http_requests", "Requests by route and status.",
+            ["api", "method", "route", "status"], registry=registry,
+        )  # fmt: skip
+        self._seconds = Histogram(
+            "exclave_http_request_seconds", "How long requests took, long polls included.",
+            ["api", "method", "route"], registry=registry, buckets=_BUCKETS,
+        )  # fmt: skip
+        self._jobs = _gauge(registry, "exclave_jobs", "Jobs that have not ended.", "state")
+        self._runners = _gauge(registry, "exclave_runners", "Runners by presence.", "presence")
+        self._totals = {
+            name: _gauge(registry, f"exclave_{name}", text) for name, text in _TOTALS.items()
+        }
+        _gauge(registry, "exclave_build_info", "The running version.", "version").labels(
+            __version__
+        ).set(1)
+
+    def note(self, visit: Visit) -> None:
+        """Count a request."""
+        self._requests.labels(visit.api, visit.method, visit.route, str(visit.status)).inc()
+        self._seconds.labels(visit.api, visit.method, visit.route).observe(visit.seconds)
+
+    def render(self, totals: Totals) -> bytes:
+        """Write everything down, with totals that were read just now."""
+        for state, count in totals.jobs.items():
+            self._jobs.labels(state).set(count)
+        for presence, count in totals.runners.items():
+            self._runners.labels(presence).set(count)
+        for name, gauge in self._totals.items():
+            gauge.set(getattr(totals, name))
+        return generate_latest(self._registry)
+
+
+_TOTALS = {
+    "workflows_running": "Workflows that have not ended.",
+    "polls_open": "Long polls that this server holds.",
+    "runner_log_backlog_bytes": "Log bytes that runners have yet to upload.",
+    "runner_results_waiting": "Results that runners have yet to hand in.",
+    "runner_envelopes_refused": "Envelopes that runners refused since their start.",
+    "runner_jobs_finished": "Jobs that runners finished since their start.",
+}
+"""Fields of `Totals` that are one number."""
+
+
+def _gauge(registry: CollectorRegistry, name: str, text: str, *labels: str) -> Gauge:
+    return Gauge(name, text, labels, registry=registry)

@@ -1,0 +1,138 @@
+"""Problems over HTTP: the one table from kind to status, and the handlers that use it."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ExceptionHandler
+
+from exclave.base.errors import Kind, Problem
+from exclave.wire.model import ProblemReply
+
+STATUS: dict[Kind, HTTPStatus] = {
+    Kind.INVALID: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Kind.UNAUTHENTICATED: HTTPStatus.UNAUTHORIZED,
+    Kind.FORBIDDEN: HTTPStatus.FORBIDDEN,
+    Kind.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Kind.CONFLICT: HTTPStatus.CONFLICT,
+    Kind.GONE: HTTPStatus.GONE,
+    Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    Kind.TOO_MANY: HTTPStatus.TOO_MANY_REQUESTS,
+    Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""What each kind of problem is called in HTTP."""
+
+MEDIA_TYPE = "application/problem+json"
+DOCUMENTED: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem: what happened, what to do, and facts for machines.",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemReply"}}},
+    }
+}
+"""How every route documents whatever is not a success."""
+
+_CODES = {
+    HTTPStatus.NOT_FOUND: ("no_such_route", "Check the path against the API's reference."),
+    HTTPStatus.METHOD_NOT_ALLOWED: ("method_not_allowed", "Use a method named in `Allow`."),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("too_large", "Send less at once."),
+}
+_MOST_ERRORS = 50
+_RETRY_S = "1"
+
+
+class ProblemResponse(JSONResponse):
+    """A response that carries a problem."""
+
+    media_type = MEDIA_TYPE
+
+
+def render(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    hint: str = "",
+    facts: Mapping[str, object] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> ProblemResponse:
+    """Write a problem as its response; facts never hide what every problem has."""
+    reply = ProblemReply(
+        type=f"urn:exclave:problem:{code}", title=HTTPStatus(status).phrase, status=status,
+        code=code, detail=detail, hint=hint,
+    )  # fmt: skip
+    body = {**(facts or {}), **reply.model_dump()}
+    return ProblemResponse(body, status_code=status, headers=headers)
+
+
+def render_problem(problem: Problem) -> ProblemResponse:
+    """Write an expected failure."""
+    status = STATUS[problem.kind]
+    headers = {}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
+        headers["Retry-After"] = _RETRY_S
+    return render(
+        status, problem.code, problem.message, hint=problem.advice, facts=problem.facts,
+        headers=headers,
+    )  # fmt: skip
+
+
+def render_invalid(errors: Sequence[Mapping[str, Any]]) -> ProblemResponse:
+    """Write what is wrong with each field; values are not repeated, as they may be secret."""
+    shown = [
+        {"field": ".".join(str(part) for part in error["loc"]), "message": error["msg"]}
+        for error in errors[:_MOST_ERRORS]
+    ]
+    first = f": `{shown[0]['field']}`: {shown[0]['message']}" if shown else ""
+    return render(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", f"the request is not valid{first}",
+        hint="Correct the fields named in `errors`.",
+        facts={"errors": shown, "error_count": len(errors)},
+    )  # fmt: skip
+
+
+def render_bug(request_id: str) -> ProblemResponse:
+    """Admit a failure that nobody expected; its cause is in the server's log only."""
+    return render(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "bug", "the server failed in a way it did not expect",
+        hint="Try again; if it stays, report it with the request id.",
+        facts={"request_id": request_id},
+    )  # fmt: skip
+
+
+async def _answer_problem(request: Request, error: Exception) -> ProblemResponse:
+    del request
+    assert isinstance(error, Problem)  # noqa: S101 - it is registered for problems only
+    return render_problem(error)
+
+
+async def _answer_invalid(request: Request, error: Exception) -> ProblemResponse:
+    del request
+    assert isinstance(error, RequestValidationError | ValidationError)  # noqa: S101 - as above
+    return render_invalid(error.errors())
+
+
+async def _answer_http(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    status = HTTPStatus(error.status_code)
+    code, hint = _CODES.get(status, ("invalid_input", "Check the request."))
+    detail = error.detail
+    if status is HTTPStatus.NOT_FOUND:
+        detail = "there is no such route"
+    elif status is HTTPStatus.METHOD_NOT_ALLOWED:
+        detail = f"this route does not know {request.method[:16]}"
+    return render(status, code, detail, hint=hint, headers=error.headers)
+
+
+HANDLERS: Mapping[Any, ExceptionHandler] = {
+    Problem: _answer_problem,
+    RequestValidationError: _answer_invalid,
+    HTTPException: _answer_http,
+}
+"""Handlers of the apps; anything else is a bug and caught at the edge."""

@@ -1,0 +1,90 @@
+"""Reading requests with limits: how many bytes, and only JSON that can be stored."""
+
+import json
+import re
+from collections.abc import AsyncGenerator
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Receive, Scope
+
+Model = TypeVar("Model", bound=BaseModel)
+
+SMALL = 1 << 20
+LIMITS: dict[str, int] = {
+    "/v1/workflows": 16 << 20,
+    "/v1/executions/{execution}/log": 4 << 20,
+}
+"""Routes whose bodies may be larger than the usual MiB."""
+
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+"""An escaped NUL: an even number of backslashes before it would make it plain text."""
+
+
+class BodyTooLarge(HTTPException):
+    """The body has more bytes than the route takes; an HTTPException, as FastAPI passes it on."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {limit} bytes"
+        )
+
+
+class LimitedRequest(Request):
+    """A request whose body is never read beyond its limit, and whose JSON is strict."""
+
+    def __init__(self, scope: Scope, receive: Receive, limit: int = SMALL) -> None:
+        super().__init__(scope, receive)
+        self._limit = limit
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body, but not more than the limit of it."""
+        announced = self.headers.get("content-length", "")
+        size = int(announced) if announced.isdecimal() and len(announced) <= len(str(1 << 62)) else 0
+        if size > self._limit:
+            raise BodyTooLarge(self._limit)
+        size = 0
+        async for chunk in super().stream():
+            size += len(chunk)
+            if size > self._limit:
+                raise BodyTooLarge(self._limit)
+            yield chunk
+
+    async def json(self) -> Any:
+        """Parse the body."""
+        return parse_json(await self.body())
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse strict JSON: no NaN, no lone surrogates, bounded depth, and no NUL in any text.
+
+    PostgreSQL stores no NUL, so it is refused for all alike.
+    """
+    if _NUL.search(body):
+        raise json.JSONDecodeError("text may not contain a NUL character", "", 0)
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise json.JSONDecodeError(str(error), "", 0) from error
+
+
+async def read_model(request: LimitedRequest, model: type[Model]) -> Model:
+    """Read the body as a model, with the same problems as FastAPI's own routes."""
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise _refuse(("body",), "send it as application/json")
+    try:
+        return model.model_validate(await request.json())
+    except json.JSONDecodeError as error:
+        raise _refuse(("body",), error.msg) from error
+    except ValidationError as error:
+        errors = [{**item, "loc": ("body", *item["loc"])} for item in error.errors()]
+        raise RequestValidationError(errors) from error
+
+
+def _refuse(where: tuple[str, ...], message: str) -> RequestValidationError:
+    return RequestValidationError([{"type": "json_invalid", "loc": where, "msg": message}])

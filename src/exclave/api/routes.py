@@ -1,0 +1,61 @@
+"""Kinds of routes: the caller is known before a byte of the body is read."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
+
+from exclave.api.credentials import admit_runner, admit_user
+from exclave.api.problems import DOCUMENTED
+from exclave.api.requests import LIMITS, SMALL, LimitedRequest
+
+
+class PublicRoute(APIRoute):
+    """A route for everybody, with a limit on the body."""
+
+    async def admit(self, request: Request) -> None:
+        """Let everybody in."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Admit the caller first, then let FastAPI read and validate."""
+        handle = super().get_route_handler()
+        limit = LIMITS.get(self.path, SMALL)
+
+        async def admit_and_handle(request: Request) -> Response:
+            limited = LimitedRequest(request.scope, request.receive, limit)
+            await self.admit(limited)
+            return await handle(limited)
+
+        return admit_and_handle
+
+
+class UserRoute(PublicRoute):
+    """A route for users with an API token."""
+
+    async def admit(self, request: Request) -> None:
+        """Let users in."""
+        await admit_user(request.app.state.deps, request)
+
+
+class RunnerRoute(PublicRoute):
+    """A route for runners with an access token."""
+
+    async def admit(self, request: Request) -> None:
+        """Let runners in."""
+        await admit_runner(request.app.state.deps, request)
+
+
+def make_router(prefix: str, tag: str, kind: type[PublicRoute]) -> APIRouter:
+    """Make the router of one noun."""
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=kind,
+        responses=DOCUMENTED,
+        generate_unique_id_function=_name_operation,
+    )
+
+
+def _name_operation(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,59 @@
+"""Figures about the whole instance, read at once; they name no tenant."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from exclave.control.deps import Deps
+from exclave.domain.jobs import JobState
+from exclave.domain.presence import PresenceState, tell_presence
+from exclave.storage import jobs, metrics
+from exclave.storage.database import Tx
+from exclave.wire.runner import Stats
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much there is of everything, over all orgs."""
+
+    jobs: Mapping[str, int]
+    runners: Mapping[str, int]
+    workflows_running: int
+    polls_open: int
+    runner_log_backlog_bytes: int
+    runner_results_waiting: int
+    runner_envelopes_refused: int
+    runner_jobs_finished: int
+
+
+async def gather_totals(deps: Deps) -> Totals:
+    """Count everything on one snapshot."""
+
+    def gather(tx: Tx) -> Totals:
+        rows = metrics.list_active_runners(tx)
+        states = (
+            tell_presence(row.seen_at, row.due_at, row.cause, tx.now, deps.timings).state
+            for row in rows
+        )
+        stats = [Stats.model_validate(row.stats) for row in rows]
+        return Totals(
+            jobs={**_zeros(s for s in JobState if not s.is_final), **jobs.count_by_state(tx)},
+            runners={**_zeros(PresenceState), **Counter(states)},
+            workflows_running=metrics.count_running_workflows(tx),
+            polls_open=deps.fleet.polling,
+            runner_log_backlog_bytes=sum(each.log_backlog_bytes for each in stats),
+            runner_results_waiting=sum(each.results_waiting for each in stats),
+            runner_envelopes_refused=sum(each.envelopes_refused for each in stats),
+            runner_jobs_finished=sum(each.jobs_finished for each in stats),
+        )
+
+    return await deps.db.read(gather)
+
+
+async def check_health(deps: Deps) -> None:
+    """Fail if the database does not answer."""
+    await deps.db.read(metrics.count_running_workflows)
+
+
+def _zeros(names: Iterable[str]) -> dict[str, int]:
+    return {str(name): 0 for name in names}

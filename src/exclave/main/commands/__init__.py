@@ -1,0 +1,1 @@
+"""The commands that start processes or work on their folders."""

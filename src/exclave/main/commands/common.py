@@ -1,0 +1,43 @@
+"""What the commands of processes share."""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+import click
+
+from exclave.base.logs import Log, set_up_logs
+from exclave.main.settings import find_unknown
+
+log = Log("main")
+
+json_option = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+
+
+def environment() -> Mapping[str, str]:
+    """Tell the environment that this command line was started with."""
+    found = click.get_current_context().find_root().obj
+    return found if isinstance(found, Mapping) else {}
+
+
+def begin_logs(level: str) -> None:
+    """Log as JSON lines on stderr, and name settings that nobody knows."""
+    set_up_logs(level)
+    for sentence in find_unknown(environment()):
+        log.warning("setting_unknown", message=sentence)
+
+
+def run_async(work: Coroutine[Any, Any, None]) -> None:
+    """Run on the fast event loop where there is one."""
+    try:
+        import uvloop  # noqa: PLC0415 - a runner has no need of it
+    except ImportError:
+        asyncio.run(work)
+    else:
+        uvloop.run(work)
+
+
+def answer(value: Mapping[str, object], text: str, *, json_mode: bool) -> None:
+    """Write the answer of a command: data on stdout."""
+    click.echo(json.dumps(value, default=str) if json_mode else text)

@@ -1,0 +1,60 @@
+"""`exclave dev`: everything on this machine."""
+
+from pathlib import Path
+
+import click
+
+from exclave.main.commands.common import begin_logs, environment, run_async
+from exclave.main.demo import run_demo
+from exclave.main.dev import Dev, run_dev
+from exclave.main.server import watch_signals
+from exclave.main.settings import ServerSettings, read_settings
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), help="Data folder; default .exclave.")
+@click.option("--control-port", type=int, help="Port of the Control API; 0 takes a free one.")
+@click.option("--runner-port", type=int, help="Port of the Runner API; 0 takes a free one.")
+@click.option("--demo", "with_demo", is_flag=True, help="Run a demo workflow first.")
+@click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo: 0 if it succeeded.")
+def dev(
+    data: Path | None,
+    control_port: int | None,
+    runner_port: int | None,
+    *,
+    with_demo: bool,
+    then_exit: bool,
+) -> None:
+    """Run control plane, build runner and install runner on one data folder, until Ctrl-C."""
+    settings = read_settings(
+        ServerSettings, environment(), data=data, control_port=control_port,
+        runner_port=runner_port,
+    )  # fmt: skip
+    begin_logs("warning" if settings.log_level == "info" else settings.log_level)
+    run_async(_run(settings, with_demo=with_demo or then_exit, then_exit=then_exit))
+
+
+async def _run(settings: ServerSettings, *, with_demo: bool, then_exit: bool) -> None:
+    stopping = watch_signals()
+    click.echo("Starting the control plane, a build runner and an install runner …", err=True)
+    async with run_dev(settings) as running:
+        _say_addresses(settings, running)
+        succeeded = await run_demo(running) if with_demo else True
+        if then_exit:
+            click.echo(f"The demo {'succeeded' if succeeded else 'FAILED'}.", err=True)
+        else:
+            click.echo("\nServing until Ctrl-C.", err=True)
+            await stopping.wait()
+    if not succeeded and then_exit:
+        raise click.ClickException("the demo workflow did not succeed")
+
+
+def _say_addresses(settings: ServerSettings, running: Dev) -> None:
+    click.echo(
+        f"  Control API  {running.running.control_url}   (docs at /docs)\n"
+        f"  Runner API   {running.running.runner_url}\n"
+        f"  data folder  {settings.data}\n"
+        f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)\n"
+        f"  install      demo ({running.install})\n",
+        err=True,
+    )

@@ -1,0 +1,88 @@
+"""`exclave runner`: run a runner, diagnose it, verify its audit trail."""
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from exclave.base.clock import SystemClock
+from exclave.base.errors import Conflict
+from exclave.base.ids import SystemRandomness
+from exclave.main.commands.common import (
+    answer,
+    begin_logs,
+    environment,
+    json_option,
+    run_async,
+)
+from exclave.main.runner import audit_file, run_runner, tell_config
+from exclave.main.settings import RunnerSettings, read_settings
+from exclave.runner.audit import verify_audit
+from exclave.runner.doctor import diagnose
+
+
+@click.group(invoke_without_command=True)
+@click.option("--data", type=click.Path(path_type=Path), help="Data folder of the runner.")
+@click.option("--url", help="Address of the Runner API.")
+@click.option("--enrolment", help="One-time token; better in EXCLAVE_ENROLMENT.")
+@click.option("--name", help="Name shown in the control plane.")
+@click.option("--capacity", type=int, help="Jobs that run at once.")
+@click.pass_context
+def group(
+    context: click.Context,
+    data: Path | None,
+    url: str | None,
+    enrolment: str | None,
+    name: str | None,
+    capacity: int | None,
+) -> None:
+    """Run a runner: it only dials out, asks for work and hands in results."""
+    settings = read_settings(
+        RunnerSettings, environment(), runner_data=data, runner_url=url, enrolment=enrolment,
+        runner_name=name, capacity=capacity,
+    )  # fmt: skip
+    context.obj = settings
+    if context.invoked_subcommand is None:
+        begin_logs(settings.log_level)
+        run_async(run_runner(settings))
+
+
+@group.command()
+@json_option
+@click.pass_obj
+def doctor(settings: RunnerSettings, *, json_mode: bool) -> None:
+    """Check every hop between this machine and the control plane, and name the one that fails."""
+    findings = asyncio.run(diagnose(tell_config(settings), SystemClock(), SystemRandomness()))
+    lines = []
+    for finding in findings:
+        fix = f"\n        {finding.fix}" if finding.fix else ""
+        lines.append(f"{finding.state:4}  {finding.name}: {finding.message}{fix}")
+    failed = any(finding.state == "fail" for finding in findings)
+    value = {"ok": not failed, "findings": [asdict(finding) for finding in findings]}
+    answer(value, "\n".join(lines), json_mode=json_mode)
+    if failed:
+        click.get_current_context().exit(1)
+
+
+@group.group()
+def audit() -> None:
+    """The runner's own record of what it was asked to do."""
+
+
+@audit.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@json_option
+@click.pass_obj
+def verify(settings: RunnerSettings, file: Path | None, *, json_mode: bool) -> None:
+    """Check the chain of hashes; a changed, missing or reordered line is named."""
+    path = file or audit_file(settings.runner_data)
+    if not path.is_file():
+        raise Conflict(f"there is no audit file at {path}", hint="Name the file, or use --data.")
+    report = verify_audit(path)
+    text = f"{path}: {report.lines} entries, the chain holds"
+    if not report.ok:
+        text = f"{path}: line {report.bad_line}: {report.problem}"
+    answer({"file": str(path), **asdict(report)}, text, json_mode=json_mode)
+    if not report.ok:
+        click.get_current_context().exit(1)

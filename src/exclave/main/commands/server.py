@@ -1,0 +1,128 @@
+"""`exclave server`: run the control plane, set it up, back it up."""
+
+from pathlib import Path
+
+import click
+
+from exclave.base.errors import Conflict
+from exclave.control.accounts import create_org
+from exclave.control.restore import settle_restore
+from exclave.main.commands.common import (
+    answer,
+    begin_logs,
+    environment,
+    json_option,
+    run_async,
+)
+from exclave.main.composition import build_deps
+from exclave.main.server import serve
+from exclave.main.settings import ServerSettings, read_settings
+from exclave.storage import backup as backups
+from exclave.storage.migrate import upgrade
+
+data_option = click.option("--data", type=click.Path(path_type=Path), help="Data folder.")
+
+
+@click.group(invoke_without_command=True)
+@data_option
+@click.option("--database", help="Database URL; default: SQLite in the data folder.")
+@click.option("--control-port", type=int, help="Port of the Control API.")
+@click.option("--runner-port", type=int, help="Port of the Runner API.")
+@click.pass_context
+def group(
+    context: click.Context,
+    data: Path | None,
+    database: str | None,
+    control_port: int | None,
+    runner_port: int | None,
+) -> None:
+    """Run the control plane; the settings of the reference page apply."""
+    settings = read_settings(
+        ServerSettings, environment(), data=data, database=database, control_port=control_port,
+        runner_port=runner_port,
+    )  # fmt: skip
+    context.obj = settings
+    if context.invoked_subcommand is None:
+        begin_logs(settings.log_level)
+        run_async(serve(settings))
+
+
+@group.command()
+@click.argument("org")
+@click.option("--admin", default="admin", show_default=True, help="Name of the first account.")
+@json_option
+@click.pass_obj
+def init(settings: ServerSettings, org: str, admin: str, *, json_mode: bool) -> None:
+    """Create an org with its first admin, and print that admin's token."""
+    deps = build_deps(settings)
+    try:
+        made = deps.db.write_now(lambda tx: create_org(tx, deps, org, admin))
+    finally:
+        deps.db.close()
+    if not json_mode:
+        click.echo(f"Created org `{org}`. The token of `{admin}`, shown once:", err=True)
+    answer(made.model_dump(mode="json"), made.token, json_mode=json_mode)
+
+
+@group.command()
+@json_option
+@click.pass_obj
+def migrate(settings: ServerSettings, *, json_mode: bool) -> None:
+    """Bring the database to the schema of this version; `exclave server` does it by itself."""
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    upgrade(settings.database_url)
+    answer({"ok": True}, "The schema is up to date.", json_mode=json_mode)
+
+
+@group.command("rotate-key")
+@json_option
+@click.pass_obj
+def rotate_key(settings: ServerSettings, *, json_mode: bool) -> None:
+    """Sign with a new key from now on; runners follow by the old key's signature over it."""
+    deps = build_deps(settings)
+    try:
+        kid = deps.db.write_now(deps.keys.rotate)
+    finally:
+        deps.db.close()
+    answer({"kid": kid}, kid, json_mode=json_mode)
+
+
+@group.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@json_option
+@click.pass_obj
+def backup(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
+    """Copy database, blobs and seal key into a new folder; the server may run meanwhile."""
+    _require_embedded(settings)
+    files = backups.write_backup(settings.data, folder)
+    text = f"Wrote {files} files to {folder}. It holds the seal key: keep it as safe as the data."
+    answer({"folder": str(folder), "files": files}, text, json_mode=json_mode)
+
+
+@group.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+@json_option
+@click.pass_obj
+def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
+    """Make a new data folder from a backup, safe against everything that happened since."""
+    _require_embedded(settings)
+    files = backups.read_backup(folder, settings.data)
+    deps = build_deps(settings)
+    try:
+        done = deps.db.write_now(lambda tx: settle_restore(tx, deps))
+    finally:
+        deps.db.close()
+    text = (
+        f"Restored {files} files to {settings.data}; epochs are of generation {done.generation},"
+        f" {done.interrupted} running executions were given up."
+    )
+    facts = {"files": files, "generation": done.generation, "interrupted": done.interrupted}
+    answer(facts, text, json_mode=json_mode)
+
+
+def _require_embedded(settings: ServerSettings) -> None:
+    if settings.database or settings.s3_bucket:
+        raise Conflict(
+            "this copies SQLite and files only",
+            hint="Back up PostgreSQL and the bucket with their own tools; see the docs.",
+        )

@@ -1,0 +1,81 @@
+"""Putting the control plane's parts together from its settings."""
+
+import os
+from pathlib import Path
+
+from cryptography.fernet import Fernet
+
+from exclave.base.clock import SystemClock
+from exclave.base.errors import InvalidInput
+from exclave.base.ids import Ids, SystemRandomness
+from exclave.control.deps import Deps
+from exclave.control.keys import Keyring
+from exclave.main.settings import ServerSettings
+from exclave.storage import keys
+from exclave.storage.blobs.base import Blobs
+from exclave.storage.blobs.files import FileBlobs
+from exclave.storage.blobs.s3 import S3Blobs, S3Place
+from exclave.storage.database import Database, Tx
+from exclave.storage.dialects import choose_dialect
+from exclave.storage.hub import Hub
+from exclave.storage.migrate import upgrade
+
+
+def build_deps(settings: ServerSettings) -> Deps:
+    """Open the database (migrated), the blob store and the keys."""
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    upgrade(settings.database_url)
+    clock = SystemClock()
+    ids = Ids(clock, SystemRandomness())
+    hub = Hub()
+    name = settings.name or ids.new("srv")
+    db = Database(choose_dialect(settings.database_url), clock, hub, name=name)
+    keyring = Keyring(load_seal(settings.seal_file), ids)
+
+    def set_up(tx: Tx) -> None:
+        keys.add_cluster(tx, ids.new("cls"))
+        keyring.ensure_key(tx)
+
+    db.write_now(set_up)
+    return Deps(
+        db=db, blobs=open_blobs(settings), hub=hub, clock=clock, ids=ids, keys=keyring,
+        timings=settings.timings, runner_url=tell_runner_url(settings),
+    )  # fmt: skip
+
+
+def tell_runner_url(settings: ServerSettings) -> str:
+    """Tell where runners find the Runner API."""
+    return settings.runner_url or f"http://{settings.runner_host}:{settings.runner_port}"
+
+
+def open_blobs(settings: ServerSettings) -> Blobs:
+    """Open the blob store that the settings name."""
+    if not settings.s3_bucket:
+        return FileBlobs(settings.blob_folder)
+    return S3Blobs(
+        S3Place(
+            bucket=settings.s3_bucket, prefix=settings.s3_prefix, endpoint=settings.s3_endpoint,
+            region=settings.s3_region,
+        )
+    )  # fmt: skip
+
+
+def load_seal(file: Path) -> bytes:
+    """Read the key that seals signing keys; the first start makes it, readable by us alone."""
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        seal = file.read_bytes().strip()
+    else:
+        seal = Fernet.generate_key()
+        with os.fdopen(handle, "wb") as out:
+            out.write(seal + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+    try:
+        Fernet(seal)
+    except ValueError as error:
+        raise InvalidInput(
+            f"{file} is no seal key", hint="Restore the file from your backup."
+        ) from error
+    return seal

@@ -1,0 +1,136 @@
+"""Everything in one process tree on one data folder: control plane and two runners."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.base.errors import Unavailable
+from exclave.base.logs import Log
+from exclave.control.access import authenticate_user
+from exclave.control.accounts import create_org, who_am_i
+from exclave.control.deps import Deps
+from exclave.control.installs import create_install, list_installs
+from exclave.control.runners import create_enrolment, list_runners
+from exclave.domain.identity import QueueId, User
+from exclave.main.server import Running, run_control_plane
+from exclave.main.settings import ServerSettings
+from exclave.wire.identity import NewInstall, PresenceState
+
+log = Log("dev")
+
+LOGIN = "dev.json"
+INSTALL = "demo"
+_RESTART_S = 2.0
+_UP_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Dev:
+    """A development set-up at work."""
+
+    running: Running
+    user: User
+    token: str
+    install: QueueId
+
+
+@contextlib.asynccontextmanager
+async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
+    """Run everything while the block lasts; what a first start made is found again later."""
+    async with run_control_plane(settings) as running:
+        deps = running.deps
+        token = await _find_login(settings, running)
+        user = await authenticate_user(deps, token)
+        build = QueueId((await who_am_i(deps, user)).org.build_queue_id)
+        install = await _find_install(deps, user)
+        children = [
+            asyncio.create_task(_keep_runner(settings, running, user, "build", build)),
+            asyncio.create_task(_keep_runner(settings, running, user, INSTALL, install)),
+        ]
+        try:
+            await _wait_until_up(deps, user, count=len(children))
+            yield Dev(running, user, token, install)
+        finally:
+            for child in children:
+                child.cancel()
+            await asyncio.gather(*children, return_exceptions=True)
+
+
+async def _find_login(settings: ServerSettings, running: Running) -> str:
+    """Read the login that the first start wrote, or make org, account and token now."""
+    file = settings.data / LOGIN
+    if file.exists():
+        token = str(json.loads(file.read_text())["token"])
+    else:
+        deps = running.deps
+        made = await deps.db.write(lambda tx: create_org(tx, deps, "dev", "dev"))
+        token = made.token
+    _write_private(file, {"control_url": running.control_url, "token": token})
+    return token
+
+
+def _write_private(file: Path, value: Mapping[str, str]) -> None:
+    fresh = file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as out:
+        json.dump(value, out)
+    fresh.replace(file)
+
+
+async def _find_install(deps: Deps, user: User) -> QueueId:
+    page = await list_installs(deps, user, "", 200)
+    found = [install.id for install in page.items if install.name == INSTALL]
+    if found:
+        return QueueId(found[0])
+    return QueueId((await create_install(deps, user, NewInstall(name=INSTALL))).id)
+
+
+async def _keep_runner(
+    settings: ServerSettings, running: Running, user: User, name: str, queue: QueueId
+) -> None:
+    """Keep a runner process alive, as an init system would; stop it when this is cancelled."""
+    folder = settings.data / "runners" / name
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while True:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("EXCLAVE_")}
+        if not (folder / "identity.json").exists():
+            made = await create_enrolment(running.deps, user, queue)
+            env["EXCLAVE_ENROLMENT"] = made.token
+        argv = [sys.executable, "-m", "exclave", "runner", "--data", str(folder),
+                "--url", running.runner_url, "--name", f"dev-{name}"]  # fmt: skip
+        code = await _run_child(argv, env, settings.data / "runners" / f"{name}.log")
+        log.warning("runner_exited", name=name, code=code)
+        await asyncio.sleep(_RESTART_S)
+
+
+async def _run_child(argv: Sequence[str], env: Mapping[str, str], output: Path) -> int:
+    with output.open("ab") as out:
+        child = await asyncio.create_subprocess_exec(
+            *argv, env=dict(env), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return await child.wait()
+        finally:
+            if child.returncode is None:
+                child.send_signal(signal.SIGTERM)
+                await child.wait()
+
+
+async def _wait_until_up(deps: Deps, user: User, *, count: int) -> None:
+    until = deps.clock.monotonic() + _UP_WITHIN_S
+    while deps.clock.monotonic() < until:
+        page = await list_runners(deps, user, "", 200)
+        if sum(runner.presence is PresenceState.UP for runner in page.items) >= count:
+            return
+        await asyncio.sleep(0.05)
+    raise Unavailable(
+        "the runners did not come up", hint="Look at the files in `runners/` of the data folder."
+    )

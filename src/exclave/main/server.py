@@ -1,0 +1,140 @@
+"""The control plane as a process: two HTTP servers and their background work on one loop."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+
+from exclave import __version__
+from exclave.api.control import build_control_app
+from exclave.api.runner import build_runner_app
+from exclave.base.errors import InvalidInput
+from exclave.base.logs import Log
+from exclave.control.deps import Deps
+from exclave.control.sweep import Sweeper, run_timers
+from exclave.main.composition import build_deps
+from exclave.main.settings import ServerSettings
+from exclave.storage.listener import Listener
+
+log = Log("server")
+
+_BACKLOG = 4096
+_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
+"""A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: there are two of these in one process."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture nothing."""
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A control plane at work."""
+
+    deps: Deps
+    control_url: str
+    runner_url: str
+
+
+async def serve(settings: ServerSettings) -> None:
+    """Serve until SIGTERM or SIGINT, then let open requests end."""
+    stopping = watch_signals()
+    async with run_control_plane(settings):
+        await stopping.wait()
+
+
+def watch_signals() -> asyncio.Event:
+    """Make an event that SIGTERM and SIGINT set."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
+
+
+@contextlib.asynccontextmanager
+async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
+    """Run the whole control plane while the block lasts. Port 0 takes a free one."""
+    control = _listen(settings.control_host, settings.control_port)
+    runner = _listen(settings.runner_host, settings.runner_port)
+    ports = {"control_port": control.getsockname()[1], "runner_port": runner.getsockname()[1]}
+    settings = settings.model_copy(update=ports)
+    deps = build_deps(settings)
+    deps.hub.attach(asyncio.get_running_loop())
+    listener = None
+    if deps.db.dialect.crosses_processes:
+        listener = Listener(settings.database_url, deps.hub, deps.db.name)
+    servers = [
+        _make_server(build_control_app(deps), settings),
+        _make_server(build_runner_app(deps), settings),
+    ]
+    sockets = [control, runner]
+    tasks = [
+        asyncio.create_task(server.serve(sockets=[bound]))
+        for server, bound in zip(servers, sockets, strict=True)
+    ]
+    background = [_spawn(Sweeper(deps).run()), _spawn(run_timers(deps))]
+    log.info(
+        "server_started", version=__version__, server=deps.db.name, **deps.db.dialect.describe()
+    )
+    try:
+        url = f"http://{settings.control_host}:{settings.control_port}"
+        yield Running(deps, url, deps.runner_url)
+    finally:
+        for server in servers:
+            server.should_exit = True
+        deps.hub.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+        if listener is not None:
+            await asyncio.to_thread(listener.stop)
+        await asyncio.to_thread(deps.db.close)
+        await deps.blobs.close()
+        log.info("server_stopped", server=deps.db.name)
+
+
+def _spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.create_task(work)
+
+
+def _make_server(app: Any, settings: ServerSettings) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, http="httptools",
+            timeout_keep_alive=75, timeout_graceful_shutdown=int(settings.shutdown_s),
+            lifespan="off", h11_max_incomplete_event_size=65_536,
+        )
+    )  # fmt: skip
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            bound.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise InvalidInput(
+            f"cannot listen on {host}:{port}: {error.strerror}",
+            hint="Stop what uses the port, or choose another with EXCLAVE_CONTROL_PORT"
+            " and EXCLAVE_RUNNER_PORT.",
+        ) from error
+    bound.listen(_BACKLOG)
+    return bound

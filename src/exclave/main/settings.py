@@ -1,0 +1,167 @@
+"""Settings: one frozen class per process, read from `EXCLAVE_…` variables here and nowhere else."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from exclave.base.errors import InvalidInput
+from exclave.domain.timings import BOUNDS, Timings, check_timings
+
+PREFIX = "EXCLAVE_"
+Port = Annotated[int, Field(ge=0, le=65535)]
+_OTHERS = frozenset({"URL", "TOKEN", "CONFIG", "DEBUG"})
+"""Variables of the command line itself."""
+
+
+class Settings(BaseModel):
+    """What every process has."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    log_level: Annotated[
+        str, Field(description="Least level of the JSON logs on stderr: info, warning, error.")
+    ] = "info"
+
+
+class ServerSettings(Settings):
+    """The control plane."""
+
+    data: Annotated[Path, Field(description="Data folder: SQLite database, blobs, seal key.")] = (
+        Path(".exclave")
+    )
+    database: Annotated[
+        str,
+        Field(description="Database URL, `postgresql+psycopg://…`; empty means SQLite in `data`."),
+    ] = ""
+    control_host: Annotated[str, Field(description="Address of the Control API.")] = "127.0.0.1"
+    control_port: Annotated[Port, Field(description="Port of the Control API.")] = 8700
+    runner_host: Annotated[str, Field(description="Address of the Runner API.")] = "127.0.0.1"
+    runner_port: Annotated[Port, Field(description="Port of the Runner API.")] = 8701
+    runner_url: Annotated[
+        str, Field(description="Address of the Runner API as runners see it; empty: host and port.")
+    ] = ""
+    seal_key_file: Annotated[
+        Path | None,
+        Field(description="Key that seals signing keys in the database; default: in `data`."),
+    ] = None
+    s3_bucket: Annotated[
+        str, Field(description="Keep blobs in this bucket instead of the data folder.")
+    ] = ""
+    s3_prefix: Annotated[str, Field(description="Folder in the bucket.")] = ""
+    s3_endpoint: Annotated[str, Field(description="Address of an S3-compatible store.")] = ""
+    s3_region: Annotated[str, Field(description="Region of the bucket.")] = ""
+    name: Annotated[
+        str, Field(description="Name of this server among replicas; empty: made at start.")
+    ] = ""
+    shutdown_s: Annotated[
+        float, Field(ge=0, le=300, description="How long open requests may take at shutdown.")
+    ] = 5.0
+    timings: Timings = Timings()
+
+    @property
+    def database_url(self) -> str:
+        """Where the database is."""
+        return self.database or f"sqlite:///{self.data / 'exclave.db'}"
+
+    @property
+    def blob_folder(self) -> Path:
+        """Where blobs are kept without an object store."""
+        return self.data / "blobs"
+
+    @property
+    def seal_file(self) -> Path:
+        """Where the seal key is kept."""
+        return self.seal_key_file or self.data / "seal.key"
+
+
+class RunnerSettings(Settings):
+    """A runner."""
+
+    runner_data: Annotated[
+        Path, Field(description="Data folder: identity, executions, outbox, audit.")
+    ] = Path(".exclave-runner")
+    runner_url: Annotated[str, Field(description="Address of the Runner API.")] = (
+        "http://127.0.0.1:8701"
+    )
+    runner_name: Annotated[str, Field(description="Name shown in the control plane.")] = "runner"
+    enrolment: Annotated[
+        str, Field(description="One-time enrolment token; needed at the first start only.")
+    ] = ""
+    capacity: Annotated[int, Field(ge=1, le=64, description="Jobs that run at once.")] = 4
+    proxy: Annotated[
+        str, Field(description="HTTPS proxy, for the runner and all that it starts.")
+    ] = ""
+    no_proxy: Annotated[str, Field(description="Hosts reached without the proxy.")] = ""
+    ca_bundle: Annotated[
+        Path | None,
+        Field(description="More trusted certificates (PEM), for the runner and all it starts."),
+    ] = None
+    secrets_file: Annotated[
+        Path | None, Field(description="JSON file (mode 0600) of secrets that jobs may use.")
+    ] = None
+    path: Annotated[str, Field(description="PATH of jobs; empty: the runner's own.")] = ""
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def read_settings(kind: type[S], env: Mapping[str, str], **given: Any) -> S:
+    """Read settings from the environment; what was given on the command line wins."""
+    values: dict[str, Any] = {}
+    for name in kind.model_fields:
+        if name != "timings" and env.get(PREFIX + name.upper()):
+            values[name] = env[PREFIX + name.upper()]
+    values |= {name: value for name, value in given.items() if value is not None}
+    if "timings" in kind.model_fields:
+        values["timings"] = read_timings(env)
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(_explain(error)) from error
+
+
+def read_timings(env: Mapping[str, str]) -> Timings:
+    """Read the protocol's durations and check that they are safe together."""
+    values: dict[str, Any] = {}
+    for field in fields(Timings):
+        text = env.get(PREFIX + field.name.upper())
+        if text:
+            try:
+                values[field.name] = int(text) if field.name == "max_attempts" else float(text)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"{PREFIX}{field.name.upper()}: `{text}` is no number"
+                ) from error
+    return check_timings(Timings(**values))
+
+
+def find_unknown(env: Mapping[str, str]) -> list[str]:
+    """Find variables that look like ours and are none, each with its nearest relative."""
+    known = {PREFIX + name.upper() for name in [*_list_names(), *BOUNDS]}
+    known |= {PREFIX + name for name in _OTHERS}
+    found = []
+    for name in sorted(env):
+        if name.startswith(PREFIX) and name not in known and not _is_test_only(name):
+            near = difflib.get_close_matches(name, known, 1)
+            found.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return found
+
+
+def _is_test_only(name: str) -> bool:
+    return re.match(r"EXCLAVE_TEST_", name) is not None
+
+
+def _list_names() -> Iterable[str]:
+    for kind in (ServerSettings, RunnerSettings):
+        yield from kind.model_fields
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    name = PREFIX + "_".join(str(part) for part in first["loc"]).upper()
+    return f"{name}: {first['msg']}"

@@ -1,0 +1,108 @@
+from pathlib import Path
+
+from exclave.client.problems import RemoteProblem
+from exclave.runner.shipping import SendLog, ShippedLog
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import Result, ResultReply
+from tests.unit.runner.fake_control import TIMINGS, FakeControl
+from tests.unit.runner.harness import FakeLog, House
+from tests.virtual_time import run_virtual
+
+
+class SlowLog(FakeLog):
+    """Arrives only once it is let through."""
+
+    through = False
+
+    def __init__(self, house: House) -> None:
+        super().__init__()
+        self._house = house
+
+    async def drain(self, timeout_s: float) -> bool:
+        await self._house.clock.sleep(timeout_s)
+        return self.through
+
+
+class SlowHouse(House):
+    """Its logs take their time."""
+
+    def open_log(self, folder: Path, execution_id: str, send: SendLog) -> ShippedLog:
+        return self.logs.setdefault(execution_id, SlowLog(self))
+
+
+def test_a_result_waits_for_its_log_while_nobody_answers(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = SlowHouse(tmp_path)
+        runner, task = house.start()
+        name = house.control.add_job(mutating=True)
+        await house.clock.sleep(3)
+        house.control.down = True
+        await house.clock.sleep(3600)
+        house.control.down = False
+        await house.clock.sleep(60)
+        assert house.control.result_of(name) is None
+        SlowLog.through = True
+        await house.clock.sleep(10)
+        SlowLog.through = False
+        await house.stop(runner, task)
+
+        assert house.control.result_of(name) is not None
+
+    run_virtual(main())
+
+
+def test_a_log_that_does_not_get_through_does_not_hold_the_result_for_ever(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = SlowHouse(tmp_path, ship_logs_s=60.0)
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(80)
+        await house.stop(runner, task)
+
+        assert house.control.result_of(name) is not None
+
+    run_virtual(main())
+
+
+class Picky(FakeControl):
+    """Takes no outputs."""
+
+    async def hand_in(self, token: str, execution_id: str, request: Result) -> ResultReply:
+        if request.outcome.outputs:
+            raise RemoteProblem(413, "too_large", "the outputs are too large")
+        return await super().hand_in(token, execution_id, request)
+
+
+def test_outputs_that_are_not_taken_fail_the_job_visibly(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path)
+        house.control = Picky(house.clock)
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(10)
+        await house.stop(runner, task)
+
+        outcome = house.control.result_of(name)
+        assert outcome is not None
+        assert (outcome.state, outcome.reason) == (OutcomeState.FAILED, Reason.OUTPUTS_INVALID)
+        assert "too large" in outcome.message
+
+    run_virtual(main())
+
+
+def test_a_result_that_nobody_takes_for_too_long_is_kept_for_a_person(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path)
+        house.control.timings = TIMINGS.model_copy(update={"result_retry_s": 3600.0})
+        house.control.down_for["hand_in"] = None
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(3600 + 600)
+        await house.stop(runner, task)
+
+        kept = [file.name for file in (house.config.data / "outbox").iterdir()]
+        assert kept == [f"{name}.abandoned"]
+        assert "result_abandoned" in house.audit_events()
+        assert house.control.calls["hand_in"] > 3600 / 300
+
+    run_virtual(main())
