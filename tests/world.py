@@ -183,9 +183,7 @@ async def make_peer(deps: Deps, user: User, queue: QueueId, name: str = "runner"
     return Peer(deps, enrolled, key, who)
 
 
-async def ask_token(
-    deps: Deps, runner_id: str, key: Ed25519PrivateKey, generation: int
-) -> str:
+async def ask_token(deps: Deps, runner_id: str, key: Ed25519PrivateKey, generation: int) -> str:
     """Prove possession of the key and get an access token."""
     nonce = (await enrolment.give_nonce(deps, runner_id)).nonce  # type: ignore[arg-type]
     signature = encode_bytes(key.sign(token_message(runner_id, nonce, generation)))

@@ -5,10 +5,12 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.routing import Route
 from starlette.types import ExceptionHandler
 
 from exclave.base.errors import Kind, Problem
@@ -122,12 +124,23 @@ async def _answer_http(request: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     status = HTTPStatus(error.status_code)
     code, hint = _CODES.get(status, ("invalid_input", "Check the request."))
-    detail = error.detail
+    detail, headers = error.detail, error.headers
     if status is HTTPStatus.NOT_FOUND:
         detail = "there is no such route"
     elif status is HTTPStatus.METHOD_NOT_ALLOWED:
         detail = f"this route does not know {request.method[:16]}"
-    return render(status, code, detail, hint=hint, headers=error.headers)
+        headers = {"Allow": ", ".join(_find_methods(request)) or (headers or {}).get("Allow", "")}
+    return render(status, code, detail, hint=hint, headers=headers)
+
+
+def _find_methods(request: Request) -> list[str]:
+    """Find the methods of all routes with this path; each route by itself knows only its own."""
+    found: set[str] = set()
+    for context in iter_route_contexts(request.app.routes):
+        route = context.original_route
+        if isinstance(route, Route) and route.path_regex.match(request.url.path):
+            found |= route.methods or set()
+    return sorted(found)
 
 
 HANDLERS: Mapping[Any, ExceptionHandler] = {

@@ -19,6 +19,7 @@ SMALL = 1 << 20
 LIMITS: dict[str, int] = {
     "/v1/workflows": 16 << 20,
     "/v1/executions/{execution}/log": 4 << 20,
+    "/v1/executions/{execution}/result": 4 << 20,
 }
 """Routes whose bodies may be larger than the usual MiB."""
 
@@ -45,7 +46,9 @@ class LimitedRequest(Request):
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the body, but not more than the limit of it."""
         announced = self.headers.get("content-length", "")
-        size = int(announced) if announced.isdecimal() and len(announced) <= len(str(1 << 62)) else 0
+        size = (
+            int(announced) if announced.isdecimal() and len(announced) <= len(str(1 << 62)) else 0
+        )
         if size > self._limit:
             raise BodyTooLarge(self._limit)
         size = 0

@@ -9,6 +9,8 @@ from exclave.base.clock import Clock
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32 in lower case: sorts like the number, has no look-alikes."""
 
+_PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
+
 _TIME_CHARS = 10
 _RANDOM_CHARS = 16
 
@@ -71,11 +73,9 @@ class Ids:
 
 
 def _encode(number: int, chars: int) -> str:
-    digits = []
-    for _ in range(chars):
-        number, rest = divmod(number, 32)
-        digits.append(_ALPHABET[rest])
-    return "".join(reversed(digits))
+    """Write the lowest bits in base 32, two characters at a time."""
+    shifts = range(5 * chars - 10, -1, -10)
+    return "".join([_PAIRS[number >> shift & 0x3FF] for shift in shifts])
 
 
 def jitter(randomness: Randomness, attempt: int, *, first: float, longest: float) -> float:

@@ -4,6 +4,7 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -128,6 +129,6 @@ def _list_causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _read_pause(response: httpx.Response) -> dict[str, float]:
+def _read_pause(response: httpx.Response) -> dict[str, Any]:
     asked = response.headers.get("Retry-After", "")
     return {"retry_after_s": float(asked)} if asked.isdecimal() else {}

@@ -38,12 +38,12 @@ async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
     return who
 
 
-def require(user: User, right: Right, install: str | None = None) -> None:
-    """Refuse what no grant allows: as missing if it may not be seen, else as forbidden."""
+def require(user: User, right: Right, install: str | None = None, *, noun: str = "thing") -> None:
+    """Refuse what no grant allows: exactly like a missing one if unseen, else as forbidden."""
     if allows(user, right, install):
         return
     if not allows(user, Right.READ, install):
-        raise NotFound("there is no such thing")
+        raise NotFound(f"there is no such {noun}")
     raise Forbidden(f"this needs the right to {right}", right=right)
 
 

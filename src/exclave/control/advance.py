@@ -94,17 +94,17 @@ def _note(change: _Change, happening: Happening, step: int | None) -> None:
     if step is None or not brings:
         return
     note = change.notes.setdefault(step, {})
-    note["new_message"] = happening.message
+    note["message"] = happening.message
     if happening.outputs is not None:
-        note["new_outputs"] = dict(happening.outputs)
+        note["outputs"] = dict(happening.outputs)
     if happening.by is not None:
-        note["new_by"] = happening.by
+        note["answered_by"] = happening.by
 
 
 def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
     moved = [change for change in changes if change.moves or change.after != change.before.value]
-    started = _start_jobs(tx, deps, moved)
-    _write_steps(tx, deps, moved, started)
+    _end_steps(tx, moved)
+    _begin_steps(tx, deps, moved, _start_jobs(tx, deps, moved))
     workflows.save_workflows(tx, [replace(c.before, value=c.after) for c in moved])
     follow: list[Happening] = []
     for change in moved:
@@ -146,35 +146,48 @@ def _job_rows(
         }  # fmt: skip
 
 
-def _write_steps(
-    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], str]
-) -> None:
+def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
+    """Write what is over or to be done again, before anything that builds on it begins."""
     reset: list[dict[str, Any]] = []
-    begun: list[dict[str, Any]] = []
     ended: list[dict[str, Any]] = []
     for change in changes:
-        key = (change.before.org, change.after.id)
-        due = _find_due(tx, deps, change)
         for old, new in zip(change.before.value.steps, change.after.steps, strict=True):
-            if new == old:
+            if new is old or new == old:
                 continue
-            at = {"at_org": key[0], "at_workflow": key[1], "at_index": new.index}
             if new.attempt != old.attempt:
-                reset.append({**at, "new_attempt": new.attempt})
-            if new.state is StepState.ACTIVE:
-                begun.append({**at, "new_digest": new.digest, "new_due": due.get(new.index),
-                              "new_job": started.get((key, new.index))})  # fmt: skip
-            elif new.state.is_over:
-                ended.append({**at, **_ending(new, change.notes.get(new.index, {}))})
+                reset.append({**_at(change, new), "attempt": new.attempt})
+            if new.state.is_over:
+                ended.append({**_at(change, new), **_ending(new, change.notes.get(new.index, {}))})
     workflows.reset_steps(tx, reset)
-    workflows.begin_steps(tx, begun)
     workflows.end_steps(tx, ended)
+
+
+def _begin_steps(
+    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], str]
+) -> None:
+    begun: list[dict[str, Any]] = []
+    for change in changes:
+        due = _find_due(tx, deps, change)
+        for move in change.moves:
+            step = change.after.steps[move.step]
+            if move.deed is Deed.CANCEL_JOB or step.state is not StepState.ACTIVE:
+                continue
+            job = started.get(((change.before.org, change.after.id), step.index))
+            begun.append({**_at(change, step), "digest": step.digest, "job_id": job,
+                          "due_at": due.get(step.index)})  # fmt: skip
+    workflows.begin_steps(tx, begun)
+
+
+def _at(change: _Change, step: Step) -> dict[str, Any]:
+    return {
+        "org_id": change.before.org, "workflow_id": change.after.id, "position": step.index
+    }  # fmt: skip
 
 
 def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "new_state": step.state, "new_digest": step.digest, "new_reason": step.reason,
-        "new_message": None, "new_outputs": None, "new_by": None, **note,
+        "state": step.state, "digest": step.digest, "reason": step.reason,
+        "message": None, "outputs": None, "answered_by": None, **note,
     }  # fmt: skip
 
 

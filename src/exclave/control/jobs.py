@@ -79,5 +79,5 @@ def find_job(tx: Tx, user: User, job: JobId, right: Right) -> AnyRow:
     row = jobs.find_job(tx, user.org, job)
     if row is None:
         raise NotFound("there is no such job")
-    require(user, right, row.queue_id)
+    require(user, right, row.queue_id, noun="job")
     return row

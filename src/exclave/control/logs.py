@@ -117,9 +117,7 @@ async def follow_log(
         stream = await _wait_for_stream(deps, user, job, current)
         if stream is None:
             return
-        if stream.execution != current:
-            offset = 0 if current != execution or execution is None else offset
-            current = stream.execution
+        current = stream.execution
         with deps.hub.watch(f"log:{current}") as watch:
             async for record in read_from(deps, user, stream.execution, offset):
                 offset = record.offset
@@ -197,7 +195,8 @@ async def _next_execution(deps: Deps, user: User, job: JobId, current: str) -> E
     with deps.hub.watch(f"job:{job}") as watch:
         while True:
             rows = await deps.db.read(lambda tx: executions.list_of_job(tx, user.org, job))
-            later = [row for row in rows if row.id > current and row.started_at is not None]
+            reached = max(row.epoch for row in rows if row.id == current)
+            later = [row for row in rows if row.epoch > reached and row.started_at is not None]
             if later:
                 return ExecutionId(later[0].id)
             row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))

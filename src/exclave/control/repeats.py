@@ -34,9 +34,13 @@ class AlreadyDone(Conflict):
 
 
 async def answer_once(
-    deps: Deps, user: User, key: str, request: object, run: Callable[[Deps], Awaitable[Reply]]
-) -> Reply:
-    """Run a request unless its key was seen. The key is spent in the request's own transaction."""
+    deps: Deps, user: User, key: str, request: object, run: Callable[[Deps], Awaitable[Reply]],
+    *, keep: bool = True,
+) -> Reply:  # fmt: skip
+    """Run a request unless its key was seen. The key is spent in the request's own transaction.
+
+    Without `keep` the reply is not stored, as it holds a secret: a repetition is refused then.
+    """
     print_of = digest_json(request)
     row = await deps.db.read(lambda tx: audit.find_reply(tx, user.org, user.account, key))
     if row is not None and row.request != print_of:
@@ -45,7 +49,10 @@ async def answer_once(
         return row.status, row.reply
     once = _OnceDatabase(deps.db, lambda tx: _spend(tx, user, key, print_of))
     status, body = await run(replace(deps, db=once))
-    await deps.db.write(lambda tx: audit.keep_reply(tx, user.org, user.account, key, status, body))
+    if keep:
+        await deps.db.write(
+            lambda tx: audit.keep_reply(tx, user.org, user.account, key, status, body)
+        )
     return status, body
 
 

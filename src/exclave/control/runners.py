@@ -61,7 +61,7 @@ async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
         row = runners.find_runner(tx, user.org, runner)
         if row is None:
             raise NotFound("there is no such runner")
-        require(user, Right.READ, row.queue_id)
+        require(user, Right.READ, row.queue_id, noun="runner")
         listed = runners.list_runners(tx, user.org, "", 10_000, row.queue_id)
         running = next((r.running for r in listed if r.id == runner), 0)
         return _show(deps, row, tx.now, running)
@@ -76,7 +76,7 @@ async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -
         row = runners.find_runner(tx, user.org, runner, lock=True)
         if row is None:
             raise NotFound("there is no such runner")
-        require(user, Right.OPERATE, row.queue_id)
+        require(user, Right.OPERATE, row.queue_id, noun="runner")
         revoke_identity(tx, row, runners.REVOKED, reason)
         record(tx, deps, user.org, user.name, "runner_revoked", runner, reason=reason)
 

@@ -69,7 +69,7 @@ def _steer_all(tx: Tx, requests: Sequence[_Request]) -> Sequence[Problem | None]
 
 def _make_happening(user: User, wish: Wish) -> Happening:
     def aim(tx: Tx, queue: QueueId, workflow: Workflow) -> Event:
-        require(user, wish.right, queue)
+        require(user, wish.right, queue, noun="workflow")
         return wish.event_of(tx, queue, workflow)
 
     by = user.name if wish.step is not None else None

@@ -79,6 +79,7 @@ class Sweeper:
         keys = workflows.list_unmoved(tx, before, _BATCH)
         if keys:
             advance(tx, self._deps, [Happening(org, workflow) for org, workflow in keys])
+            workflows.note_looked(tx, keys)
 
 
 async def fire_due(deps: Deps) -> datetime | None:

@@ -1,17 +1,18 @@
 """Workflows: create, look at, answer, steer. Every call is one event in one transaction."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from exclave.base.digests import digest_json
-from exclave.base.errors import Conflict, InvalidInput, NotFound
+from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control import showing
 from exclave.control.access import require
 from exclave.control.advance import Happening, advance
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
+from exclave.control.planning import Planned, plan_workflow
 from exclave.control.steering import Wish, aim_at, steer
 from exclave.domain.identity import QueueId, Right, User
-from exclave.domain.workflows import Step, StepKind, StepState, WorkflowId, WorkflowState
+from exclave.domain.workflows import Step, StepKind, WorkflowId, WorkflowState
 from exclave.flow.events import (
     Answered,
     ApproveAllSet,
@@ -21,7 +22,6 @@ from exclave.flow.events import (
     Retried,
     Skipped,
 )
-from exclave.flow.graph import resolve_needs
 from exclave.storage import queues, workflows
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.model import Page
@@ -40,50 +40,32 @@ _LONGEST_WAIT_S = 15.0
 
 async def create_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowReply:
     """Store a workflow with all its steps, take its turns on lanes, and begin."""
-    require(user, Right.OPERATE, wish.queue_id)
-    if wish.approve_all:
-        require(user, Right.APPROVE, wish.queue_id)
-    workflow = WorkflowId(deps.ids.new("wfl"))
-
-    def create(tx: Tx) -> None:
-        add_workflow(tx, user, workflow, wish)
-        advance(tx, deps, [Happening(user.org, workflow)])
-
-    await deps.db.write(create, key=wish.queue_id)
+    workflow = await begin_workflow(deps, user, wish)
     return await show_workflow(deps, user, workflow)
 
 
-def add_workflow(tx: Tx, user: User, workflow: WorkflowId, wish: NewWorkflow) -> None:
-    """Store a workflow whose steps are all still to come."""
-    queue = QueueId(wish.queue_id)
-    if queues.find_queue(tx, user.org, queue) is None:
-        raise NotFound("there is no such install or build queue")
-    names = [step.name for step in wish.steps]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InvalidInput(f"two steps are named `{doubled[0]}`", hint="Give each its own name.")
-    needs = resolve_needs({step.name: step.needs for step in wish.steps})
-    row = {
-        "org_id": user.org, "id": workflow, "queue_id": queue, "name": wish.name,
-        "state": WorkflowState.RUNNING, "approve_all": wish.approve_all,
-        "plan_only": wish.plan_only, "cancel_requested": False, "revision": 1,
-        "laned": any(step.mutating for step in wish.steps), "labels": wish.labels,
-        "created_by": user.name,
-    }  # fmt: skip
-    step_rows = [
-        {
-            "org_id": user.org, "workflow_id": workflow, "position": position,
-            "name": step.name, "kind": step.kind, "state": StepState.PENDING,
-            "needs": ",".join(map(str, needs[step.name])), "lanes": ",".join(step.lanes),
-            "mutating": step.mutating, "outputs": {},
-            "spec": {
-                "job": None if step.job is None else step.job.model_dump(mode="json"),
-                "priority": step.priority, "delay_s": step.delay_s,
-            },
-        }
-        for position, step in enumerate(wish.steps)
+async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowId:
+    """Create a workflow without looking at how far it got."""
+    require(user, Right.OPERATE, wish.queue_id)
+    if wish.approve_all:
+        require(user, Right.APPROVE, wish.queue_id)
+    made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), wish)
+    await deps.db.write_each(_begin_all, (deps, made), key=wish.queue_id)
+    return made.id
+
+
+def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
+    """Store and begin workflows that arrived together."""
+    wanted = {(made.org, made.queue) for _, made in requests}
+    known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
+    good = [made for _, made in requests if (made.org, made.queue) in known]
+    workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
+    advance(tx, requests[0][0], [Happening(made.org, made.id) for made in good])
+    return [
+        None if (made.org, made.queue) in known
+        else NotFound("there is no such install or build queue")
+        for _, made in requests
     ]  # fmt: skip
-    workflows.add_workflow(tx, row, step_rows)
 
 
 async def list_workflows(
@@ -222,5 +204,5 @@ def _find(tx: Tx, user: User, workflow: WorkflowId, right: Right) -> AnyRow:
     row = workflows.find_workflow(tx, user.org, workflow)
     if row is None:
         raise NotFound("there is no such workflow")
-    require(user, right, row.queue_id)
+    require(user, right, row.queue_id, noun="workflow")
     return row

@@ -123,8 +123,10 @@ def find_dependents(steps: Iterable[Step], index: int) -> frozenset[int]:
 
 def with_steps(workflow: Workflow, changed: Iterable[Step]) -> Workflow:
     """Put changed steps in their places."""
-    new = {step.index: step for step in changed}
-    return replace(workflow, steps=tuple(new.get(s.index, s) for s in workflow.steps))
+    steps = list(workflow.steps)
+    for step in changed:
+        steps[step.index] = step
+    return replace(workflow, steps=tuple(steps))
 
 
 def _step(workflow: Workflow, index: int) -> Step:

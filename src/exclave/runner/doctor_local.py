@@ -40,9 +40,7 @@ def check_disk(config: RunnerConfig) -> Finding:
     free, need = disk.f_bavail * disk.f_frsize, config.keep_free_bytes
     message = f"{free // _MIB} MiB free, {need // _MIB} MiB kept free"
     if free < need:
-        return fail(
-            "disk", f"{message}: no work is taken", "Free space, or use a larger disk."
-        )
+        return fail("disk", f"{message}: no work is taken", "Free space, or use a larger disk.")
     if free < 4 * need:
         return warn("disk", message, "Free some space: jobs need room to work in.")
     return ok("disk", message)

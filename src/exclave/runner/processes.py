@@ -6,7 +6,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 from collections.abc import Awaitable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +137,10 @@ async def start_child(
     """
     _check_tool(command)
     env = {**command.env, procfs.MARKER: execution_id}
-    spawning = asyncio.create_task(asyncio.to_thread(_spawn, command, env))
+    # A thread of its own: it gives up its priority for the child to inherit, and ends.
+    spawner = ThreadPoolExecutor(1, thread_name_prefix="spawn")
+    spawning = asyncio.get_running_loop().run_in_executor(spawner, _spawn, command, env)
+    spawner.shutdown(wait=False)
     try:
         process = await asyncio.shield(spawning)
     except asyncio.CancelledError:
@@ -215,6 +221,9 @@ def _check_tool(command: Command) -> None:
 
 
 def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    niceness = min(_NICEST, os.nice(0) + NICENESS)
+    if sys.platform == "linux":  # where threads have priorities
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
     try:
         process = subprocess.Popen(  # noqa: S603 - running what was ordered and signed is the job
             command.argv,
@@ -230,7 +239,7 @@ def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
         why = error.strerror if isinstance(error, OSError) else str(error)
         message = f"`{command.argv[0]}` cannot be started: {why}"
         raise WorkFailed(Reason.SPAWN_FAILED, message) from error
-    _make_nice(process.pid)
+    _make_nice(process.pid, niceness)
     for pipe in (process.stdout, process.stderr):
         if pipe is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
             with suppress(OSError):
@@ -238,9 +247,8 @@ def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     return process
 
 
-def _make_nice(group: int) -> None:
+def _make_nice(group: int, niceness: int) -> None:
     """Lower the priority of a group, and of its session where the kernel shares by session."""
-    niceness = min(_NICEST, os.nice(0) + NICENESS)
     with suppress(OSError):
         os.setpriority(os.PRIO_PGRP, group, niceness)
     with suppress(OSError):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, select, update
 
 from exclave.domain.identity import AccountId, OrgId
 from exclave.storage.database import AnyRow, Tx
@@ -13,8 +13,7 @@ from exclave.storage.tables import audit, idempotency
 
 def add_entries(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
     """Record who did what to which thing."""
-    if rows:
-        tx.run(insert(audit), [{**row, "at": tx.now} for row in rows])
+    tx.insert_each(audit, [{**row, "at": tx.now} for row in rows])
 
 
 def list_entries(tx: Tx, org: OrgId, before: str, limit: int) -> Sequence[AnyRow]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem
 from exclave.storage.dialects import Dialect
+from exclave.storage.dialects.bulk import Rows
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import Hub
 
@@ -58,6 +59,16 @@ class Tx:
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""
         return self._dialect.insert_missing(table)
+
+    def insert_each(self, table: Table, rows: Rows) -> None:
+        """Insert rows of the same columns, fast where they are many."""
+        if rows:
+            self._dialect.insert_each(self._connection, table, rows)
+
+    def update_each(self, table: Table, rows: Rows, *, kept: tuple[str, ...] = ()) -> None:
+        """Update rows by their primary keys; in `kept` columns, None leaves what is there."""
+        if rows:
+            self._dialect.update_each(self._connection, table, rows, kept)
 
     def wake(self, *keys: str) -> None:
         """Wake who watches these keys, once the transaction is committed."""

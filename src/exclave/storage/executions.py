@@ -43,7 +43,7 @@ def find_execution(
 def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[AnyRow]:
     """List the attempts at a job, oldest first."""
     where = (executions.c.org_id == org, executions.c.job_id == job)
-    return tx.all(select(executions).where(*where).order_by(executions.c.id))
+    return tx.all(select(executions).where(*where).order_by(executions.c.epoch))
 
 
 def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:

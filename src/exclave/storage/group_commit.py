@@ -27,7 +27,7 @@ A command that is answered with a problem must have changed nothing. A handler t
 its changes undone, and its commands are then run one by one.
 """
 
-MOST_TOGETHER = 256
+MOST_TOGETHER = 512
 _TRIES = 4
 
 

@@ -132,9 +132,14 @@ def find_identity(tx: Tx, hashed: str) -> tuple[RunnerIdentity, int, bool] | Non
 
 
 def confirm_generation(tx: Tx, org: OrgId, runner: RunnerId, generation: int) -> None:
-    """Note that the newest generation arrived: from now on an older one betrays a copied key."""
+    """Note that the newest generation arrived: from now on an older one betrays a copied key.
+
+    The nonces end with it, so that a late copy of the runner's own request betrays nobody.
+    """
     mine = (runners.c.org_id == org, runners.c.id == runner, runners.c.generation == generation)
-    tx.run(update(runners).where(*mine).values(generation_used=True))
+    if tx.run(update(runners).where(*mine).values(generation_used=True)).rowcount:
+        given = (runner_nonces.c.org_id == org, runner_nonces.c.runner_id == runner)
+        tx.run(delete(runner_nonces).where(*given))
 
 
 def drop_access_tokens(tx: Tx, org: OrgId, runner: RunnerId) -> None:

@@ -1,19 +1,12 @@
 """Queries for workflows and their steps."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    bindparam,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Column, ColumnElement, select
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -25,6 +18,7 @@ from exclave.domain.workflows import (
     WorkflowState,
 )
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.bulk import Rows
 from exclave.storage.queues import lock_queue
 from exclave.storage.tables import jobs, steps, workflows
 
@@ -37,11 +31,11 @@ _LIGHT = (
 )  # fmt: skip
 """What decisions need; specifications and outputs stay where they are."""
 
-_AT = (
-    steps.c.org_id == bindparam("at_org"),
-    steps.c.workflow_id == bindparam("at_workflow"),
-    steps.c.position == bindparam("at_index"),
-)
+_OWN = (
+    workflows.c.org_id, workflows.c.id, workflows.c.queue_id, workflows.c.state,
+    workflows.c.approve_all, workflows.c.plan_only, workflows.c.cancel_requested,
+    workflows.c.revision,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +46,14 @@ class Loaded:
     org: OrgId
     queue: QueueId
     job_ids: tuple[str | None, ...]
+    revision: int
 
 
-def add_workflow(tx: Tx, row: Mapping[str, Any], step_rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store a new workflow with its steps, all pending."""
-    tx.run(insert(workflows).values(**row, created_at=tx.now, moved_at=tx.now))
-    tx.run(insert(steps), step_rows)
+def add_workflows(tx: Tx, rows: Rows, step_rows: Rows) -> None:
+    """Store new workflows with their steps, all pending."""
+    fixed = {"created_at": tx.now, "moved_at": tx.now}
+    tx.insert_each(workflows, [{**row, **fixed} for row in rows])
+    tx.insert_each(steps, step_rows)
 
 
 def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
@@ -65,7 +61,7 @@ def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
     wanted = frozenset(keys)
     _lock_queues(tx, wanted)
     order = (workflows.c.org_id, workflows.c.id)
-    found = select(workflows).where(*_among(workflows.c.id, wanted)).order_by(*order)
+    found = select(*_OWN).where(*_among(workflows.c.id, wanted)).order_by(*order)
     rows = [row for row in tx.all(found.with_for_update()) if (row.org_id, row.id) in wanted]
     by_workflow: dict[Key, list[AnyRow]] = {}
     light = select(*_LIGHT).where(*_among(steps.c.workflow_id, wanted))
@@ -93,56 +89,44 @@ def _among(workflow: Column[Any], keys: Collection[Key]) -> tuple[ColumnElement[
     return (workflow.table.c.org_id.in_(sorted(orgs)), workflow.in_(sorted(ids)))
 
 
-def begin_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write steps that became active: rows of at_*, digest, job, due."""
-    _update_each(tx, rows, {"state": StepState.ACTIVE, "digest": bindparam("new_digest"),
-                            "job_id": bindparam("new_job"), "due_at": bindparam("new_due"),
-                            "started_at": tx.now, "finished_at": None})  # fmt: skip
+def begin_steps(tx: Tx, rows: Rows) -> None:
+    """Write steps that became active: rows of the key, digest, job_id, due_at."""
+    fixed = {"state": StepState.ACTIVE, "started_at": tx.now, "finished_at": None}
+    tx.update_each(steps, [{**row, **fixed} for row in rows])
 
 
-def end_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write steps that are over: rows of at_*, state, digest, reason, message, outputs, by.
+def end_steps(tx: Tx, rows: Rows) -> None:
+    """Write steps that are over: rows of the key, state, digest, reason, and an answer.
 
-    Of the last three, None leaves alone what is there.
+    The answer is message, outputs and answered_by; what of it is None stays as it is.
     """
-    _update_each(tx, rows, {"state": bindparam("new_state"), "digest": bindparam("new_digest"),
-                            "reason": bindparam("new_reason"), "due_at": None,
-                            "message": _or_kept("new_message", steps.c.message),
-                            "outputs": _or_kept("new_outputs", steps.c.outputs),
-                            "answered_by": _or_kept("new_by", steps.c.answered_by),
-                            "finished_at": tx.now})  # fmt: skip
+    fixed = {"due_at": None, "finished_at": tx.now}
+    answer = ("message", "outputs", "answered_by")
+    tx.update_each(steps, [{**row, **fixed} for row in rows], kept=answer)
 
 
-def reset_steps(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write steps that are to be done again: rows of at_*, attempt."""
-    _update_each(tx, rows, {"state": StepState.PENDING, "attempt": bindparam("new_attempt"),
-                            "digest": "", "reason": "", "message": "", "outputs": {},
-                            "job_id": None, "answered_by": None, "due_at": None,
-                            "started_at": None, "finished_at": None})  # fmt: skip
+def reset_steps(tx: Tx, rows: Rows) -> None:
+    """Write steps that are to be done again: rows of the key and attempt."""
+    fixed: dict[str, Any] = {
+        "state": StepState.PENDING, "digest": "", "reason": "", "message": "", "outputs": {},
+        "job_id": None, "answered_by": None, "due_at": None, "started_at": None,
+        "finished_at": None,
+    }  # fmt: skip
+    tx.update_each(steps, [{**row, **fixed} for row in rows])
 
 
 def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
     """Write the workflows' own rows and raise their revisions."""
-    mine = (
-        workflows.c.org_id == bindparam("at_org"),
-        workflows.c.id == bindparam("at_workflow"),
-    )
-    statement = update(workflows).where(*mine).values(
-        state=bindparam("new_state"), approve_all=bindparam("new_all"),
-        cancel_requested=bindparam("new_cancel"), finished_at=bindparam("new_finished"),
-        revision=workflows.c.revision + 1, moved_at=tx.now,
-    )  # fmt: skip
-    rows = [
+    tx.update_each(workflows, [
         {
-            "at_org": loaded.org, "at_workflow": loaded.value.id,
-            "new_state": loaded.value.state, "new_all": loaded.value.approve_all,
-            "new_cancel": loaded.value.cancel_requested,
-            "new_finished": None if loaded.value.state is WorkflowState.RUNNING else tx.now,
+            "org_id": loaded.org, "id": loaded.value.id, "state": loaded.value.state,
+            "approve_all": loaded.value.approve_all,
+            "cancel_requested": loaded.value.cancel_requested,
+            "revision": loaded.revision + 1, "moved_at": tx.now,
+            "finished_at": None if loaded.value.state is WorkflowState.RUNNING else tx.now,
         }
         for loaded in changed
-    ]  # fmt: skip
-    if rows:
-        tx.run(statement, rows)
+    ])  # fmt: skip
 
 
 def load_specs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[int, Any]:
@@ -202,19 +186,15 @@ def next_due(tx: Tx) -> datetime | None:
 
 
 def list_unmoved(tx: Tx, before: datetime, limit: int) -> Sequence[Key]:
-    """List running workflows of all orgs that nothing happened to since then."""
+    """List running workflows of all orgs that nobody looked at since then, the longest first."""
     where = (workflows.c.state == WorkflowState.RUNNING, workflows.c.moved_at < before)
-    found = select(workflows.c.org_id, workflows.c.id).where(*where)
+    found = select(workflows.c.org_id, workflows.c.id).where(*where).order_by(workflows.c.moved_at)
     return [(row.org_id, row.id) for row in tx.all(found.limit(limit))]
 
 
-def _update_each(tx: Tx, rows: Sequence[Mapping[str, Any]], values: Mapping[str, Any]) -> None:
-    if rows:
-        tx.run(update(steps).where(*_AT).values(values), rows)
-
-
-def _or_kept(name: str, column: Column[Any]) -> ColumnElement[Any]:
-    return func.coalesce(bindparam(name, type_=column.type), column)
+def note_looked(tx: Tx, keys: Sequence[Key]) -> None:
+    """Remember a look at workflows, so that the next one goes to others first."""
+    tx.update_each(workflows, [{"org_id": o, "id": w, "moved_at": tx.now} for o, w in keys])
 
 
 def _load(row: AnyRow, step_rows: Sequence[AnyRow]) -> Loaded:
@@ -223,14 +203,27 @@ def _load(row: AnyRow, step_rows: Sequence[AnyRow]) -> Loaded:
         approve_all=row.approve_all, plan_only=row.plan_only,
         cancel_requested=row.cancel_requested,
     )  # fmt: skip
-    return Loaded(value, row.org_id, row.queue_id, tuple(s[12] for s in step_rows))
+    return Loaded(value, row.org_id, row.queue_id, tuple(s[12] for s in step_rows), row.revision)
 
 
 def _read_step(row: AnyRow) -> Step:
     _, _, index, name, kind, state, needs, lanes, mutating, digest, attempt, reason, _ = row
     return Step(
-        index, name, StepKind(kind), StepState(state),
-        tuple(map(int, needs.split(","))) if needs else (),
-        tuple(lanes.split(",")) if lanes else (),
+        index, name, _KINDS[kind], _STATES[state], _read_needs(needs), _read_lanes(lanes),
         mutating, digest, attempt, reason,
     )  # fmt: skip
+
+
+# The same few texts are read over and over: twenty rows for each event of a workflow.
+_KINDS = {str(kind): kind for kind in StepKind}
+_STATES = {str(state): state for state in StepState}
+
+
+@lru_cache(1024)
+def _read_needs(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+@lru_cache(1024)
+def _read_lanes(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()

@@ -1,9 +1,10 @@
 """Job specifications and what the control plane tells about jobs."""
 
+import math
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic import JsonValue as JsonValue
 
 from exclave.domain.jobs import ExecutionState as ExecutionState
@@ -18,6 +19,31 @@ EnvValue = Annotated[str, StringConstraints(max_length=32_768, pattern=r"^[^\x00
 Env = Annotated[dict[EnvName, EnvValue], Field(max_length=200)]
 Argument = Annotated[str, StringConstraints(max_length=32_768, pattern=r"^[^\x00]*$")]
 TimeoutS = Annotated[float, Field(gt=0, le=6 * 3600)]
+
+
+def check_storable(value: JsonValue) -> JsonValue:
+    """Refuse what JSON or a database cannot hold: infinite numbers, NUL characters."""
+    match value:
+        case dict():
+            for key, part in value.items():
+                check_storable(key)
+                check_storable(part)
+        case list():
+            for part in value:
+                check_storable(part)
+        case float() if not math.isfinite(value):
+            message = "a number is too large"
+            raise ValueError(message)
+        case str() if "\0" in value:
+            message = "text may not contain a NUL character"
+            raise ValueError(message)
+        case _:
+            pass
+    return value
+
+
+Outputs = Annotated[dict[str, JsonValue], Field(max_length=1000), AfterValidator(check_storable)]
+"""What a job or an outside event brings along."""
 
 
 class ScriptStep(Request):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from exclave.domain.identity import QueueKind as QueueKind
-from exclave.wire.jobs import JobKind, JobSpec, JsonValue, OutcomeState, Reason
+from exclave.wire.jobs import JobKind, JobSpec, JsonValue, OutcomeState, Outputs, Reason
 from exclave.wire.model import Id, Name, Reply, Request
 
 PROTOCOL_MAJOR = 1
@@ -125,7 +125,7 @@ class Numbered(Request):
 class Stats(Request):
     """What the runner measures of itself."""
 
-    load: Annotated[float, Field(ge=0)] = 0.0
+    load: Annotated[float, Field(ge=0, le=1e9)] = 0.0
     memory_bytes: Count = 0
     disk_free_bytes: Count = 0
     log_backlog_bytes: Count = 0
@@ -202,8 +202,8 @@ class Outcome(Request):
     state: OutcomeState
     reason: Reason
     message: Annotated[str, StringConstraints(max_length=4000)] = ""
-    exit_code: int | None = None
-    outputs: Annotated[dict[str, JsonValue], Field(max_length=1000)] = {}
+    exit_code: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
+    outputs: Outputs = {}
     log_end: Count = 0
     log_sha256: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{64})?$")] = ""
 

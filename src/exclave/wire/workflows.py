@@ -9,7 +9,7 @@ from exclave.domain.lanes import check_lane
 from exclave.domain.workflows import StepKind as StepKind
 from exclave.domain.workflows import StepState as StepState
 from exclave.domain.workflows import WorkflowState as WorkflowState
-from exclave.wire.jobs import JobSpec, JobState, JsonValue
+from exclave.wire.jobs import JobSpec, JobState, JsonValue, Outputs
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
 from exclave.wire.runner import Digest
 
@@ -40,6 +40,9 @@ class NewStep(Request):
             raise ValueError(message)
         for lane in self.lanes:
             check_lane(lane)
+        if len(set(self.lanes)) < len(self.lanes):
+            message = f"step `{self.name}`: a lane is named twice"
+            raise ValueError(message)
         if self.lanes and self.kind is not StepKind.JOB:
             message = f"step `{self.name}`: only a job step has lanes"
             raise ValueError(message)
@@ -131,7 +134,7 @@ class SkipStep(Request):
 class SendEvent(Request):
     """Answer a step that waits for the outside world."""
 
-    outputs: Annotated[dict[str, JsonValue], Field(max_length=1000)] = {}
+    outputs: Outputs = {}
 
 
 class SetApproveAll(Request):

@@ -33,7 +33,7 @@ class Mix:
     fail: float = 0.0
     """How likely a job fails by itself."""
     runners: tuple[int, ...] = (1, 1)
-    workflows: int = 2
+    workflows: int = 3
     retries: int = 2
 
 
@@ -51,26 +51,26 @@ def draw_mix(random: Random) -> Mix:
         return maybe(chance, low, high) or None
 
     return Mix(
-        heal_at_s=random.uniform(300, 900),
+        heal_at_s=random.uniform(100, 400) if random.random() < 0.8 else random.uniform(400, 1500),
         loss=maybe(0.6, 0.01, 0.3),
         reply_loss=maybe(0.6, 0.01, 0.1),
         replay=maybe(0.6, 0.01, 0.5),
         delay_s=random.choice((0.02, 0.05, 0.2, 1.0)),
-        partition_every_s=every(0.5, 60, 400),
+        partition_every_s=every(0.5, 20, 200),
         clog_every_s=every(0.3, 30, 200),
-        swizzle_every_s=every(0.2, 200, 600),
-        server_down_every_s=every(0.4, 150, 600),
-        crash_every_s=every(0.6, 80, 500),
+        swizzle_every_s=every(0.2, 80, 300),
+        server_down_every_s=every(0.4, 60, 300),
+        crash_every_s=every(0.6, 20, 200),
         crash_at_write=maybe(0.3, 0.005, 0.05),
         linger=random.choice((0.0, 0.5, 1.0)),
         gone_for_good=random.choice((0.0, 0.0, 0.2, 0.5)),
-        freeze_every_s=every(0.5, 80, 400),
+        freeze_every_s=every(0.5, 20, 200),
         skew_s=random.choice((0.0, 20.0, 50.0, 50.0, 600.0)),
         rate=random.choice((0.0, 0.02)),
-        cancel_every_s=every(0.5, 60, 400),
+        cancel_every_s=every(0.4, 40, 300),
         double_answers=maybe(0.5, 0.1, 1.0),
         late_answers_s=random.choice((2.0, 20.0, 120.0)),
         fail=maybe(0.4, 0.05, 0.3),
         runners=(random.choice((1, 2)), random.choice((1, 2))),
-        workflows=random.choice((1, 2, 3)),
+        workflows=random.choice((1, 2, 2, 3)),
     )

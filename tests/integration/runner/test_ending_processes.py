@@ -156,8 +156,7 @@ async def test_the_timeout_of_the_job_counts_for_all_steps_together(bench: Bench
 
 async def test_a_cancel_hurries_a_command_that_is_slow_after_its_timeout(bench: Bench) -> None:
     running = asyncio.create_task(bench.run(script(STUBBORN, timeout_s=0.3), grace_s=100))
-    while "stopping the command: timeout" not in bench.texts(SYSTEM):  # noqa: ASYNC110
-        await asyncio.sleep(0.02)
+    await wait_for_line(bench, "stopping the command: timeout")
     began = CLOCK.monotonic()
 
     bench.stop.request(Reason.CANCELLED, 0.3)
@@ -205,10 +204,10 @@ async def test_many_ends_leave_neither_zombies_nor_open_files(bench: Bench) -> N
 RUNNER = """
 import asyncio, os, sys
 from pathlib import Path
-from tests.unit.runner.work_kit import Bench, script
+from tests.unit.runner import work_kit
 async def main():
-    bench = Bench(Path(sys.argv[1]))
-    await bench.run(script(sys.argv[2]))
+    work_kit.EXECUTION = sys.argv[3]
+    await work_kit.Bench(Path(sys.argv[1])).run(work_kit.script(sys.argv[2]))
 asyncio.run(main())
 """
 
@@ -216,7 +215,7 @@ asyncio.run(main())
 async def kill_runner_in_mid_job(folder: Path, text: str) -> Path:
     """Run a job in another process and kill that with -9 once the job is ready."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    runner = start_process(sys.executable, "-c", RUNNER, str(folder), text, env=env)
+    runner = start_process(sys.executable, "-c", RUNNER, str(folder), text, EXECUTION, env=env)
     work = folder / EXECUTION / "work"
     async with asyncio.timeout(15):
         while not (work / "ready").exists():  # noqa: ASYNC110 - another process

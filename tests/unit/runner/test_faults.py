@@ -23,8 +23,9 @@ class Storm:
 
     async def run(self) -> None:
         house, control = self.house, self.house.control
-        control.loss, control.slowest_s = 0.3 * self.random.random(), 3 * self.random.random()
         self.runner, self.task = house.start()
+        await house.clock.sleep(1)
+        control.loss, control.slowest_s = 0.3 * self.random.random(), 3 * self.random.random()
         for _ in range(40):
             self._act()
             await self._maybe_restart()

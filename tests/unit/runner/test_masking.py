@@ -180,6 +180,15 @@ def test_the_user_info_of_urls_is_always_cut(text: bytes, shown: bytes) -> None:
         assert feed_in_pieces(Needles(), [text[:cut], text[cut:]]) == shown
 
 
+@pytest.mark.parametrize("value", ["pw@host-or-so", "r:pw@host/and-more", "//user-xyz"])
+def test_user_info_is_cut_although_it_may_be_the_beginning_of_a_secret(value: str) -> None:
+    text = b"https://user:pw@host/x"
+
+    for cut in range(len(text)):
+        shown = feed_in_pieces(needles_of(value), [text[:cut], text[cut:]])
+        assert shown == b"https://***@host/x"
+
+
 def test_nothing_is_held_back_that_cannot_become_a_secret() -> None:
     masker = Masker(needles_of("hunter2hunter2"))
 

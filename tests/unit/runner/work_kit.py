@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from exclave.base.clock import SystemClock
+from exclave.base.ids import Ids, SystemRandomness
 from exclave.runner.environment import ChildSettings
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.logs.spool import Spool
@@ -18,8 +19,9 @@ from exclave.wire.jobs import NoopSpec, ScriptSpec
 from exclave.wire.logs import LogRecord, Stream, read_records
 from exclave.wire.runner import Dispatch, Outcome
 
-EXECUTION = "exe_" + "0" * 26
 CLOCK = SystemClock()
+EXECUTION = Ids(CLOCK, SystemRandomness()).new("exe")
+"""Of this test process alone: processes are found and killed by it."""
 
 
 class ManualClock:

@@ -100,7 +100,11 @@ class Masker:
         """Take the next bytes of the stream; return what can be shown by now."""
         data = self._held + data
         spans, open_at = _find_user_infos(data, ended=False)
-        return self._cut(data, spans, min(open_at, self._needles.first_open(data)))
+        end = min(open_at, self._needles.first_open(data))
+        for first, last in spans:
+            if first - len(_SCHEME) < end < last:
+                end = first - len(_SCHEME)  # without its scheme the rest would be no user info
+        return self._cut(data, spans, end)
 
     def finish(self) -> bytes:
         """Return the rest: the stream ends here."""

@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Protocol
 
 from sqlalchemy import Connection, Engine, Insert, Table
 
+from exclave.storage.dialects.bulk import Rows
+
 
 class Dialect(Protocol):
     """One database product."""
@@ -25,6 +27,16 @@ class Dialect(Protocol):
 
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""
+        ...
+
+    def insert_each(self, connection: Connection, table: Table, rows: Rows) -> None:
+        """Insert many rows of the same columns."""
+        ...
+
+    def update_each(
+        self, connection: Connection, table: Table, rows: Rows, kept: tuple[str, ...]
+    ) -> None:
+        """Update many rows by their primary keys; in `kept` columns, None changes nothing."""
         ...
 
     def read_clock(self, connection: Connection) -> datetime | None:

@@ -2,11 +2,22 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event
+from sqlalchemy import Dialect as Driver
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.pool import StaticPool
+
+from exclave.storage.dialects.bulk import (
+    Rows,
+    find_converters,
+    list_defaults,
+    list_keys,
+    quote_all,
+    write_assignment,
+)
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -42,6 +53,22 @@ class SqliteDialect:
         """Make an insert that leaves rows alone which exist already."""
         return insert(table).on_conflict_do_nothing()
 
+    def insert_each(self, connection: Connection, table: Table, rows: Rows) -> None:
+        """Insert many rows by one prepared statement."""
+        names = (*rows[0], *(name for name in list_defaults(table) if name not in rows[0]))
+        defaults = list_defaults(table)
+        full = [{**defaults, **row} for row in rows]
+        _run_each(connection, _write_insert(table, names, connection.dialect), table, names, full)
+
+    def update_each(
+        self, connection: Connection, table: Table, rows: Rows, kept: tuple[str, ...]
+    ) -> None:
+        """Update many rows by one prepared statement."""
+        keys = list_keys(table)
+        changed = tuple(name for name in rows[0] if name not in keys)
+        statement = _write_update(table, changed, kept, connection.dialect)
+        _run_each(connection, statement, table, (*changed, *keys), rows)
+
     def read_clock(self, connection: Connection) -> datetime | None:
         """Tell nothing: the process that owns the file has the only clock."""
         del connection
@@ -76,3 +103,30 @@ def _prepare(engine: Engine, begin: str) -> Engine:
     event.listen(engine, "connect", set_up)
     event.listen(engine, "begin", say_begin)
     return engine
+
+
+def _run_each(
+    connection: Connection, statement: str, table: Table, names: tuple[str, ...], rows: Rows
+) -> None:
+    converters = find_converters(table, names, connection.dialect)
+    values = [tuple([convert(row[name]) for name, convert in converters]) for row in rows]
+    connection.exec_driver_sql(statement, values)
+
+
+@lru_cache
+def _write_insert(table: Table, names: tuple[str, ...], driver: Driver) -> str:
+    columns = ", ".join(quote_all(names, driver))
+    places = ", ".join("?" * len(names))
+    return f"INSERT INTO {table.name} ({columns}) VALUES ({places})"  # noqa: S608 - our own names
+
+
+@lru_cache
+def _write_update(
+    table: Table, names: tuple[str, ...], kept: tuple[str, ...], driver: Driver
+) -> str:
+    changes = ", ".join(
+        write_assignment(column, "?", column, kept=name in kept)
+        for name, column in zip(names, quote_all(names, driver), strict=True)
+    )
+    found = " AND ".join(f"{column} = ?" for column in quote_all(list_keys(table), driver))
+    return f"UPDATE {table.name} SET {changes} WHERE {found}"  # noqa: S608 - our own names

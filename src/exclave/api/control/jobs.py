@@ -1,0 +1,39 @@
+"""Jobs."""
+
+from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.ids import JobOf
+from exclave.api.queries import JobsOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import jobs
+from exclave.wire.jobs import DeclareLost, JobReply
+from exclave.wire.model import Page
+
+router = make_router("/v1/jobs", "jobs", UserRoute)
+
+
+@router.get("")
+async def list_jobs(query: JobsOf, user: UserOf, deps: DepsOf) -> Page[JobReply]:
+    """List jobs, newest first."""
+    return await jobs.list_jobs(
+        deps, user, cursor=query.cursor, limit=query.limit, queue=query.queue_id,
+        workflow=query.workflow_id, state=query.state,
+    )  # fmt: skip
+
+
+@router.get("/{job}")
+async def show_job(job: JobOf, user: UserOf, deps: DepsOf) -> JobReply:
+    """Show a job with its attempts."""
+    return await jobs.show_job(deps, user, job)
+
+
+@router.post("/{job}/cancel", status_code=202)
+async def cancel_job(job: JobOf, user: UserOf, once: OnceOf) -> JobReply:
+    """Ask for the end of a job."""
+    return await once(JobReply, None, lambda deps: jobs.cancel_job(deps, user, job))
+
+
+@router.post("/{job}/declare-lost")
+async def declare_lost(job: JobOf, wish: DeclareLost, user: UserOf, once: OnceOf) -> JobReply:
+    """Say that the machine which ran the job is gone, instead of waiting for it."""
+    return await once(JobReply, wish, lambda deps: jobs.declare_lost(deps, user, job, wish.reason))

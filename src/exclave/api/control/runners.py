@@ -1,0 +1,48 @@
+"""Runners and the one-time tokens by which they join."""
+
+from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.ids import RunnerIdOf
+from exclave.api.queries import RunnersOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import runners
+from exclave.domain.identity import QueueId
+from exclave.wire.identity import EnrolmentCreated, NewEnrolment, RevokeRunner, RunnerReply
+from exclave.wire.model import Page
+
+router = make_router("/v1", "runners", UserRoute)
+
+
+@router.post("/enrolments", status_code=201)
+async def create_enrolment(wish: NewEnrolment, user: UserOf, once: OnceOf) -> EnrolmentCreated:
+    """Make a one-time token for a runner of an install or of the build queue; shown once."""
+    queue = QueueId(wish.queue_id)
+    return await once(
+        EnrolmentCreated,
+        wish,
+        lambda deps: runners.create_enrolment(deps, user, queue),
+        secret=True,
+    )
+
+
+@router.get("/runners")
+async def list_runners(query: RunnersOf, user: UserOf, deps: DepsOf) -> Page[RunnerReply]:
+    """List runners with their presence, oldest first."""
+    queue = None if query.queue_id is None else QueueId(query.queue_id)
+    return await runners.list_runners(deps, user, query.cursor, query.limit, queue)
+
+
+@router.get("/runners/{runner}")
+async def show_runner(runner: RunnerIdOf, user: UserOf, deps: DepsOf) -> RunnerReply:
+    """Show a runner."""
+    return await runners.show_runner(deps, user, runner)
+
+
+@router.post("/runners/{runner}/revoke")
+async def revoke_runner(
+    runner: RunnerIdOf, wish: RevokeRunner, user: UserOf, once: OnceOf
+) -> RunnerReply:
+    """Take a runner's identity away at once."""
+    return await once(
+        RunnerReply, wish, lambda deps: runners.revoke_runner(deps, user, runner, wish.reason)
+    )

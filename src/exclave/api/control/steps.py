@@ -1,0 +1,68 @@
+"""Steps of a workflow, addressed by name: answer gates and waits, retry, skip."""
+
+from exclave.api.credentials import UserOf
+from exclave.api.ids import StepOf, WorkflowOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import workflows
+from exclave.wire.workflows import Approve, Deny, SendEvent, SkipStep, WorkflowReply
+
+router = make_router("/v1/workflows/{workflow}/steps/{step}", "steps", UserRoute)
+
+
+@router.post("/approve", status_code=202)
+async def approve_step(
+    workflow: WorkflowOf, step: StepOf, wish: Approve, user: UserOf, once: OnceOf
+) -> WorkflowReply:
+    """Approve exactly the digest that a gate shows."""
+    return await once(
+        WorkflowReply,
+        wish,
+        lambda deps: workflows.approve_step(deps, user, workflow, step, wish),
+    )
+
+
+@router.post("/deny", status_code=202)
+async def deny_step(
+    workflow: WorkflowOf, step: StepOf, wish: Deny, user: UserOf, once: OnceOf
+) -> WorkflowReply:
+    """Refuse a gate; with `skip`, what needs it is left out and the rest goes on."""
+    return await once(
+        WorkflowReply,
+        wish,
+        lambda deps: workflows.deny_step(deps, user, workflow, step, wish),
+    )
+
+
+@router.post("/retry", status_code=202)
+async def retry_step(
+    workflow: WorkflowOf, step: StepOf, user: UserOf, once: OnceOf
+) -> WorkflowReply:
+    """Do a step again that failed, was lost or was cancelled."""
+    return await once(
+        WorkflowReply, None, lambda deps: workflows.retry_step(deps, user, workflow, step)
+    )
+
+
+@router.post("/skip", status_code=202)
+async def skip_step(
+    workflow: WorkflowOf, step: StepOf, wish: SkipStep, user: UserOf, once: OnceOf
+) -> WorkflowReply:
+    """Go on without a step."""
+    return await once(
+        WorkflowReply,
+        wish,
+        lambda deps: workflows.skip_step(deps, user, workflow, step, wish.reason),
+    )
+
+
+@router.post("/event", status_code=202)
+async def send_event(
+    workflow: WorkflowOf, step: StepOf, wish: SendEvent, user: UserOf, once: OnceOf
+) -> WorkflowReply:
+    """Answer a step that waits for the outside world."""
+    return await once(
+        WorkflowReply,
+        wish,
+        lambda deps: workflows.send_event(deps, user, workflow, step, wish),
+    )

@@ -1,0 +1,75 @@
+"""Workflows: create, list, show, follow, steer."""
+
+from collections.abc import AsyncGenerator
+
+from fastapi import Request
+
+from exclave.api.credentials import DepsOf, UserOf, admit_user
+from exclave.api.ids import WorkflowOf
+from exclave.api.queries import WorkflowsOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.api.streams import EventStream, open_stream, write_event
+from exclave.control import workflows
+from exclave.control.deps import Deps
+from exclave.domain.identity import User
+from exclave.domain.workflows import WorkflowId
+from exclave.wire.model import Page
+from exclave.wire.workflows import NewWorkflow, SetApproveAll, WorkflowReply, WorkflowSummary
+
+router = make_router("/v1/workflows", "workflows", UserRoute)
+
+
+@router.post("", status_code=202)
+async def create_workflow(wish: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
+    """Start a workflow: its steps are stored, and run as their needs allow."""
+    return await once(WorkflowReply, wish, lambda deps: workflows.create_workflow(deps, user, wish))
+
+
+@router.get("")
+async def list_workflows(query: WorkflowsOf, user: UserOf, deps: DepsOf) -> Page[WorkflowSummary]:
+    """List workflows, newest first."""
+    return await workflows.list_workflows(
+        deps, user, cursor=query.cursor, limit=query.limit, queue=query.queue_id,
+        state=query.state,
+    )  # fmt: skip
+
+
+@router.get("/{workflow}")
+async def show_workflow(workflow: WorkflowOf, user: UserOf, deps: DepsOf) -> WorkflowReply:
+    """Show a workflow with its steps."""
+    return await workflows.show_workflow(deps, user, workflow)
+
+
+@router.get("/{workflow}/stream", response_class=EventStream)
+async def follow_workflow(
+    workflow: WorkflowOf, user: UserOf, deps: DepsOf, request: Request
+) -> EventStream:
+    """Send the workflow now and after each change as event `workflow`; `end` once it is over."""
+    await workflows.show_workflow(deps, user, workflow)
+    return open_stream(
+        _write_changes(deps, user, workflow),
+        check=lambda: admit_user(deps, request),
+        is_stopping=lambda: deps.hub.closed,
+    )
+
+
+@router.post("/{workflow}/cancel", status_code=202)
+async def cancel_workflow(workflow: WorkflowOf, user: UserOf, once: OnceOf) -> WorkflowReply:
+    """Ask for the end of a workflow; running jobs are stopped."""
+    return await once(
+        WorkflowReply, None, lambda deps: workflows.cancel_workflow(deps, user, workflow)
+    )
+
+
+@router.put("/{workflow}/approve-all")
+async def set_approve_all(
+    workflow: WorkflowOf, wish: SetApproveAll, user: UserOf, deps: DepsOf
+) -> WorkflowReply:
+    """Switch automatic approval of open and coming gates."""
+    return await workflows.set_approve_all(deps, user, workflow, on=wish.approve_all)
+
+
+async def _write_changes(deps: Deps, user: User, workflow: WorkflowId) -> AsyncGenerator[bytes]:
+    async for reply in workflows.watch_workflow(deps, user, workflow):
+        yield write_event("workflow", reply.model_dump_json(), str(reply.revision))

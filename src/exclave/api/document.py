@@ -1,0 +1,30 @@
+"""The OpenAPI document of an app: bare routes included, problems described once."""
+
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from exclave.wire.model import ProblemReply
+
+
+def describe(app: FastAPI, *unserved: APIRouter) -> None:
+    """Let the app write its own document; `unserved` routers describe routes served elsewhere."""
+
+    def write() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _write(app, [r for each in unserved for r in each.routes])
+        return app.openapi_schema
+
+    app.openapi = write  # type: ignore[method-assign]
+
+
+def _write(app: FastAPI, more: list[Any]) -> dict[str, Any]:
+    document = get_openapi(
+        title=app.title, version=app.version, summary=app.summary, routes=[*app.routes, *more]
+    )
+    schemas = document["components"]["schemas"]
+    schemas["ProblemReply"] = ProblemReply.model_json_schema()
+    document["paths"] = dict(sorted(document["paths"].items()))
+    document["components"]["schemas"] = dict(sorted(schemas.items()))
+    return document

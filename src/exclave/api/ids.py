@@ -1,0 +1,38 @@
+"""Ids in paths: a malformed one names nothing, and is answered exactly like a missing one."""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Path
+from pydantic import BeforeValidator
+
+from exclave.domain.identity import InstallId, RunnerId, TokenId
+from exclave.domain.jobs import ExecutionId, JobId
+from exclave.domain.workflows import WorkflowId
+
+_ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_NOTHING = "nil_" + "0" * 26
+"""An id that is never given out."""
+_PATTERN = r"^[a-z]{2,4}_[0-9a-z]{26}$"
+
+
+def _or_nothing(shape: re.Pattern[str], nothing: str) -> Callable[[object], object]:
+    def read(value: object) -> object:
+        return value if isinstance(value, str) and shape.fullmatch(value) else nothing
+
+    return read
+
+
+_read_id = BeforeValidator(_or_nothing(_ID, _NOTHING))
+_read_name = BeforeValidator(_or_nothing(_NAME, "0"))
+
+TokenOf = Annotated[TokenId, Path(pattern=_PATTERN), _read_id]
+InstallOf = Annotated[InstallId, Path(pattern=_PATTERN), _read_id]
+RunnerIdOf = Annotated[RunnerId, Path(pattern=_PATTERN), _read_id]
+WorkflowOf = Annotated[WorkflowId, Path(pattern=_PATTERN), _read_id]
+JobOf = Annotated[JobId, Path(pattern=_PATTERN), _read_id]
+ExecutionOf = Annotated[ExecutionId, Path(pattern=_PATTERN), _read_id]
+StepOf = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$"), _read_name]
+LaneOf = Annotated[str, Path(max_length=80)]

@@ -1,0 +1,41 @@
+"""How a runner gets its identity and its access tokens."""
+
+from exclave.api.credentials import DepsOf
+from exclave.api.routes import PublicRoute, make_router
+from exclave.control import enrolment
+from exclave.domain.identity import RunnerId
+from exclave.wire.runner import (
+    AskNonce,
+    AskToken,
+    Enrol,
+    Enrolled,
+    NonceReply,
+    ServerKeys,
+    TokenReply,
+)
+
+router = make_router("/v1", "identity", PublicRoute)
+
+
+@router.post("/enrol")
+async def enrol_runner(request: Enrol, deps: DepsOf) -> Enrolled:
+    """Exchange a one-time token for an identity; the same key may ask again."""
+    return await enrolment.enrol_runner(deps, request)
+
+
+@router.post("/token/nonce")
+async def give_nonce(request: AskNonce, deps: DepsOf) -> NonceReply:
+    """Give a nonce to sign."""
+    return await enrolment.give_nonce(deps, RunnerId(request.runner_id))
+
+
+@router.post("/token")
+async def give_token(request: AskToken, deps: DepsOf) -> TokenReply:
+    """Give an access token for a signed nonce; a reused generation locks the runner."""
+    return await enrolment.give_token(deps, request)
+
+
+@router.get("/keys")
+async def list_keys(deps: DepsOf) -> ServerKeys:
+    """List the chain of signing keys."""
+    return await enrolment.list_server_keys(deps)

@@ -1,0 +1,102 @@
+"""The two calls that every runner makes all the time, as bare routes: ten thousand may be held."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from exclave.api.credentials import DepsOf, RunnerOf, admit_runner
+from exclave.api.edge import CLIENT_GONE
+from exclave.api.requests import LimitedRequest, read_model
+from exclave.api.routes import RunnerRoute, make_router
+from exclave.control import executions, polls, presence
+from exclave.control.deps import Deps
+from exclave.domain.identity import RunnerIdentity
+from exclave.wire.runner import Poll, PollReply, Renew, RenewReply
+
+T = TypeVar("T")
+
+described = make_router("/v1", "work", RunnerRoute)
+"""The same two routes for the OpenAPI document; they are never served."""
+
+
+@described.post("/poll")
+async def poll(request: Poll, who: RunnerOf, deps: DepsOf) -> PollReply:
+    """Wait for work and cancels. The same nonce gets the same offers again."""
+    return await polls.poll(deps, who, request)
+
+
+@described.post("/renew")
+async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
+    """Keep executions alive, and show that the runner is there."""
+    return await executions.renew_executions(deps, who, request)
+
+
+class BareRoute:
+    """An ASGI endpoint for POST by runners."""
+
+    def __init__(self, deps: Deps) -> None:
+        self.deps = deps
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit, read, answer."""
+        if scope["method"] != "POST":
+            raise HTTPException(405, headers={"Allow": "POST"})
+        request = LimitedRequest(scope, receive)
+        who = await admit_runner(self.deps, request)
+        reply = await self.answer(request, who)
+        if reply is None:
+            response = Response(status_code=CLIENT_GONE)
+        else:
+            response = Response(reply.model_dump_json(), media_type="application/json")
+        await response(scope, receive, send)
+
+    async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Carry the request out; None if the runner hung up."""
+        raise NotImplementedError
+
+
+class PollRoute(BareRoute):
+    """The long poll; a runner that hangs up gives its place up at once."""
+
+    async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Hold the request until there is something to say."""
+        wish = await read_model(request, Poll)
+        reply = await run_while_connected(request.receive, polls.poll(self.deps, who, wish))
+        if reply is None:
+            await presence.note_disconnect(self.deps, who, wish.boot, wish.no)
+        return reply
+
+
+class RenewRoute(BareRoute):
+    """The renewal."""
+
+    async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Renew."""
+        wish = await read_model(request, Renew)
+        return await executions.renew_executions(self.deps, who, wish)
+
+
+async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
+    """Run until done, or until the client hangs up: then cancel it and answer None."""
+    running = asyncio.create_task(work)
+    watcher = asyncio.create_task(_wait_until_gone(receive))
+    watcher.add_done_callback(lambda _: running.cancel())
+    try:
+        return await running
+    except asyncio.CancelledError:
+        if watcher.done() and not watcher.cancelled():
+            return None
+        raise
+    finally:
+        running.cancel()
+        watcher.cancel()
+
+
+async def _wait_until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

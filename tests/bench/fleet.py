@@ -1,0 +1,158 @@
+"""The load generator: a process with many runners that poll, and a customer who starts workflows.
+
+Reads its task from stdin as JSON; writes `ready` once all polls are open, and its record at the end.
+"""
+
+import asyncio
+import base64
+import json
+import random
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvloop
+
+from exclave.wire.runner import PROTOCOL
+from tests.bench.http1 import Connection
+
+OPENING_AT_ONCE = 64
+CALLERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What to do, and where."""
+
+    control_ports: list[int]
+    runner_ports: list[int]
+    api_token: str
+    queues: list[str]
+    tokens: list[str]
+    jobs: int = 0
+    per_second: float = 50.0
+    hold_s: float = 30.0
+    pause_s: float = 0.0
+    """Between polls: a long poll needs none, the old way is 5 s of it."""
+    boot: int = 1
+
+
+@dataclass(slots=True)
+class Record:
+    """When each job was sent by the customer and received by its runner (seconds since 1970)."""
+
+    sent: dict[str, float] = field(default_factory=dict)
+    received: dict[str, float] = field(default_factory=dict)
+
+
+class Runner:
+    """Polls, takes what it is offered, says that it did it, polls again."""
+
+    def __init__(self, task: Task, number: int, record: Record) -> None:
+        self._task = task
+        self._token = task.tokens[number]
+        self._port = task.runner_ports[number % len(task.runner_ports)]
+        self._record = record
+        self._no = 0
+        self._boot = task.boot
+        self.opened = asyncio.Event()
+
+    async def run(self, line: asyncio.Semaphore) -> None:
+        async with line:
+            await asyncio.sleep(random.random() * self._task.pause_s)
+            connection = await Connection.open(self._port, self._token)
+            asking = asyncio.ensure_future(connection.post("/v1/poll", self._ask()))
+            await asyncio.sleep(0.02)
+            self.opened.set()
+        while True:
+            reply = await asking
+            at = time.time()
+            for offer in reply["offers"]:
+                self._record.received[_find_job(offer["envelope"])] = at
+                await self._work(connection, offer)
+            await asyncio.sleep(self._task.pause_s)
+            asking = asyncio.ensure_future(connection.post("/v1/poll", self._ask()))
+
+    def _ask(self) -> dict[str, Any]:
+        self._no += 1
+        return {
+            "boot": self._boot, "no": self._no, "nonce": f"nonce-{self._no:020d}", "free": 4,
+            "executions": [], "max_hold_s": self._task.hold_s, "version": "bench",
+            "protocol": PROTOCOL, "capabilities": ["noop"],
+        }  # fmt: skip
+
+    async def _work(self, connection: Connection, offer: dict[str, Any]) -> None:
+        path = f"/v1/executions/{offer['execution_id']}"
+        self._no += 1
+        start = {"boot": self._boot, "no": self._no, "epoch": offer["epoch"]}
+        await connection.post(f"{path}/start", start)
+        outcome = {"state": "succeeded", "reason": "completed"}
+        await connection.post(f"{path}/result", {"epoch": offer["epoch"], "outcome": outcome})
+
+
+async def start_workflows(task: Task, record: Record) -> None:
+    """Start workflows of one job each, evenly spaced, each for another runner."""
+    ports = [task.control_ports[n % len(task.control_ports)] for n in range(CALLERS)]
+    free: asyncio.Queue[Connection] = asyncio.Queue()
+    for port in ports:
+        free.put_nowait(await Connection.open(port, task.api_token))
+    targets = random.sample(task.queues, len(task.queues))
+    calls = []
+    begun = time.monotonic()
+    for number in range(task.jobs):
+        await asyncio.sleep(max(0.0, begun + number / task.per_second - time.monotonic()))
+        queue = targets[number % len(targets)]
+        calls.append(asyncio.create_task(_start_one(free, queue, record)))
+    await asyncio.gather(*calls)
+
+
+async def _start_one(free: "asyncio.Queue[Connection]", queue: str, record: Record) -> None:
+    connection = await free.get()
+    step = {"name": "work", "kind": "job", "job": {"kind": "noop"}}
+    at = time.time()
+    reply = await connection.post(
+        "/v1/workflows", {"name": "bench", "queue_id": queue, "steps": [step]}
+    )
+    record.sent[reply["steps"][0]["job_id"]] = at
+    free.put_nowait(connection)
+
+
+def _find_job(envelope: str) -> str:
+    payload = envelope.split(".")[1]
+    dispatch = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return str(dispatch["job_id"])
+
+
+async def main(task: Task) -> None:
+    """Hold polls until stdin closes, or until all jobs came through."""
+    record = Record()
+    line = asyncio.Semaphore(OPENING_AT_ONCE if not task.pause_s else len(task.tokens))
+    runners = [Runner(task, number, record) for number in range(len(task.tokens))]
+    polling = [asyncio.ensure_future(runner.run(line)) for runner in runners]
+    failed = asyncio.gather(*polling)
+    await asyncio.wait(
+        [failed, asyncio.gather(*(runner.opened.wait() for runner in runners))],
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    if failed.done():
+        await failed
+    print("ready", flush=True)
+    if task.jobs:
+        await asyncio.sleep(1.0)
+        await start_workflows(task, record)
+        await _wait_until(lambda: len(record.received) >= task.jobs, 10.0)
+    else:
+        await asyncio.to_thread(sys.stdin.readline)
+    print(json.dumps({"sent": record.sent, "received": record.received}), flush=True)
+    failed.cancel()
+
+
+async def _wait_until(is_done: Any, within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while not is_done() and time.monotonic() < deadline:
+        await asyncio.sleep(0.05)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(Task(**json.loads(sys.stdin.readline()))))

@@ -1,0 +1,66 @@
+"""A fleet of enrolled runners, written straight into a database: enrolling is not what is measured."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from exclave.base.digests import hash_token
+from exclave.control.accounts import create_org
+from exclave.control.deps import Deps
+from exclave.domain.identity import QueueKind
+from exclave.main.composition import build_deps
+from exclave.main.settings import ServerSettings
+from exclave.storage import tables
+from exclave.storage.database import Tx
+from exclave.wire.jobs import JobKind
+from exclave.wire.runner import PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """What the load generator signs in with."""
+
+    api_token: str
+    queues: list[str]
+    tokens: list[str]
+    """An access token per runner; runner n works for queue n."""
+
+
+def seed_fleet(data: Path, url: str, count: int) -> Seeded:
+    """Create an org with that many installs, and one runner for each."""
+    deps = build_deps(ServerSettings(data=data, database=url))
+    try:
+        return deps.db.write_now(lambda tx: _seed(tx, deps, count))
+    finally:
+        deps.db.close()
+
+
+def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
+    made = create_org(tx, deps, "bench", "bench")
+    names = [f"install-{number:05d}" for number in range(count)]
+    queues = [deps.ids.new("ins") for _ in names]
+    runners = [deps.ids.new("run") for _ in names]
+    tokens = [deps.ids.token("xcr") for _ in names]
+    in_org = {"org_id": made.id}
+    tx.insert_each(
+        tables.queues, [{**in_org, "id": queue, "kind": QueueKind.INSTALL} for queue in queues]
+    )
+    tx.insert_each(tables.installs, [
+        {**in_org, "id": queue, "name": name, "labels": {}, "created_at": tx.now}
+        for queue, name in zip(queues, names, strict=True)
+    ])  # fmt: skip
+    tx.insert_each(tables.runners, [
+        {**in_org, "id": runner, "queue_id": queue, "kind": QueueKind.INSTALL, "name": "runner",
+         "state": "active", "public_key": hashlib.sha256(runner.encode()).hexdigest()[:43],
+         "generation": 2, "generation_used": True, "version": "bench", "protocol": PROTOCOL,
+         "capabilities": [JobKind.NOOP], "stats": {}, "created_at": tx.now}
+        for runner, queue in zip(runners, queues, strict=True)
+    ])  # fmt: skip
+    expires = tx.now + timedelta(hours=1)
+    tx.insert_each(tables.runner_tokens, [
+        {**in_org, "hash": hash_token(token), "runner_id": runner, "generation": 2,
+         "expires_at": expires}
+        for runner, token in zip(runners, tokens, strict=True)
+    ])  # fmt: skip
+    return Seeded(made.token, queues, tokens)

@@ -1,0 +1,330 @@
+"""Every route of both APIs, a call that succeeds for whoever may, and who may."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import zstandard
+
+from exclave.control import jobs, runners, workflows
+from exclave.domain.identity import QueueId
+from exclave.domain.jobs import JobId
+from exclave.domain.workflows import WorkflowId
+from exclave.wire.envelope import encode_bytes, public_text
+from exclave.wire.logs import Stream, write_record
+from exclave.wire.runner import PROTOCOL, token_message
+from exclave.wire.workflows import WorkflowReply
+from tests.integration.api.kit import Enrolled, Site, enrol, make_enrolment_token
+from tests.world import gate, job, make_install, run_workflow, wait
+
+CALLERS = (
+    "none", "garbage", "expired", "revoked", "viewer", "operator", "approver", "admin",
+    "other_admin", "runner", "sibling", "other_runner", "build_runner", "enrolment",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request that is fine but for who sends it."""
+
+    path: str
+    rest: dict[str, Any] = field(default_factory=dict)
+    runner: str = ""
+    """The access token of the runner that the thing belongs to."""
+
+
+Make = Callable[[Site], Awaitable[Call]]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A route, how to call it, and the status for each of CALLERS."""
+
+    app: str
+    method: str
+    route: str
+    make: Make
+    statuses: str
+
+    @property
+    def expected(self) -> dict[str, int]:
+        return dict(zip(CALLERS, map(int, self.statuses.split()), strict=True))
+
+
+def at(path: str, **rest: Any) -> Make:
+    """A call that needs nothing prepared."""
+
+    async def make(site: Site) -> Call:
+        return Call(path.replace("{queue}", site.queue), rest)
+
+    return make
+
+
+async def make_flow(site: Site) -> WorkflowReply:
+    """A workflow with an open gate, an open wait and a job that waits for a runner."""
+    return await run_workflow(
+        site.deps, site.admin.user, site.queue, gate("gate"), wait("wait"), job("job")
+    )
+
+
+def on_flow(path: str, **rest: Any) -> Make:
+    """A call on a fresh workflow; `{digest}` in its body is the one that the gate shows."""
+
+    async def make(site: Site) -> Call:
+        flow = await make_flow(site)
+        body = {
+            key: flow.steps[0].digest if value == "{digest}" else value
+            for key, value in rest.get("json", {}).items()
+        }
+        sent = {**rest, "json": body} if "json" in rest else rest
+        return Call(path.replace("{workflow}", flow.id), sent)
+
+    return make
+
+
+def on_job(path: str, **rest: Any) -> Make:
+    """A call on a fresh job that waits for a runner."""
+
+    async def make(site: Site) -> Call:
+        flow = await make_flow(site)
+        return Call(path.replace("{job}", flow.steps[2].job_id or ""), rest)
+
+    return make
+
+
+async def make_failed_step(site: Site) -> Call:
+    flow = await make_flow(site)
+    await jobs.cancel_job(site.deps, site.admin.user, JobId(flow.steps[2].job_id or ""))
+    return Call(f"/v1/workflows/{flow.id}/steps/job/retry")
+
+
+@dataclass(frozen=True)
+class Running:
+    """An execution on an install of its own, by a runner of its own."""
+
+    job: str
+    execution: str
+    epoch: int
+    queue: QueueId
+    enrolled: Enrolled
+
+
+async def make_execution(site: Site, *, start: bool = True) -> Running:
+    """Offer a mutating job to a new runner, and let it start."""
+    user = site.admin.user
+    name = site.deps.ids.new("x").replace("_", "-")
+    queue = await make_install(site.deps, user, name)
+    enrolled = await enrol(site.deps, user, queue)
+    step = job("job", lanes=["sandbox"], mutating=True)
+    flow = await run_workflow(site.deps, user, queue, step)
+    offer = (await enrolled.peer.poll(1)).offers[0]
+    if start:
+        await enrolled.peer.start(offer.execution_id, offer.epoch)
+    shown = await workflows.show_workflow(site.deps, user, WorkflowId(flow.id))
+    return Running(
+        shown.steps[0].job_id or "", offer.execution_id, offer.epoch, queue, enrolled
+    )
+
+
+async def make_running_job(site: Site) -> Call:
+    running = await make_execution(site)
+    return Call(f"/v1/jobs/{running.job}/declare-lost", {"json": {"reason": "burnt down"}})
+
+
+async def make_stopped_lane(site: Site) -> Call:
+    running = await make_execution(site)
+    await jobs.declare_lost(site.deps, site.admin.user, JobId(running.job), "burnt down")
+    path = f"/v1/installs/{running.queue}/lanes/sandbox/release"
+    return Call(path, {"json": {"reason": "looked at it"}})
+
+
+async def make_token_to_revoke(site: Site) -> Call:
+    wish = {"name": "old", "account": "somebody", "grants": [{"role": "viewer"}]}
+    made = await site.call("POST", "/v1/tokens", json=wish)
+    return Call(f"/v1/tokens/{made.json()['id']}")
+
+
+async def make_new_name(site: Site) -> Call:
+    name = site.deps.ids.new("n").replace("_", "-")
+    return Call("", {"json": {"name": name}})
+
+
+async def make_org_wish(site: Site) -> Call:
+    return Call("/v1/orgs", (await make_new_name(site)).rest)
+
+
+async def make_install_wish(site: Site) -> Call:
+    return Call("/v1/installs", (await make_new_name(site)).rest)
+
+
+async def make_runner_to_revoke(site: Site) -> Call:
+    enrolled = await enrol(site.deps, site.admin.user, site.queue)
+    return Call(f"/v1/runners/{enrolled.id}/revoke", {"json": {"reason": "was stolen"}})
+
+
+async def make_runner_to_show(site: Site) -> Call:
+    return Call(f"/v1/runners/{site.enrolled.id}")
+
+
+async def make_workflow_wish(site: Site) -> Call:
+    steps = [{"name": "one", "job": {"kind": "noop"}}]
+    return Call("/v1/workflows", {"json": {"name": "w", "queue_id": site.queue, "steps": steps}})
+
+
+async def make_ended_flow(site: Site) -> Call:
+    flow = await make_flow(site)
+    await workflows.cancel_workflow(site.deps, site.admin.user, WorkflowId(flow.id))
+    return Call(f"/v1/workflows/{flow.id}/stream")
+
+
+async def make_ended_job(site: Site) -> Call:
+    flow = await make_flow(site)
+    job_id = flow.steps[2].job_id or ""
+    await jobs.cancel_job(site.deps, site.admin.user, JobId(job_id))
+    return Call(f"/v1/jobs/{job_id}/logs/stream")
+
+
+async def make_enrol_wish(site: Site) -> Call:
+    token = await make_enrolment_token(site.deps, site.admin.user, site.queue)
+    wish = {
+        "token": token, "public_key": public_text(site.enrolled.peer.key), "name": "new",
+        "version": "1", "protocol": PROTOCOL, "capabilities": ["noop"],
+    }  # fmt: skip
+    return Call("/v1/enrol", {"json": wish})
+
+
+async def make_token_wish(site: Site) -> Call:
+    enrolled = await enrol(site.deps, site.admin.user, site.queue)
+    reply = await site.call("POST", "/v1/token/nonce", app="runner", json={"runner_id": enrolled.id})
+    nonce = reply.json()["nonce"]
+    signature = encode_bytes(enrolled.peer.key.sign(token_message(enrolled.id, nonce, 3)))
+    wish = {"runner_id": enrolled.id, "nonce": nonce, "generation": 3, "signature": signature}
+    return Call("/v1/token", {"json": wish})
+
+
+async def make_poll(site: Site) -> Call:
+    nonce = site.deps.ids.new("non")
+    number = int(site.deps.clock.monotonic()) << 8 | site.deps.ids.randomness.bits(8)
+    site.clock.advance(1)
+    wish = {
+        "boot": 9, "no": number, "nonce": nonce, "free": 0, "executions": [], "max_hold_s": 0,
+        "version": "1", "protocol": PROTOCOL, "capabilities": ["noop"],
+    }  # fmt: skip
+    return Call("/v1/poll", {"json": wish}, site.enrolled.token)
+
+
+async def make_renewal(site: Site) -> Call:
+    wish = (await make_poll(site)).rest["json"]
+    body = {"boot": wish["boot"], "no": wish["no"], "executions": []}
+    return Call("/v1/renew", {"json": body}, site.enrolled.token)
+
+
+async def make_start(site: Site) -> Call:
+    offered = await make_execution(site, start=False)
+    body = {"boot": 1, "no": 9, "epoch": offered.epoch}
+    path = f"/v1/executions/{offered.execution}/start"
+    return Call(path, {"json": body}, offered.enrolled.token)
+
+
+async def make_result(site: Site) -> Call:
+    running = await make_execution(site)
+    outcome = {"state": "succeeded", "reason": "completed"}
+    path = f"/v1/executions/{running.execution}/result"
+    body = {"epoch": running.epoch, "outcome": outcome}
+    return Call(path, {"json": body}, running.enrolled.token)
+
+
+async def make_log(site: Site) -> Call:
+    running = await make_execution(site)
+    content = zstandard.compress(write_record(0, 0, Stream.STDOUT, "hello"))
+    rest = {
+        "params": {"offset": 0, "epoch": running.epoch}, "content": content,
+        "headers": {"Content-Type": "application/zstd"},
+    }  # fmt: skip
+    return Call(f"/v1/executions/{running.execution}/log", rest, running.enrolled.token)
+
+
+async def make_enrolment_wish(site: Site) -> Call:
+    await runners.list_runners(site.deps, site.admin.user, "", 1)
+    return Call("/v1/enrolments", {"json": {"queue_id": site.queue}})
+
+
+_TOKEN = {"name": "ci", "account": "robot", "grants": [{"role": "viewer"}]}
+_FLOW = "/v1/workflows/{workflow}"
+_STEP = "/v1/workflows/{workflow}/steps/{step}"
+_EXE = "/v1/executions/{execution}"
+
+#                                                          none garb expi revo view oper appr admi othe runr sibl oth build enrol
+CONTROL = (
+    ("GET", "/healthz", at("/healthz"),                    "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "/metrics", at("/metrics"),                    "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "/openapi.json", at("/openapi.json"),          "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "/v1/whoami", at("/v1/whoami"),                "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("GET", "/v1/org", at("/v1/org"),                      "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("POST", "/v1/orgs", make_org_wish,                    "401 401 401 401 403 403 403 201 201 401 401 401 401 401"),
+    ("GET", "/v1/tokens", at("/v1/tokens"),                "401 401 401 401 403 403 403 200 200 401 401 401 401 401"),
+    ("POST", "/v1/tokens", at("/v1/tokens", json=_TOKEN),  "401 401 401 401 403 403 403 201 201 401 401 401 401 401"),
+    ("DELETE", "/v1/tokens/{token}", make_token_to_revoke, "401 401 401 401 403 403 403 204 404 401 401 401 401 401"),
+    ("GET", "/v1/installs", at("/v1/installs"),            "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("POST", "/v1/installs", make_install_wish,            "401 401 401 401 403 201 403 201 201 401 401 401 401 401"),
+    ("GET", "/v1/installs/{install}", at("/v1/installs/{queue}"),
+                                                           "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", "/v1/installs/{install}/lanes/{lane}/release", make_stopped_lane,
+                                                           "401 401 401 401 403 200 403 200 404 401 401 401 401 401"),
+    ("POST", "/v1/enrolments", make_enrolment_wish,        "401 401 401 401 403 201 403 201 404 401 401 401 401 401"),
+    ("GET", "/v1/runners", at("/v1/runners"),              "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("GET", "/v1/runners/{runner}", make_runner_to_show,   "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", "/v1/runners/{runner}/revoke", make_runner_to_revoke,
+                                                           "401 401 401 401 403 200 403 200 404 401 401 401 401 401"),
+    ("GET", "/v1/workflows", at("/v1/workflows"),          "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("POST", "/v1/workflows", make_workflow_wish,          "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("GET", _FLOW, on_flow(_FLOW),                         "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("GET", f"{_FLOW}/stream", make_ended_flow,            "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", f"{_FLOW}/cancel", on_flow(f"{_FLOW}/cancel"),
+                                                           "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("PUT", f"{_FLOW}/approve-all", on_flow(f"{_FLOW}/approve-all", json={"approve_all": True}),
+                                                           "401 401 401 401 403 403 200 200 404 401 401 401 401 401"),
+    ("POST", f"{_STEP}/approve", on_flow(f"{_FLOW}/steps/gate/approve", json={"digest": "{digest}"}),
+                                                           "401 401 401 401 403 403 202 202 404 401 401 401 401 401"),
+    ("POST", f"{_STEP}/deny", on_flow(f"{_FLOW}/steps/gate/deny", json={"digest": "{digest}"}),
+                                                           "401 401 401 401 403 403 202 202 404 401 401 401 401 401"),
+    ("POST", f"{_STEP}/retry", make_failed_step,           "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("POST", f"{_STEP}/skip", on_flow(f"{_FLOW}/steps/wait/skip", json={"reason": "not needed"}),
+                                                           "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("POST", f"{_STEP}/event", on_flow(f"{_FLOW}/steps/wait/event", json={"outputs": {"a": 1}}),
+                                                           "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("GET", "/v1/jobs", at("/v1/jobs"),                    "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("GET", "/v1/jobs/{job}", on_job("/v1/jobs/{job}"),    "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", "/v1/jobs/{job}/cancel", on_job("/v1/jobs/{job}/cancel"),
+                                                           "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("POST", "/v1/jobs/{job}/declare-lost", make_running_job,
+                                                           "401 401 401 401 403 200 403 200 404 401 401 401 401 401"),
+    ("GET", "/v1/jobs/{job}/logs", on_job("/v1/jobs/{job}/logs"),
+                                                           "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("GET", "/v1/jobs/{job}/logs/stream", make_ended_job,  "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("GET", "/v1/jobs/{job}/logs/search", on_job("/v1/jobs/{job}/logs/search", params={"q": "x"}),
+                                                           "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("GET", "/v1/logs/search", at("/v1/logs/search?q=x&queue_id={queue}"),
+                                                           "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("GET", "/v1/audit", at("/v1/audit"),                  "401 401 401 401 403 403 403 200 200 401 401 401 401 401"),
+)  # fmt: skip
+
+#                                                          none garb expi revo view oper appr admi othe runr sibl oth build enrol
+RUNNER = (
+    ("GET", "/healthz", at("/healthz"),                    "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "/v1/keys", at("/v1/keys"),                    "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("POST", "/v1/enrol", make_enrol_wish,                 "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("POST", "/v1/token/nonce", at("/v1/token/nonce", json={"runner_id": "run_" + "0" * 26}),
+                                                           "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("POST", "/v1/token", make_token_wish,                 "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("POST", "/v1/poll", make_poll,                        "401 401 401 401 401 401 401 401 401 200 200 200 200 401"),
+    ("POST", "/v1/renew", make_renewal,                    "401 401 401 401 401 401 401 401 401 200 200 200 200 401"),
+    ("POST", f"{_EXE}/start", make_start,                  "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),
+    ("POST", f"{_EXE}/log", make_log,                      "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),
+    ("POST", f"{_EXE}/result", make_result,                "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),
+)  # fmt: skip
+
+ROWS = (
+    *(Row("control", *row) for row in CONTROL),
+    *(Row("runner", *row) for row in RUNNER),
+)

@@ -1,0 +1,45 @@
+"""A control plane on each database, with an org and an install."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from exclave.control.deps import Deps
+from exclave.domain.identity import QueueId, User
+from tests.databases import NAMES, open_database
+from tests.world import ManualClock, Peer, make_deps, make_install, make_org, make_peer
+
+
+@dataclass(frozen=True)
+class World:
+    """One org with one install and one runner."""
+
+    deps: Deps
+    clock: ManualClock
+    user: User
+    queue: QueueId
+    peer: Peer
+
+
+class DatabaseClock(ManualClock):
+    """The clock of tests, also where the database has one of its own."""
+
+
+@pytest.fixture(params=NAMES)
+def deps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deps]:
+    clock = ManualClock()
+    with open_database(request.param) as url:
+        made = make_deps(clock, url=url)
+        monkeypatch.setattr(type(made.db.dialect), "read_clock", lambda *_: None)
+        yield made
+        made.db.close()
+
+
+@pytest.fixture
+async def world(deps: Deps) -> World:
+    clock = deps.clock
+    assert isinstance(clock, ManualClock)
+    user = await make_org(deps)
+    queue = await make_install(deps, user)
+    return World(deps, clock, user, queue, await make_peer(deps, user, queue))
