@@ -100,7 +100,7 @@ def _prove(tx: Tx, request: AskToken) -> AnyRow:
     row = runners.find_runner_anywhere(tx, RunnerId(request.runner_id))
     if row is None or row.state != runners.ACTIVE:
         raise refused
-    if not runners.has_nonce(tx, row.org_id, row.id, request.nonce):
+    if not runners.use_nonce(tx, row.org_id, row.id, request.nonce):
         raise refused
     message = token_message(request.runner_id, request.nonce, request.generation)
     if not verify_signature(row.public_key, message, request.signature):

@@ -97,15 +97,15 @@ def add_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str, expires_at: date
     tx.run(insert(runner_nonces).values(**row))
 
 
-def has_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str) -> bool:
-    """Tell whether the nonce was given to this runner and is still fresh."""
+def use_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str) -> bool:
+    """Spend a nonce; tell whether it was given to this runner and still fresh."""
     where = (
         runner_nonces.c.org_id == org,
         runner_nonces.c.runner_id == runner,
         runner_nonces.c.nonce == nonce,
         runner_nonces.c.expires_at > tx.now,
     )
-    return tx.first(select(runner_nonces.c.nonce).where(*where)) is not None
+    return tx.run(delete(runner_nonces).where(*where)).rowcount == 1
 
 
 def add_access_token(

@@ -21,7 +21,7 @@ class Stream(IntEnum):
 
 
 class LogRecord(Reply):
-    """One line of a job's output. `offset` is where the next record begins."""
+    """One line of a job's output: number, Unix milliseconds; `offset` is where the next begins."""
 
     execution_id: Id
     n: int

@@ -131,6 +131,21 @@ class World:
         written = {name: data for one in self.machines for name, data in one.spools.items()}
         await check_logs(self.control, written, self.ledger)
 
+    def sum_up(self, seed: int) -> Report:
+        """Tell what became of it all."""
+        ledger, now = self.ledger, asyncio.get_running_loop().time()
+        lines = tuple(ledger.lines)
+        return Report(seed, tuple(ledger.broken), ledger.digest, ledger.counts, now, lines)
+
+    async def end(self) -> None:
+        """Stop everything that still goes on, then close the database."""
+        self.control.kill()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self.control.close()
+
     def _is_settled(self) -> bool:
         return self.people.is_satisfied() and not any(
             any((one.folder / "outbox").glob("*.json")) or any((one.folder / "executions").iterdir())
@@ -152,16 +167,12 @@ def run_seed(seed: int, mix: Mix | None = None, *, keep: int = 400) -> Report:
 
     async def main() -> Report:
         world = World(seed, folder, mix, keep)
-        try:
-            with fragile_disks(world.machines), quiet():
+        with fragile_disks(world.machines), quiet():
+            try:
                 await world.live()
-        finally:
-            world.control.close()
-        ledger = world.ledger
-        return Report(
-            seed, tuple(ledger.broken), ledger.digest, ledger.counts,
-            asyncio.get_running_loop().time(), tuple(ledger.lines),
-        )  # fmt: skip
+                return world.sum_up(seed)
+            finally:
+                await world.end()
 
     try:
         return run_virtual(main())

@@ -102,11 +102,9 @@ def test_the_runner_api_answers_anything_as_documented(
 def _try(case: schemathesis.Case, target: Target, api: str) -> None:
     """Send the case as it is, and again about things that exist."""
     client = target.clients[api]
-    r=case.call_and_validate(URL, client, checks=CHECKS)
-    open("/tmp/fuzz.txt","a").write(f"{case.method} {case.operation.path} {r.status_code} A\n")
+    case.call_and_validate(URL, client, checks=CHECKS)
     if _name_real_things(case, target.ids):
-        r=case.call_and_validate(URL, client, checks=CHECKS)
-        open("/tmp/fuzz.txt","a").write(f"{case.method} {case.operation.path} {r.status_code} B {r.json().get('detail') if r.status_code>=400 else ''}\n")
+        case.call_and_validate(URL, client, checks=CHECKS)
 
 
 def _name_real_things(case: schemathesis.Case, ids: dict[str, str]) -> bool:

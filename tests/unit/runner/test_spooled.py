@@ -1,11 +1,10 @@
-from collections.abc import Callable
 from pathlib import Path
 
 import zstandard
 
 from exclave.base.ids import SeededRandomness
+from exclave.runner.logs.shipped import bind_open_log
 from exclave.runner.shipping import SendLog, ShippedLog
-from exclave.runner.spooled import Ended, build_open_log
 from exclave.wire.runner import LogReply
 from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import House
@@ -31,10 +30,7 @@ class SpoolingHouse(House):
     """Its logs go through the real spool and uploader."""
 
     def open_log(self, folder: Path, execution_id: str, send: SendLog) -> ShippedLog:
-        async def run_inline(close: Callable[[], Ended]) -> Ended:
-            return close()
-
-        opener = build_open_log(self.clock, SeededRandomness(1), run_inline)
+        opener = bind_open_log(self.clock, SeededRandomness(1))
         return opener(folder, execution_id, send)
 
 

@@ -1,5 +1,6 @@
 """`exclave dev`: everything on this machine."""
 
+import asyncio
 from pathlib import Path
 
 import click
@@ -39,7 +40,7 @@ async def _run(settings: ServerSettings, *, with_demo: bool, then_exit: bool) ->
     click.echo("Starting the control plane, a build runner and an install runner …", err=True)
     async with run_dev(settings) as running:
         _say_addresses(settings, running)
-        succeeded = await run_demo(running) if with_demo else True
+        succeeded = await _run_demo(running, stopping) if with_demo else True
         if then_exit:
             click.echo(f"The demo {'succeeded' if succeeded else 'FAILED'}.", err=True)
         else:
@@ -47,6 +48,19 @@ async def _run(settings: ServerSettings, *, with_demo: bool, then_exit: bool) ->
             await stopping.wait()
     if not succeeded and then_exit:
         raise click.ClickException("the demo workflow did not succeed")
+
+
+async def _run_demo(running: Dev, stopping: asyncio.Event) -> bool:
+    """Run the demo unless somebody stops us meanwhile."""
+    demo = asyncio.create_task(run_demo(running))
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait({demo, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if demo.done():
+        return demo.result()
+    demo.cancel()
+    await asyncio.gather(demo, return_exceptions=True)
+    return False
 
 
 def _say_addresses(settings: ServerSettings, running: Dev) -> None:

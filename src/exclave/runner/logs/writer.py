@@ -59,6 +59,7 @@ class JobLog:
         self._lock = threading.RLock()
         since = (clock.now() - started_at).total_seconds()
         self._began = clock.monotonic() - max(0.0, since)
+        self._began_ms = int(started_at.timestamp() * 1000)
         self._values: set[str] = set()
         self._needles = Needles()
         self._channels = {one: Channel(self._needles) for one in (Stream.STDOUT, Stream.STDERR)}
@@ -212,7 +213,8 @@ class JobLog:
         return True
 
     def _tell_time(self) -> int:
-        return max(0, int((self._clock.monotonic() - self._began) * 1000))
+        """Tell Unix milliseconds that never go back, whatever is done to the machine's clock."""
+        return self._began_ms + max(0, int((self._clock.monotonic() - self._began) * 1000))
 
 
 def open_log(
