@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -13,14 +14,59 @@ from sqlalchemy import select
 from exclave.storage import tables
 from exclave.storage.dialects import choose_dialect
 from tests.bench.fleet import Task
-from tests.bench.report import find_quantile, say
+from tests.bench.report import Measure, find_quantile, say
 from tests.bench.seeding import seed_fleet
 from tests.bench.servers import Server, raise_limits, run_server
+from tests.postgres import start_postgres
 
 RUNNERS = 1000
 JOBS = 500
 BASELINE_JOBS = 200
 POLL_EVERY_S = 5.0
+GOAL_P50 = 4.0
+GOAL_P99 = 15.0
+
+
+def measure_sqlite() -> Iterator[Measure]:
+    """Measure one server on a SQLite file."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(Path(folder), f"sqlite:///{folder}/exclave.db", servers=1)
+    yield _judge("dispatch_latency_sqlite", *found)
+
+
+def measure_postgres() -> Iterator[Measure]:
+    """Measure one server on PostgreSQL."""
+    yield _judge("dispatch_latency_postgres", *_measure_on_postgres(1))
+
+
+def measure_two_servers() -> Iterator[Measure]:
+    """Measure two servers on one PostgreSQL, half of the runners and of the customers on each."""
+    yield _judge("dispatch_latency_postgres_two_servers", *_measure_on_postgres(2))
+
+
+def _measure_on_postgres(servers: int) -> tuple[list[float], list[float], list[float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        database = start_postgres(Path(folder) / "postgres")
+        try:
+            return measure(Path(folder) / "data", database.create_database("bench"), servers)
+        finally:
+            database.stop()
+
+
+def _judge(name: str, latency: list[float], whole: list[float], old: list[float]) -> Measure:
+    p50, p99 = find_quantile(latency, 0.5), find_quantile(latency, 0.99)
+    baseline = find_quantile(old, 0.5)
+    return Measure(
+        name, p50, "ms", f"p50 <= {GOAL_P50:g} ms and p99 <= {GOAL_P99:g} ms",
+        met=p50 <= GOAL_P50 and p99 <= GOAL_P99, baseline=baseline, ratio=baseline / p50,
+        detail={
+            "p50_ms": round(p50, 2), "p99_ms": round(p99, 2), "jobs": len(latency),
+            "runners": RUNNERS, "from_request_p50_ms": round(find_quantile(whole, 0.5), 2),
+            "from_request_p99_ms": round(find_quantile(whole, 0.99), 2),
+            "baseline_p99_ms": round(find_quantile(old, 0.99), 2),
+            "baseline_is": f"the same jobs, a poll every {POLL_EVERY_S:g} s",
+        },
+    )  # fmt: skip
 
 
 def measure(data: Path, url: str, servers: int) -> tuple[list[float], list[float], list[float]]:
@@ -56,7 +102,9 @@ def run_fleet(task: Task) -> dict[str, dict[str, float]]:
     return record
 
 
-def _make_task(running: Sequence[Server], api_token: str, queues: list[str], tokens: list[str]) -> Task:
+def _make_task(
+    running: Sequence[Server], api_token: str, queues: list[str], tokens: list[str]
+) -> Task:
     return Task(
         [server.control_port for server in running], [server.runner_port for server in running],
         api_token, queues, tokens,
@@ -74,12 +122,3 @@ def _read_enqueued(url: str) -> dict[str, float]:
 
 def _subtract(late: dict[str, float], early: dict[str, float]) -> list[float]:
     return [(at - early[job]) * 1000 for job, at in late.items() if job in early]
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        found = measure(Path(folder), f"sqlite:///{folder}/exclave.db", 1)
-        for values in found:
-            say(f"{len(values)} p50 {find_quantile(values, 0.5):.2f} p99 {find_quantile(values, 0.99):.2f}")

@@ -5,6 +5,7 @@ Reads its task from stdin as JSON; writes `ready` once all polls are open, and i
 
 import asyncio
 import base64
+import contextlib
 import json
 import random
 import sys
@@ -19,6 +20,7 @@ from tests.bench.http1 import Connection
 
 OPENING_AT_ONCE = 64
 CALLERS = 8
+LATEST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class Record:
 
     sent: dict[str, float] = field(default_factory=dict)
     received: dict[str, float] = field(default_factory=dict)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Runner:
@@ -70,6 +73,8 @@ class Runner:
             at = time.time()
             for offer in reply["offers"]:
                 self._record.received[_find_job(offer["envelope"])] = at
+                if len(self._record.received) >= self._task.jobs:
+                    self._record.complete.set()
                 await self._work(connection, offer)
             await asyncio.sleep(self._task.pause_s)
             asking = asyncio.ensure_future(connection.post("/v1/poll", self._ask()))
@@ -141,17 +146,14 @@ async def main(task: Task) -> None:
     if task.jobs:
         await asyncio.sleep(1.0)
         await start_workflows(task, record)
-        await _wait_until(lambda: len(record.received) >= task.jobs, 10.0)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(record.complete.wait(), LATEST_S)
     else:
         await asyncio.to_thread(sys.stdin.readline)
     print(json.dumps({"sent": record.sent, "received": record.received}), flush=True)
     failed.cancel()
-
-
-async def _wait_until(is_done: Any, within_s: float) -> None:
-    deadline = time.monotonic() + within_s
-    while not is_done() and time.monotonic() < deadline:
-        await asyncio.sleep(0.05)
+    with contextlib.suppress(asyncio.CancelledError):
+        await failed
 
 
 if __name__ == "__main__":

@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.bench.report import say
+
 START_TIMEOUT_S = 30.0
+LOG_SHOWN = 2000
 MOST_FILES = 24_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -45,17 +48,17 @@ def run_server(data: Path, url: str) -> Iterator[Server]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("EXCLAVE_")}
     env["EXCLAVE_LOG_LEVEL"] = "warning"
     raise_limits()
-    process = subprocess.Popen(argv, env=env)
+    log = data / f"server-{ports[0]}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(argv, env=env, stdout=out, stderr=out)
     try:
         _wait_ready(process, ports)
         yield Server(process.pid, *ports)
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.kill()  # nothing of it is needed any more, and thousands of polls would hang on
+        process.wait()
+        if log.stat().st_size:
+            say(f"  the server said: {log.read_text(errors='replace')[:LOG_SHOWN]}")
 
 
 def raise_limits() -> None:

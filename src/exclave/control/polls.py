@@ -71,17 +71,24 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     ]
     if again:
         return _reply(deps, again, [], busy=True)
-    return _look(tx, deps, who, request)
+    left = executions.list_open(tx, who.org, who.runner) if open_ones else []
+    return _offer(tx, deps, who, request, runner, left)
 
 
 def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
     runner = find_active(tx, who)
     if runner.poll_no != request.no or runner.boot != request.boot:
         raise StaleRequest("a newer poll of this runner was seen already")
+    open_ones = executions.list_open(tx, who.org, who.runner)
+    return _offer(tx, deps, who, request, runner, open_ones)
+
+
+def _offer(
+    tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, runner: AnyRow,
+    open_ones: Sequence[AnyRow],
+) -> PollReply:  # fmt: skip
     cancel = [
-        row.id
-        for row in executions.list_open(tx, who.org, who.runner)
-        if row.cancel_requested_at is not None and not row.cancel_sent
+        row.id for row in open_ones if row.cancel_requested_at is not None and not row.cancel_sent
     ]
     if cancel:
         executions.note_cancel_sent(tx, who.org, cancel)

@@ -19,12 +19,16 @@ from exclave.wire.jobs import JobKind
 
 
 def tell_config(settings: RunnerSettings) -> RunnerConfig:
-    """Translate the settings for the runner room."""
+    """Translate the settings for the runner room; children have another folder, so be absolute."""
     return RunnerConfig(
-        data=settings.runner_data, runner_url=settings.runner_url, name=settings.runner_name,
-        capacity=settings.capacity, proxy=settings.proxy or None, ca_bundle=settings.ca_bundle,
-        secrets_file=settings.secrets_file,
-    )  # fmt: skip
+        data=settings.runner_data.resolve(),
+        runner_url=settings.runner_url,
+        name=settings.runner_name,
+        capacity=settings.capacity,
+        proxy=settings.proxy or None,
+        ca_bundle=_resolve(settings.ca_bundle),
+        secrets_file=_resolve(settings.secrets_file),
+    )
 
 
 async def run_runner(settings: RunnerSettings) -> None:
@@ -49,6 +53,10 @@ async def run_runner(settings: RunnerSettings) -> None:
         await runner.run()
     finally:
         await api.close()
+
+
+def _resolve(path: Path | None) -> Path | None:
+    return None if path is None else path.resolve()
 
 
 def audit_file(data: Path) -> Path:

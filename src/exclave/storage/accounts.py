@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from exclave.domain.identity import AccountId, Grant, OrgId, Role, ScopeKind, TokenId, User
 from exclave.storage.database import AnyRow, Tx
@@ -63,18 +63,18 @@ def add_token(
     )  # fmt: skip
 
 
+_USER = (
+    select(api_tokens, accounts.c.name.label("account"))
+    .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
+          & (accounts.c.id == api_tokens.c.account_id))
+    .where(api_tokens.c.hash == bindparam("hash"), api_tokens.c.revoked_at.is_(None))
+    .where(api_tokens.c.expires_at > bindparam("now"))
+)  # fmt: skip
+
+
 def find_user(tx: Tx, hashed: str) -> User | None:
     """Find who a token speaks for, if it is neither expired nor revoked."""
-    row = tx.first(
-        select(api_tokens, accounts.c.name.label("account"))
-        .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
-              & (accounts.c.id == api_tokens.c.account_id))
-        .where(
-            api_tokens.c.hash == hashed,
-            api_tokens.c.revoked_at.is_(None),
-            api_tokens.c.expires_at > tx.now,
-        )
-    )  # fmt: skip
+    row = tx.first(_USER, hash=hashed, now=tx.now)
     if row is None:
         return None
     return User(

@@ -37,7 +37,8 @@ def find_reply(tx: Tx, org: OrgId, account: AccountId, key: str) -> AnyRow | Non
 def claim_key(tx: Tx, org: OrgId, account: AccountId, key: str, request: str) -> bool:
     """Reserve a key for a request that is about to run; tell whether it was free."""
     row = {"org_id": org, "account_id": account, "key": key, "request": request, "at": tx.now}
-    return tx.run(tx.insert_missing(idempotency), row).rowcount == 1
+    claimed = tx.insert_missing(idempotency).values(row).returning(idempotency.c.key)
+    return tx.first(claimed) is not None  # PostgreSQL's driver tells no count of inserted rows
 
 
 def keep_reply(

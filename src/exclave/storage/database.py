@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
+from sqlalchemy.exc import OperationalError
 
 from exclave.base.clock import Clock
-from exclave.base.errors import Problem
+from exclave.base.errors import Problem, Unavailable
 from exclave.storage.dialects import Dialect
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
@@ -48,13 +49,13 @@ class Tx:
         """Execute a statement."""
         return self._connection.execute(statement, rows)
 
-    def all(self, statement: Executable) -> Sequence[AnyRow]:
-        """Fetch every row."""
-        return self._connection.execute(statement).all()
+    def all(self, statement: Executable, **values: Any) -> Sequence[AnyRow]:
+        """Fetch every row; `values` are those of the statement's parameters."""
+        return self._connection.execute(statement, values).all()
 
-    def first(self, statement: Executable) -> AnyRow | None:
+    def first(self, statement: Executable, **values: Any) -> AnyRow | None:
         """Fetch the first row, or None."""
-        return self._connection.execute(statement).first()
+        return self._connection.execute(statement, values).first()
 
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""
@@ -138,8 +139,12 @@ class Database:
         return outcome  # type: ignore[no-any-return]
 
     def _read(self, query: Callable[[Tx], T]) -> T:
-        with self._read_engine.connect() as connection:
-            return query(Tx(connection, self.dialect, self._clock))
+        try:
+            with self._read_engine.connect() as connection:
+                return query(Tx(connection, self.dialect, self._clock))
+        except OperationalError as error:
+            message = f"the database does not answer: {type(error).__name__}"
+            raise Unavailable(message) from error
 
     def _commit(self, batch: Batch) -> list[Any]:
         outcomes, wakes = commit_batch(self._write_engine, self._open_tx, self._announce, batch)

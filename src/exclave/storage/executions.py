@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, exists, select, tuple_, update
 
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
@@ -26,18 +26,21 @@ def add_executions(
         "log_bytes": 0,
         "cancel_sent": False,
     }
-    tx.run(insert(executions), [{**fixed, "offered_at": tx.now, **row} for row in rows])
-    if held:
-        tx.run(insert(execution_lanes), held)
+    tx.insert_each(executions, [{**fixed, "offered_at": tx.now, **row} for row in rows])
+    tx.insert_each(execution_lanes, held)
+
+
+_FIND = select(executions).where(
+    executions.c.org_id == bindparam("org"), executions.c.id == bindparam("execution")
+)
+_LOCK = _FIND.with_for_update()
 
 
 def find_execution(
     tx: Tx, org: OrgId, execution: ExecutionId, *, lock: bool = False
 ) -> AnyRow | None:
     """Find an execution of this org."""
-    mine = (executions.c.org_id == org, executions.c.id == execution)
-    found = select(executions).where(*mine)
-    return tx.first(found.with_for_update() if lock else found)
+    return tx.first(_LOCK if lock else _FIND, org=org, execution=execution)
 
 
 def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[AnyRow]:
@@ -46,15 +49,19 @@ def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[AnyRow]:
     return tx.all(select(executions).where(*where).order_by(executions.c.epoch))
 
 
+_OPEN = (
+    select(executions, jobs.c.cancel_requested_at)
+    .join(jobs, (jobs.c.org_id == executions.c.org_id) & (jobs.c.id == executions.c.job_id))
+    .where(executions.c.org_id == bindparam("org"))
+    .where(executions.c.runner_id == bindparam("runner"))
+    .where(executions.c.state != ExecutionState.ENDED)
+    .order_by(executions.c.id)
+)
+
+
 def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
     """List what a runner was handed and has not ended, with the wish to cancel."""
-    mine = (executions.c.org_id == org, executions.c.runner_id == runner)
-    return tx.all(
-        select(executions, jobs.c.cancel_requested_at)
-        .join(jobs, (jobs.c.org_id == executions.c.org_id) & (jobs.c.id == executions.c.job_id))
-        .where(*mine, executions.c.state != ExecutionState.ENDED)
-        .order_by(executions.c.id)
-    )
+    return tx.all(_OPEN, org=org, runner=runner)
 
 
 def note_cancel_sent(tx: Tx, org: OrgId, sent: Sequence[ExecutionId]) -> None:
@@ -71,15 +78,7 @@ def find_open_of_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
 
 def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: int) -> JobId | None:
     """Move an offer to running for its runner; None if it is no longer this runner's to start."""
-    begun = (
-        update(executions)
-        .where(*_mine(org, runner, held), executions.c.state == ExecutionState.OFFERED)
-        .where(_unfenced())
-        .values(state=ExecutionState.RUNNING, started_at=tx.now, renewed_at=tx.now, boot=boot,
-                start_no=no)
-        .returning(executions.c.job_id)
-    )  # fmt: skip
-    row = tx.first(begun)
+    row = tx.first(_START, **_hold(org, runner, held), now=tx.now, new_boot=boot, no=no)
     return None if row is None else JobId(row.job_id)
 
 
@@ -100,15 +99,9 @@ def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozens
 
 def end(tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: Mapping[str, Any]) -> bool:
     """End an execution that still holds its lanes; tell whether this call ended it."""
-    mine = (
-        executions.c.org_id == org,
-        executions.c.id == execution,
-        executions.c.epoch == epoch,
-        executions.c.state != ExecutionState.ENDED,
-    )
-    ended = update(executions).where(*mine).where(_unfenced())
-    values = {**values, "state": ExecutionState.ENDED, "ended_at": tx.now}
-    return tx.run(ended.values(values)).rowcount == 1
+    at = {"org": org, "execution": execution, "at_epoch": epoch, "now": tx.now}
+    known = {f"new_{name}": values.get(name, empty) for name, empty in _RESULT.items()}
+    return tx.run(_END, {**at, **known}).rowcount == 1
 
 
 def keep_late_result(tx: Tx, org: OrgId, execution: ExecutionId, result: object) -> None:
@@ -122,14 +115,8 @@ def extend_log(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, offset: int,
 
     A log may still be completed after its execution ended, as long as no newer one has its lanes.
     """
-    longer = (
-        update(executions)
-        .where(*_mine(org, runner, held), executions.c.log_bytes == offset)
-        .where(executions.c.started_at.is_not(None) | (executions.c.state != ExecutionState.ENDED))
-        .where(_unfenced())
-        .values(log_bytes=end)
-    )
-    return tx.run(longer).rowcount == 1
+    at = {**_hold(org, runner, held), "offset": offset, "new_end": end}
+    return tx.run(_EXTEND_LOG, at).rowcount == 1
 
 
 def list_stale_offers(tx: Tx, before: datetime) -> Sequence[AnyRow]:
@@ -150,14 +137,9 @@ def list_unended(tx: Tx) -> Sequence[AnyRow]:
     return tx.all(open_ones.order_by(executions.c.id))
 
 
-def _mine(org: OrgId, runner: RunnerId, held: Held) -> tuple[ColumnElement[bool], ...]:
-    execution, epoch = held
-    return (
-        executions.c.org_id == org,
-        executions.c.runner_id == runner,
-        executions.c.id == execution,
-        executions.c.epoch == epoch,
-    )
+def _hold(org: OrgId, runner: RunnerId, held: Held) -> dict[str, Any]:
+    """Name the values of `_HELD`."""
+    return {"org": org, "runner": runner, "execution": held[0], "at_epoch": held[1]}
 
 
 def _unfenced() -> ColumnElement[bool]:
@@ -174,3 +156,34 @@ def _unfenced() -> ColumnElement[bool]:
         .correlate(executions)
     )  # fmt: skip
     return ~exists(newer)
+
+
+_CLAIMED = (
+    executions.c.org_id == bindparam("org"),
+    executions.c.id == bindparam("execution"),
+    executions.c.epoch == bindparam("at_epoch"),
+)
+_HELD = (*_CLAIMED, executions.c.runner_id == bindparam("runner"))
+
+_START = (
+    update(executions)
+    .where(*_HELD, executions.c.state == ExecutionState.OFFERED, _unfenced())
+    .values(state=ExecutionState.RUNNING, started_at=bindparam("now"),
+            renewed_at=bindparam("now"), boot=bindparam("new_boot"), start_no=bindparam("no"))
+    .returning(executions.c.job_id)
+)  # fmt: skip
+_RESULT = {"reason": None, "result_digest": None, "log_end": None, "log_sha256": ""}
+"""What an ending may bring along, and what stands there without it."""
+_END = (
+    update(executions)
+    .where(*_CLAIMED, executions.c.state != ExecutionState.ENDED, _unfenced())
+    .values(state=ExecutionState.ENDED, ended_at=bindparam("now"),
+            **{name: bindparam(f"new_{name}") for name in _RESULT})
+)  # fmt: skip
+_EXTEND_LOG = (
+    update(executions)
+    .where(*_HELD, executions.c.log_bytes == bindparam("offset"))
+    .where(executions.c.started_at.is_not(None) | (executions.c.state != ExecutionState.ENDED))
+    .where(_unfenced())
+    .values(log_bytes=bindparam("new_end"))
+)

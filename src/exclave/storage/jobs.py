@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
@@ -16,36 +16,55 @@ _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
 def add_jobs(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
     """Enqueue jobs."""
     fixed = {"state": JobState.QUEUED, "attempts": 0, "message": "", "outputs": {}}
-    tx.run(insert(jobs), [{**fixed, "created_at": tx.now, **row} for row in rows])
+    tx.insert_each(jobs, [{**fixed, "created_at": tx.now, **row} for row in rows])
+
+
+_MINE = (jobs.c.org_id == bindparam("org"), jobs.c.id == bindparam("job"))
+_FIND = select(jobs).where(*_MINE)
+_LOCK = _FIND.with_for_update()
 
 
 def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> AnyRow | None:
     """Find a job of this org."""
-    found = select(jobs).where(jobs.c.org_id == org, jobs.c.id == job)
-    return tx.first(found.with_for_update() if lock else found)
+    return tx.first(_LOCK if lock else _FIND, org=org, job=job)
+
+
+_QUEUED = (
+    select(jobs)
+    .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
+    .where(jobs.c.state == JobState.QUEUED)
+    .where(jobs.c.kind.in_(bindparam("kinds", expanding=True)))
+    .order_by(jobs.c.priority.desc(), jobs.c.id)
+    .offset(bindparam("skip"))
+    .limit(bindparam("limit"))
+)
 
 
 def list_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
 ) -> Sequence[AnyRow]:
     """List jobs that wait for a runner: by priority, then oldest first."""
-    where = (
-        jobs.c.org_id == org,
-        jobs.c.queue_id == queue,
-        jobs.c.state == JobState.QUEUED,
-        jobs.c.kind.in_(kinds),
-    )
-    order = (jobs.c.priority.desc(), jobs.c.id)
-    return tx.all(select(jobs).where(*where).order_by(*order).offset(skip).limit(limit))
+    return tx.all(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
+
+
+_SET_STATE = (
+    update(jobs)
+    .where(*_MINE, jobs.c.state.in_(_OPEN))
+    .values(state=bindparam("new_state"), attempts=jobs.c.attempts + bindparam("more"))
+)
+_END = (
+    update(jobs)
+    .where(*_MINE, jobs.c.state.in_(_OPEN))
+    .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
+            message=bindparam("new_message"), exit_code=bindparam("new_code"),
+            outputs=bindparam("new_outputs"), finished_at=bindparam("now"))
+)  # fmt: skip
 
 
 def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState, *, tried: bool = False) -> bool:
     """Move a job that has not ended between its open states; tell whether it was still open."""
-    values: dict[str, Any] = {"state": state}
-    if tried:
-        values["attempts"] = jobs.c.attempts + 1
-    mine = (jobs.c.org_id == org, jobs.c.id == job, jobs.c.state.in_(_OPEN))
-    return tx.run(update(jobs).where(*mine).values(values)).rowcount == 1
+    moved = {"org": org, "job": job, "new_state": state, "more": int(tried)}
+    return tx.run(_SET_STATE, moved).rowcount == 1
 
 
 def end_job(
@@ -53,12 +72,11 @@ def end_job(
     exit_code: int | None = None, outputs: Mapping[str, Any] | None = None,
 ) -> bool:  # fmt: skip
     """Move a job to its final state; tell whether this call did it. A final state never changes."""
-    mine = (jobs.c.org_id == org, jobs.c.id == job, jobs.c.state.in_(_OPEN))
-    ended = update(jobs).where(*mine).values(
-        state=state, reason=reason, message=message, exit_code=exit_code,
-        outputs=dict(outputs or {}), finished_at=tx.now,
-    )  # fmt: skip
-    return tx.run(ended).rowcount == 1
+    ended = {
+        "org": org, "job": job, "new_state": state, "new_reason": reason, "new_message": message,
+        "new_code": exit_code, "new_outputs": dict(outputs or {}), "now": tx.now,
+    }  # fmt: skip
+    return tx.run(_END, ended).rowcount == 1
 
 
 def request_cancel(tx: Tx, org: OrgId, job: JobId) -> None:

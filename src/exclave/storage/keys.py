@@ -25,9 +25,12 @@ def raise_generation(tx: Tx) -> int:
     return int(tx.run(raised.returning(cluster.c.generation)).scalar_one())
 
 
+_CHAIN = select(signing_keys).order_by(signing_keys.c.position)
+
+
 def list_keys(tx: Tx) -> Sequence[AnyRow]:
     """List the signing keys, oldest first."""
-    return tx.all(select(signing_keys).order_by(signing_keys.c.position))
+    return tx.all(_CHAIN)
 
 
 def add_key(

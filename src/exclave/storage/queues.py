@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.jobs import ExecutionId
@@ -18,9 +18,19 @@ def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:
     tx.run(insert(queues).values(org_id=org, id=queue, kind=kind))
 
 
+_MINE = (queues.c.org_id == bindparam("org"), queues.c.id == bindparam("queue"))
+_FIND = select(queues).where(*_MINE)
+_LOCK = select(queues.c.counter).where(*_MINE).with_for_update()
+_GENERATION = select(cluster.c.generation)
+_BUSY = select(lanes.c.name).where(
+    lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"),
+    lanes.c.state != LaneState.FREE,
+)  # fmt: skip
+
+
 def find_queue(tx: Tx, org: OrgId, queue: QueueId) -> AnyRow | None:
     """Find a queue of this org."""
-    return tx.first(select(queues).where(queues.c.org_id == org, queues.c.id == queue))
+    return tx.first(_FIND, org=org, queue=queue)
 
 
 def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
@@ -31,19 +41,17 @@ def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
 
 def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> int:
     """Lock a queue for this transaction; answer the counter of its epochs."""
-    where = (queues.c.org_id == org, queues.c.id == queue)
-    return int(tx.run(select(queues.c.counter).where(*where).with_for_update()).scalar_one())
+    return int(tx.run(_LOCK, {"org": org, "queue": queue}).scalar_one())
 
 
 def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
     """Store the counter of a locked queue."""
-    where = (queues.c.org_id == org, queues.c.id == queue)
-    tx.run(update(queues).where(*where).values(counter=counter))
+    tx.update_each(queues, [{"org_id": org, "id": queue, "counter": counter}])
 
 
 def read_generation(tx: Tx) -> int:
     """Tell the generation of epochs; restores raise it."""
-    return int(tx.run(select(cluster.c.generation)).scalar_one())
+    return int(tx.run(_GENERATION).scalar_one())
 
 
 def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str, str]) -> None:
@@ -87,15 +95,23 @@ def take_lanes(
                   reason="")  # fmt: skip
 
 
+_LEAVE = (
+    update(lanes)
+    .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
+    .where(lanes.c.execution_id == bindparam("execution"), lanes.c.state == LaneState.BUSY)
+    .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
+            execution_id=bindparam("new_holder"), changed_at=bindparam("now"))
+)  # fmt: skip
+
+
 def leave_lanes(
     tx: Tx, org: OrgId, queue: QueueId, execution: ExecutionId, state: LaneState, reason: str
 ) -> None:
     """End an execution's hold on its lanes: free again, or in need of a look."""
-    where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.execution_id == execution)
-    values: dict[str, Any] = {"state": state, "reason": reason, "changed_at": tx.now}
-    if state is LaneState.FREE:
-        values["execution_id"] = None
-    tx.run(update(lanes).where(*where, lanes.c.state == LaneState.BUSY).values(values))
+    holder = None if state is LaneState.FREE else execution
+    at = {"org": org, "queue": queue, "execution": execution}
+    left = {"new_state": state, "new_reason": reason, "new_holder": holder, "now": tx.now}
+    tx.run(_LEAVE, {**at, **left})
 
 
 def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> bool:
@@ -145,8 +161,7 @@ def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
 
 def is_busy(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[str]:
     """Name the lanes of a queue that may not be taken now."""
-    where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.state != LaneState.FREE)
-    return [row.name for row in tx.all(select(lanes.c.name).where(*where))]
+    return [row.name for row in tx.all(_BUSY, org=org, queue=queue)]
 
 
 def needs_reconcile(tx: Tx, org: OrgId, queue: QueueId, names: Sequence[str]) -> Sequence[str]:

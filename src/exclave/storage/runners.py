@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionState
@@ -56,10 +56,15 @@ def add_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) 
     tx.run(insert(runners).values(org_id=org, id=runner, created_at=tx.now, **row))
 
 
+_FIND = select(runners).where(
+    runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner")
+)
+_LOCK = _FIND.with_for_update()
+
+
 def find_runner(tx: Tx, org: OrgId, runner: RunnerId, *, lock: bool = False) -> AnyRow | None:
     """Find a runner of this org."""
-    found = select(runners).where(runners.c.org_id == org, runners.c.id == runner)
-    return tx.first(found.with_for_update() if lock else found)
+    return tx.first(_LOCK if lock else _FIND, org=org, runner=runner)
 
 
 def find_runner_anywhere(tx: Tx, runner: RunnerId) -> AnyRow | None:
@@ -69,8 +74,7 @@ def find_runner_anywhere(tx: Tx, runner: RunnerId) -> AnyRow | None:
 
 def update_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) -> None:
     """Change a runner."""
-    mine = (runners.c.org_id == org, runners.c.id == runner)
-    tx.run(update(runners).where(*mine).values(**values))
+    tx.update_each(runners, [{"org_id": org, "id": runner, **values}])
 
 
 def list_runners(
@@ -116,15 +120,19 @@ def add_access_token(
     tx.run(insert(runner_tokens).values(**row, expires_at=expires_at))
 
 
+_IDENTITY = (
+    select(runners, runner_tokens.c.generation.label("token_generation"))
+    .join(runners, (runners.c.org_id == runner_tokens.c.org_id)
+          & (runners.c.id == runner_tokens.c.runner_id))
+    .where(runner_tokens.c.hash == bindparam("hash"))
+    .where(runner_tokens.c.expires_at > bindparam("now"))
+    .where(runners.c.state == ACTIVE)
+)  # fmt: skip
+
+
 def find_identity(tx: Tx, hashed: str) -> tuple[RunnerIdentity, int, bool] | None:
     """Find whom an access token speaks for, its generation, and whether that was used before."""
-    row = tx.first(
-        select(runners, runner_tokens.c.generation.label("token_generation"))
-        .join(runners, (runners.c.org_id == runner_tokens.c.org_id)
-              & (runners.c.id == runner_tokens.c.runner_id))
-        .where(runner_tokens.c.hash == hashed, runner_tokens.c.expires_at > tx.now)
-        .where(runners.c.state == ACTIVE)
-    )  # fmt: skip
+    row = tx.first(_IDENTITY, hash=hashed, now=tx.now)
     if row is None:
         return None
     who = RunnerIdentity(row.org_id, row.id, row.queue_id, QueueKind(row.kind), row.name)

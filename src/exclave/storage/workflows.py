@@ -1,12 +1,12 @@
 """Queries for workflows and their steps."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, select
+from sqlalchemy import Column, ColumnElement, bindparam, select
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -56,37 +56,43 @@ def add_workflows(tx: Tx, rows: Rows, step_rows: Rows) -> None:
     tx.insert_each(steps, step_rows)
 
 
+def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
+    """Narrow to some workflows by two lists; SQLite would scan the table for a list of pairs.
+
+    The lists find a workflow also under the org of another; the caller drops what was not asked.
+    """
+    org = workflow.table.c.org_id.in_(bindparam("orgs", expanding=True))
+    return (org, workflow.in_(bindparam("workflows", expanding=True)))
+
+
+_LANED = select(workflows.c.org_id, workflows.c.id, workflows.c.queue_id).where(
+    *_among(workflows.c.id), workflows.c.laned
+)
+_LOCK = (
+    select(*_OWN)
+    .where(*_among(workflows.c.id))
+    .order_by(workflows.c.org_id, workflows.c.id)
+    .with_for_update()
+)
+_STEPS_OF = (
+    select(*_LIGHT)
+    .where(*_among(steps.c.workflow_id))
+    .order_by(steps.c.org_id, steps.c.workflow_id, steps.c.position)
+)
+
+
 def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
     """Load workflows for a decision and lock them: their queues first, always in the same order."""
     wanted = frozenset(keys)
-    _lock_queues(tx, wanted)
-    order = (workflows.c.org_id, workflows.c.id)
-    found = select(*_OWN).where(*_among(workflows.c.id, wanted)).order_by(*order)
-    rows = [row for row in tx.all(found.with_for_update()) if (row.org_id, row.id) in wanted]
+    lists = {"orgs": sorted({k[0] for k in wanted}), "workflows": sorted({k[1] for k in wanted})}
+    laned = [row for row in tx.all(_LANED, **lists) if (row.org_id, row.id) in wanted]
+    for org, queue in sorted({(row.org_id, row.queue_id) for row in laned}):
+        lock_queue(tx, org, queue)
+    rows = [row for row in tx.all(_LOCK, **lists) if (row.org_id, row.id) in wanted]
     by_workflow: dict[Key, list[AnyRow]] = {}
-    light = select(*_LIGHT).where(*_among(steps.c.workflow_id, wanted))
-    for row in tx.all(light.order_by(steps.c.org_id, steps.c.workflow_id, steps.c.position)):
+    for row in tx.all(_STEPS_OF, **lists):
         by_workflow.setdefault((row[0], row[1]), []).append(row)
     return {(row.org_id, row.id): _load(row, by_workflow[(row.org_id, row.id)]) for row in rows}
-
-
-def _lock_queues(tx: Tx, wanted: Collection[Key]) -> None:
-    """Lock the queues whose lanes are at stake, so that turns are taken one decision at a time."""
-    laned = select(workflows.c.org_id, workflows.c.id, workflows.c.queue_id).where(
-        *_among(workflows.c.id, wanted), workflows.c.laned
-    )
-    at_stake = {(r.org_id, r.queue_id) for r in tx.all(laned) if (r.org_id, r.id) in wanted}
-    for org, queue in sorted(at_stake):
-        lock_queue(tx, org, queue)
-
-
-def _among(workflow: Column[Any], keys: Collection[Key]) -> tuple[ColumnElement[bool], ...]:
-    """Narrow to these workflows by two lists; SQLite would scan the table for a list of pairs.
-
-    The lists find a workflow also under the org of another; the caller drops what is not in `keys`.
-    """
-    orgs, ids = {org for org, _ in keys}, {workflow for _, workflow in keys}
-    return (workflow.table.c.org_id.in_(sorted(orgs)), workflow.in_(sorted(ids)))
 
 
 def begin_steps(tx: Tx, rows: Rows) -> None:
@@ -129,33 +135,43 @@ def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
     ])  # fmt: skip
 
 
+_SPECS = select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(
+    steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"),
+    steps.c.position.in_(bindparam("indexes", expanding=True)),
+)  # fmt: skip
+
+
 def load_specs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[int, Any]:
     """Load the specifications of some steps."""
-    mine = (steps.c.org_id == key[0], steps.c.workflow_id == key[1])
-    found = select(steps.c.position, steps.c.spec).where(*mine, steps.c.position.in_(indexes))
-    return {row.position: row.spec for row in tx.all(found)}
+    found = tx.all(_SPECS, org=key[0], workflow=key[1], indexes=list(indexes))
+    return {row.position: row.spec for row in found}
 
 
 def load_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[str, Any]:
     """Load the outputs of some steps, by step name."""
-    mine = (steps.c.org_id == key[0], steps.c.workflow_id == key[1])
-    found = select(steps.c.name, steps.c.outputs).where(*mine, steps.c.position.in_(indexes))
-    return {row.name: row.outputs for row in tx.all(found)}
+    found = tx.all(_SPECS, org=key[0], workflow=key[1], indexes=list(indexes))
+    return {row.name: row.outputs for row in found}
+
+
+_FIND = select(workflows).where(
+    workflows.c.org_id == bindparam("org"), workflows.c.id == bindparam("workflow")
+)
+_STEPS = (
+    select(steps, jobs.c.state.label("job_state"))
+    .outerjoin(jobs, (jobs.c.org_id == steps.c.org_id) & (jobs.c.id == steps.c.job_id))
+    .where(steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"))
+    .order_by(steps.c.position)
+)
 
 
 def find_workflow(tx: Tx, org: OrgId, workflow: WorkflowId) -> AnyRow | None:
     """Find a workflow of this org."""
-    return tx.first(select(workflows).where(workflows.c.org_id == org, workflows.c.id == workflow))
+    return tx.first(_FIND, org=org, workflow=workflow)
 
 
 def list_steps(tx: Tx, org: OrgId, workflow: WorkflowId) -> Sequence[AnyRow]:
     """List all of a workflow's steps with the states of their jobs."""
-    joined = steps.outerjoin(
-        jobs, (jobs.c.org_id == steps.c.org_id) & (jobs.c.id == steps.c.job_id)
-    )
-    where = (steps.c.org_id == org, steps.c.workflow_id == workflow)
-    found = select(steps, jobs.c.state.label("job_state")).select_from(joined).where(*where)
-    return tx.all(found.order_by(steps.c.position))
+    return tx.all(_STEPS, org=org, workflow=workflow)
 
 
 def list_workflows(

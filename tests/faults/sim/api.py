@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from exclave.base.errors import Problem
 from exclave.client.problems import Unreachable
@@ -30,10 +30,10 @@ from exclave.wire.runner import (
     StartReply,
     TokenReply,
 )
-from tests.faults.sim.control import Handle
 from tests.faults.sim.network import Exchange, Link, Network
 
 T = TypeVar("T")
+Ask = Callable[[Deps], Awaitable[T]]
 
 _DEADLINES = Deadlines()
 
@@ -58,7 +58,7 @@ class Gate:
 
     async def pass_through(self) -> None:
         """Go on when the machine is not frozen; never, once the process is dead."""
-        while self._power.is_frozen:
+        while self._power.is_frozen:  # noqa: ASYNC110 - the time is known, and may be prolonged
             await asyncio.sleep(self._power.frozen_until - asyncio.get_running_loop().time())
         self.check_alive()
 
@@ -100,7 +100,7 @@ class SimApi:
 
     async def renew(self, token: str, request: Renew) -> RenewReply:
         sent_at = asyncio.get_running_loop().time()
-        reply: RenewReply = await self._call(
+        reply = await self._call(
             "renew",
             _bind(token, lambda deps, who: executions.renew_executions(deps, who, request)),
             _DEADLINES.renew_s,
@@ -138,7 +138,7 @@ class SimApi:
             _bind(token, lambda deps, who: executions.hand_in(deps, who, execution, request)),
         )
 
-    async def _call(self, op: str, handle: Handle, within_s: float = _DEADLINES.call_s) -> Any:
+    async def _call(self, op: str, handle: Ask[T], within_s: float = _DEADLINES.call_s) -> T:
         self._gate.check_alive()
         exchange = Exchange(op, self._link, handle)
         timer = asyncio.get_running_loop().call_later(
@@ -155,10 +155,10 @@ class SimApi:
         await self._gate.pass_through()
         if isinstance(outcome, Problem):
             raise outcome
-        return outcome
+        return cast("T", outcome)
 
 
-def _bind(token: str, use_case: Callable[[Deps, RunnerIdentity], Awaitable[T]]) -> Handle:
+def _bind(token: str, use_case: Callable[[Deps, RunnerIdentity], Awaitable[T]]) -> Ask[T]:
     async def handle(deps: Deps) -> T:
         return await use_case(deps, await authenticate_runner(deps, token))
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import zstandard
 from sqlalchemy import select
@@ -21,9 +21,19 @@ def check_rest(control: SimControl, cloud: Cloud, ledger: Ledger) -> None:
     control.read(lambda tx: _check_lanes(tx, ledger))
 
 
-async def check_logs(
-    control: SimControl, written: Mapping[str, bytearray], ledger: Ledger
-) -> None:
+def check_results(control: SimControl, kept: Sequence[str], ledger: Ledger) -> None:
+    """Check that each result that a runner kept arrived, and counts once."""
+    rows = {row.id: row for row in control.read(lambda tx: tx.all(select(executions)))}
+    for name in kept:
+        row = rows[name]
+        if row.result_digest is None and row.late_result is None:
+            ledger.report("I6", "a kept result never arrived", name)
+    for row in rows.values():
+        if row.result_digest is not None and row.late_result is not None:
+            ledger.report("I6", "a result was recorded and refused", row.id)
+
+
+async def check_logs(control: SimControl, written: Mapping[str, bytearray], ledger: Ledger) -> None:
     """Check that each stored log is a prefix of what was written, and whole if it says so."""
     for row in control.read(lambda tx: tx.all(select(executions))):
         stored = await _read_stream(control, row.id, ledger)

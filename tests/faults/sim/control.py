@@ -5,7 +5,7 @@ import functools
 import sqlite3
 from collections.abc import Awaitable, Callable, Coroutine
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Ids, SeededRandomness
@@ -131,7 +131,7 @@ class SimControl:
         if error is not None:
             self._ledger.report("BUG", op, type(error).__name__, error)
             return RemoteProblem(500, "internal", "the server failed")
-        return task.result()
+        return cast("object", task.result())
 
     def read(self, query: Callable[[Tx], Any]) -> Any:
         """Look into the database."""

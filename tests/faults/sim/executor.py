@@ -23,7 +23,7 @@ class Child:
         self.log: LogWriter | None = None
         self._cloud = cloud
         self._clock = clock
-        longest = 80.0 if dispatch.mutating else 20.0
+        longest = 80.0 if dispatch.mutating else 12.0
         self._durations = [random.uniform(1.0, longest) for _ in range(random.randint(1, 3))]
         self._call: Call | None = None
         self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._work())

@@ -70,6 +70,8 @@ class Machine:
         """Processes that outlived their runner."""
         self.spools: dict[str, bytearray] = {}
         """All that was ever written to the log of each execution."""
+        self.kept: dict[str, None] = {}
+        """Executions whose results were once in the outbox."""
         self.gone = False
         self._token = token
         self._network = network
@@ -143,6 +145,12 @@ class Machine:
         if not self.healed and self._random.random() < self._mix.crash_at_write:
             self.crash(linger=self._random.random() < self._mix.linger)
             self._gate.check_alive()
+
+    def note_write(self, *args: object) -> None:
+        """Remember which results were kept: from then on no crash may lose them."""
+        file = args[0]
+        if len(args) > 1 and isinstance(file, Path) and file.parent.name == "outbox":
+            self.kept[file.stem] = None
 
     def _outlive(self, execution: str, child: Child) -> None:
         self._cloud.weak[execution] = None

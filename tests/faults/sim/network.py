@@ -112,9 +112,7 @@ class Network:
     async def _travel(self, link: Link) -> None:
         mean = 0.02 if self.healed else self._mix.delay_s
         now = asyncio.get_running_loop().time()
-        await asyncio.sleep(
-            max(0.0, link.clogged_until - now) + self._random.expovariate(1 / mean)
-        )
+        await asyncio.sleep(max(0.0, link.clogged_until - now) + self._random.expovariate(1 / mean))
 
     def _happens(self, chance: float) -> bool:
         return not self.healed and chance > 0 and self._random.random() < chance

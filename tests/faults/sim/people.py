@@ -20,7 +20,7 @@ from exclave.storage.tables import workflows as table_workflows
 from exclave.wire.identity import NewInstall
 from exclave.wire.workflows import Approve, NewStep, NewWorkflow
 from tests.faults.sim.control import SimControl
-from tests.faults.sim.ledger import Ledger
+from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.mix import Mix
 from tests.world import gate, job
 
@@ -41,7 +41,8 @@ class Waiting:
 
 def find_waiting(tx: Tx) -> Waiting:
     """Find open gates, steps that ended badly in failed workflows, and lanes that need a look."""
-    states = dict(tx.all(select(table_workflows.c.id, table_workflows.c.state)))
+    found = tx.all(select(table_workflows.c.id, table_workflows.c.state))
+    states: dict[str, str] = {row.id: row.state for row in found}
     rows = tx.all(select(steps).where(steps.c.state.in_((StepState.ACTIVE, *_ENDED_BADLY))))
     blocked = select(lanes.c.queue_id, lanes.c.name).where(lanes.c.state == "needs_reconcile")
     return Waiting(
@@ -63,7 +64,10 @@ def find_waiting(tx: Tx) -> Waiting:
 class People:
     """One operator who does everything by hand, through the real use cases."""
 
-    def __init__(self, control: SimControl, mix: Mix, random: Random, ledger: Ledger) -> None:
+    def __init__(
+        self, control: SimControl, mix: Mix, random: Random, ledger: Ledger, cloud: Cloud
+    ) -> None:
+        self._cloud = cloud
         self._control = control
         self._mix = mix
         self._random = random
@@ -97,9 +101,7 @@ class People:
             queue = self._random.choice((self.queues[0], *self.queues))
             steps = draw_steps(self._random)
             wish = NewWorkflow(name=f"flow-{number}", queue_id=queue, steps=steps)
-            while (reply := await self._do("order", workflows.create_workflow, wish)) is None:
-                await asyncio.sleep(5.0)
-            self.ordered.append(WorkflowId(reply.id))
+            self.ordered.append(await self._order(wish))
             await asyncio.sleep(self._random.expovariate(1 / 20.0))
 
     async def care(self) -> None:
@@ -108,10 +110,11 @@ class People:
             await asyncio.sleep(_LOOK_EVERY_S * self._random.uniform(0.5, 1.5))
             found = self._control.read(find_waiting)
             for queue, lane in found.lanes:
-                await self._do("release", installs.release_lane, queue, lane, "looked at it")
-            for gate in found.gates:
+                if await self._do("release", installs.release_lane, queue, lane, "looked at it"):
+                    self._cloud.unsure.pop((queue, lane), None)
+            for workflow, step, digest in found.gates:
                 await asyncio.sleep(self._random.expovariate(1 / self._mix.late_answers_s))
-                await self._approve(*gate)
+                await self._approve(workflow, step, digest)
             for workflow, step in found.to_repeat:
                 await self._retry(workflow, step)
 
@@ -130,6 +133,14 @@ class People:
             await self._do("cancel job", jobs.cancel_job, JobId(str(step.job_id)))
         else:
             await self._do("cancel workflow", workflows.cancel_workflow, workflow)
+
+    async def _order(self, wish: NewWorkflow) -> WorkflowId:
+        """Order again and again until there is a server to take it."""
+        while True:
+            reply = await self._do("order", workflows.create_workflow, wish)
+            if reply is not None:
+                return WorkflowId(reply.id)
+            await asyncio.sleep(5.0)
 
     async def _approve(self, workflow: str, step: str, digest: str) -> None:
         times = 2 if self._random.random() < self._mix.double_answers else 1
@@ -166,17 +177,19 @@ class People:
 
 
 def draw_steps(random: Random) -> list[NewStep]:
-    """Draw a workflow: plans that only read, a gate, then changes, some of them in parallel."""
+    """Draw a workflow: changes, some of them in parallel, and often a plan and a gate before."""
     chosen = random.sample(_LANES, random.choice((1, 1, 2)))
-    wanted = [job(f"plan-{i}", lanes=[lane]) for i, lane in enumerate(chosen)]
-    wanted.append(gate("gate", *(step.name for step in wanted)))
+    wanted: list[NewStep] = []
+    first: list[str] = []
+    if random.random() < 0.5:
+        wanted += [job(f"plan-{i}", lanes=[lane]) for i, lane in enumerate(chosen)]
+        wanted.append(gate("gate", *(step.name for step in wanted)))
+        first.append("gate")
     wanted += [
-        job(f"apply-{i}", "gate", lanes=[lane], mutating=True) for i, lane in enumerate(chosen)
+        job(f"apply-{i}", *first, lanes=[lane], mutating=True) for i, lane in enumerate(chosen)
     ]
     if random.random() < 0.4:
         wanted.append(job("after", "apply-0", lanes=[random.choice(_LANES)], mutating=True))
     if random.random() < 0.3:
         wanted.append(job("check", *(f"apply-{i}" for i in range(len(chosen)))))
     return wanted
-
-

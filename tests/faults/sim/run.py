@@ -14,7 +14,7 @@ from typing import Any
 
 from exclave.control import sweep
 from exclave.runner.disk import DataFolder
-from tests.faults.sim.checks import check_logs, check_rest
+from tests.faults.sim.checks import check_logs, check_rest, check_results
 from tests.faults.sim.control import SWEEP_S, SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.machine import Machine
@@ -60,7 +60,7 @@ class World:
         self.cloud = Cloud(self.ledger)
         self.control = SimControl(random.getrandbits(32), self.ledger, self.cloud)
         self.network = Network(Random(seed + 1), self.mix, self.control, self.ledger)
-        self.people = People(self.control, self.mix, Random(seed + 2), self.ledger)
+        self.people = People(self.control, self.mix, Random(seed + 2), self.ledger, self.cloud)
         self.machines: list[Machine] = []
         self.nemesis = Nemesis(
             self.mix, Random(seed + 3), self.machines, self.control, self.ledger, self.replace
@@ -124,10 +124,14 @@ class World:
     async def settle(self) -> None:
         """Wait until everything has ended, then check it all."""
         until = asyncio.get_running_loop().time() + BOUND_S
-        while not self._is_settled() and asyncio.get_running_loop().time() < until:
+        while asyncio.get_running_loop().time() < until:
+            if self._is_settled():
+                break
             await asyncio.sleep(_LOOK_EVERY_S)
         self._check_outboxes()
         check_rest(self.control, self.cloud, self.ledger)
+        kept = [name for one in self.machines if not one.gone for name in one.kept]
+        check_results(self.control, kept, self.ledger)
         written = {name: data for one in self.machines for name, data in one.spools.items()}
         await check_logs(self.control, written, self.ledger)
 
@@ -148,7 +152,8 @@ class World:
 
     def _is_settled(self) -> bool:
         return self.people.is_satisfied() and not any(
-            any((one.folder / "outbox").glob("*.json")) or any((one.folder / "executions").iterdir())
+            any((one.folder / "outbox").glob("*.json"))
+            or any((one.folder / "executions").iterdir())
             for one in self.machines
             if one.is_up and (one.folder / "executions").exists()
         )
@@ -192,6 +197,7 @@ def fragile_disks(machines: list[Machine]) -> Iterator[None]:
                 return original(disk, *args)
             machine.may_write()
             result = original(disk, *args)
+            machine.note_write(*args)
             machine.may_write()
             return result
 

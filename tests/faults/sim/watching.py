@@ -1,5 +1,6 @@
 """Watches every committed change of jobs, executions and lanes (I1, I2)."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 
@@ -14,17 +15,21 @@ _TRIGGERS = (
     """CREATE TRIGGER sim_job AFTER UPDATE ON jobs
        WHEN OLD.state IS NOT NEW.state OR OLD.outputs IS NOT NEW.outputs
          OR OLD.reason IS NOT NEW.reason OR OLD.attempts IS NOT NEW.attempts
-       BEGIN SELECT sim_note('job', NEW.id, OLD.state, NEW.state, NEW.reason); END""",
+       BEGIN SELECT sim_note('job', NEW.id, OLD.state, NEW.state, NEW.reason, NEW.mutating,
+                             NEW.queue_id, NEW.lanes); END""",
     """CREATE TRIGGER sim_held AFTER INSERT ON execution_lanes
        BEGIN SELECT sim_note('held', NEW.execution_id, NEW.queue_id || ' ' || NEW.lane,
-                             NEW.epoch, ''); END""",
+                             NEW.epoch); END""",
     """CREATE TRIGGER sim_write AFTER UPDATE ON executions
        WHEN OLD.state IS NOT NEW.state OR OLD.renewed_at IS NOT NEW.renewed_at
          OR OLD.log_bytes IS NOT NEW.log_bytes OR OLD.result_digest IS NOT NEW.result_digest
        BEGIN SELECT sim_note('write', NEW.id, NEW.epoch, OLD.state, NEW.state); END""",
+    """CREATE TRIGGER sim_undead AFTER UPDATE ON executions WHEN OLD.state = 'ended'
+         AND (NEW.state != 'ended' OR OLD.result_digest IS NOT NEW.result_digest)
+       BEGIN SELECT sim_note('undead', NEW.id); END""",
     """CREATE TRIGGER sim_lane AFTER UPDATE ON lanes WHEN OLD.epoch IS NOT NEW.epoch
        BEGIN SELECT sim_note('lane', NEW.queue_id || ' ' || NEW.name, OLD.epoch,
-                             NEW.epoch, NEW.state); END""",
+                             NEW.epoch); END""",
 )
 
 
@@ -41,7 +46,7 @@ class Watcher:
 
     def attach(self, engine: Engine, raw: sqlite3.Connection) -> None:
         """Put the triggers in place."""
-        raw.create_function("sim_note", 5, self._note)
+        raw.create_function("sim_note", -1, self._note)
         for trigger in _TRIGGERS:
             raw.execute(trigger)
         event.listen(engine, "commit", self._commit)
@@ -59,12 +64,13 @@ class Watcher:
             "job": self._see_job,
             "held": self._see_held,
             "write": self._see_write,
+            "undead": self._see_undead,
             "lane": self._see_lane,
         }
         for kind, *words in notes:
             kinds[kind](*words)
 
-    def _see_job(self, job: str, before: str, after: str, reason: str) -> None:
+    def _see_job(self, job: str, before: str, after: str, reason: str, *place: str) -> None:
         self._ledger.trace("job", job, before, after, reason)
         if before in _FINAL:
             self._ledger.report("I2", "ended job changed", job, before, after)
@@ -75,8 +81,15 @@ class Watcher:
             self._ledger.counts[f"jobs_{after}"] += 1
         if after == "cancelled":
             self._cloud.cancelled[job] = None
+        mutating, queue, lanes = place
+        if after == "lost" and mutating == "1":
+            for lane in json.loads(lanes):
+                self._cloud.unsure[queue, lane] = None
 
-    def _see_held(self, execution: str, lane: str, epoch: str, _: str) -> None:
+    def _see_undead(self, execution: str) -> None:
+        self._ledger.report("I2", "ended execution changed", execution)
+
+    def _see_held(self, execution: str, lane: str, epoch: str) -> None:
         self._held.setdefault(execution, {})[lane] = int(epoch)
 
     def _see_write(self, execution: str, epoch: str, before: str, after: str) -> None:
@@ -86,7 +99,7 @@ class Watcher:
                 self._ledger.report("I1", "write under an old epoch", execution, lane)
             self._newest[lane] = max(held, self._newest.get(lane, 0))
 
-    def _see_lane(self, lane: str, before: str, after: str, state: str) -> None:
+    def _see_lane(self, lane: str, before: str, after: str) -> None:
         if int(after) < int(before):
             self._ledger.report("I1", "epoch of a lane fell", lane, before, after)
         self._newest[lane] = max(int(after), self._newest.get(lane, 0))

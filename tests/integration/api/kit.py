@@ -62,7 +62,7 @@ class Site:
         token: str | None = None,
         *,
         app: str = "control",
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, Any] | None = None,
         **rest: Any,
     ) -> httpx.Response:
         """Send a request; as the admin (or the runner) unless another token is given."""

@@ -58,7 +58,13 @@ class LiveRequest:
 
 
 def open_live(
-    site: Site, method: str, path: str, *, app: str = "control", content: bytes = b"", **headers: str
+    site: Site,
+    method: str,
+    path: str,
+    *,
+    app: str = "control",
+    content: bytes = b"",
+    **headers: str,
 ) -> LiveRequest:
     """Begin a request as the admin, or as the runner."""
     client = site.control if app == "control" else site.runner

@@ -1,4 +1,4 @@
-"""Every route × every kind of caller: who may, who may not, and what the others learn."""
+"""Every route x every kind of caller: who may, who may not, and what the others learn."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
 from exclave.control import accounts, runners
 from exclave.domain.identity import Role
-from tests.integration.api.cases import CALLERS, ROWS, Call, Row
+from tests.integration.api.cases import Call
 from tests.integration.api.kit import (
     GARBAGE,
     MISSING,
@@ -21,6 +21,7 @@ from tests.integration.api.kit import (
     make_caller,
     make_enrolment_token,
 )
+from tests.integration.api.matrix import CALLERS, ROWS, Row
 from tests.world import make_install
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
@@ -177,7 +178,8 @@ async def test_a_token_in_the_query_string_opens_nothing(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", ["Basic {}", "Bearer", "Bearer {} {}", "Token {}", "{}", "Bearer\t{}", "Bearer {}\u00e9"]
+    "sent",
+    ["Basic {}", "Bearer", "Bearer {} {}", "Token {}", "{}", "Bearer\t{}", "Bearer {}\u00e9"],
 )
 async def test_a_token_is_sent_in_one_way_only(site: Site, sent: str) -> None:
     value = sent.replace("{}", site.admin.token).encode("latin-1")

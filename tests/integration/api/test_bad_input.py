@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.api.cases import ROWS, Row
 from tests.integration.api.kit import Site
+from tests.integration.api.matrix import ROWS, Row
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -14,6 +14,7 @@ TEXTS = {
     "version": "v" * 201, "token": "t" * 300, "nonce": "n" * 65, "digest": "d" * 80,
     "public_key": "k" * 44, "signature": "s" * 87, "queue_id": "q" * 40, "runner_id": "r" * 40,
 }  # fmt: skip
+WRONG: tuple[Any, ...] = (None, [[]])
 WITH_BODY = [
     row for row in ROWS
     if row.method in {"POST", "PUT"} and not row.route.endswith(("/cancel", "/retry", "/log"))
@@ -31,9 +32,9 @@ async def test_a_body_with_something_wrong_is_refused(site: Site, row: Row) -> N
     body: dict[str, Any] = call.rest["json"]
     token = call.runner or None
     nul = b'{"\\u0000": "x"}', b'{"name": "a\\u0000b"}', b'{"reason": "abc \\\\\\u0000"}'
-    wrong: list[dict[str, Any]] = [
+    broken: list[dict[str, Any]] = [
         {"json": {**body, "surprise": 1}},
-        *({"json": {**body, name: wrong}} for name in body for wrong in (None, [[]])),
+        *({"json": {**body, name: value}} for name in body for value in WRONG),
         *({"json": {**body, name: {"a": 1}}} for name in body if not isinstance(body[name], dict)),
         *({"json": {**body, name: TEXTS[name]}} for name in body if name in TEXTS),
         *({"json": {**body, name: "a\0b"}} for name in body if isinstance(body[name], str)),
@@ -47,7 +48,7 @@ async def test_a_body_with_something_wrong_is_refused(site: Site, row: Row) -> N
         {"content": b"{}", "headers": {"Content-Type": "text/plain"}},
     ]  # fmt: skip
 
-    for rest in wrong:
+    for rest in broken:
         reply = await site.call(row.method, call.path, token, app=row.app, **rest)
 
         assert (reply.status_code, reply.json()["code"]) == (422, "invalid_input"), rest

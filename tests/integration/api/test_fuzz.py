@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import schemathesis
@@ -24,7 +24,6 @@ from exclave.api.control import build_control_app
 from exclave.api.openapi import render_control, render_runner
 from exclave.api.runner import build_runner_app
 from exclave.domain.timings import Timings
-from tests.databases import NAMES
 from tests.integration.api.cases import make_execution, make_flow
 from tests.integration.api.kit import make_site, open_deps
 
@@ -53,13 +52,15 @@ def compress(_: object, value: object) -> bytes:
     return zstandard.compress(value if isinstance(value, bytes) else str(value).encode() + b"\n")
 
 
+Case = schemathesis.Case[Any]
 control = schemathesis.openapi.from_dict(render_control())
 runner = schemathesis.openapi.from_dict(render_runner())
 
 
-@pytest.fixture(scope="module", params=NAMES)
-def target(request: pytest.FixtureRequest) -> Iterator[Target]:
-    with open_deps(request.param, Timings(poll_hold_s=0.05)) as deps:
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    """PostgreSQL, as it is the stricter of the two about what it stores."""
+    with open_deps("postgres", Timings(poll_hold_s=0.05)) as deps:
         yield asyncio.run(_prepare(deps))
 
 
@@ -68,8 +69,8 @@ async def _prepare(deps: Any) -> Target:
     flow = await make_flow(site)
     running = await make_execution(site)
     clients = {
-        "control": ASGIClient(build_control_app(deps), URL),
-        "runner": ASGIClient(build_runner_app(deps), URL),
+        "control": ASGIClient(cast("Any", build_control_app(deps)), URL),
+        "runner": ASGIClient(cast("Any", build_runner_app(deps)), URL),
     }
     clients["control"].headers["Authorization"] = f"Bearer {site.admin.token}"
     clients["runner"].headers["Authorization"] = f"Bearer {running.enrolled.token}"
@@ -85,21 +86,17 @@ async def _prepare(deps: Any) -> Target:
 
 @control.parametrize()
 @FEW
-def test_the_control_api_answers_anything_as_documented(
-    case: schemathesis.Case, target: Target
-) -> None:
+def test_the_control_api_answers_anything_as_documented(case: Case, target: Target) -> None:
     _try(case, target, "control")
 
 
 @runner.parametrize()
 @FEW
-def test_the_runner_api_answers_anything_as_documented(
-    case: schemathesis.Case, target: Target
-) -> None:
+def test_the_runner_api_answers_anything_as_documented(case: Case, target: Target) -> None:
     _try(case, target, "runner")
 
 
-def _try(case: schemathesis.Case, target: Target, api: str) -> None:
+def _try(case: Case, target: Target, api: str) -> None:
     """Send the case as it is, and again about things that exist."""
     client = target.clients[api]
     case.call_and_validate(URL, client, checks=CHECKS)
@@ -107,7 +104,7 @@ def _try(case: schemathesis.Case, target: Target, api: str) -> None:
         case.call_and_validate(URL, client, checks=CHECKS)
 
 
-def _name_real_things(case: schemathesis.Case, ids: dict[str, str]) -> bool:
+def _name_real_things(case: Case, ids: dict[str, str]) -> bool:
     if case.operation.path.endswith("/stream"):
         return False  # it would not end before its workflow does
     changed = False

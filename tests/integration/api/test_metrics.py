@@ -78,7 +78,10 @@ async def test_both_apis_may_share_their_figures(site: Site) -> None:
     await runner.get("/healthz")
     text = (await control.get("/metrics")).text
 
-    assert 'exclave_http_requests_total{api="runner",method="GET",route="/healthz",status="200"} 1.0' in text
+    assert (
+        'exclave_http_requests_total{api="runner",method="GET",route="/healthz",status="200"} 1.0'
+        in text
+    )
 
 
 async def test_figures_name_no_tenant(site: Site) -> None:

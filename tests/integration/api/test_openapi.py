@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from exclave.api.openapi import render_control, render_runner, write_documents, write_text
-from tests.integration.api.cases import ROWS
+from tests.integration.api.matrix import ROWS
 
 FOLDER = Path(__file__).parents[3] / "openapi"
 DOCUMENTS = {"control": render_control, "runner": render_runner}

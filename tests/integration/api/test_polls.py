@@ -20,7 +20,7 @@ def write_poll(no: int = 1, hold_s: float = 30.0) -> bytes:
 async def hold_poll(site: Site, no: int = 1) -> LiveRequest:
     live = open_live(site, "POST", "/v1/poll", app="runner", content=write_poll(no))
     async with asyncio.timeout(10):
-        while f"queue:{site.queue}" not in site.deps.hub.watches:
+        while f"queue:{site.queue}" not in site.deps.hub.watches:  # noqa: ASYNC110 - the app sets no event
             await asyncio.sleep(0.005)
     await asyncio.sleep(0.01)
     return live
@@ -97,7 +97,9 @@ async def test_an_older_protocol_is_told_so(site: Site) -> None:
 async def test_a_stale_poll_is_told_so(site: Site) -> None:
     await site.call("POST", "/v1/poll", app="runner", content=write_poll(7, 0), headers=_JSON)
 
-    reply = await site.call("POST", "/v1/poll", app="runner", content=write_poll(6, 0), headers=_JSON)
+    reply = await site.call(
+        "POST", "/v1/poll", app="runner", content=write_poll(6, 0), headers=_JSON
+    )
 
     assert (reply.status_code, reply.json()["code"]) == (409, "stale_request")
 

@@ -4,11 +4,14 @@ import logging
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from exclave.api import problems
 from exclave.base.errors import Kind
 from exclave.control import accounts
 from tests.integration.api.kit import MISSING, Site
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HEADERS = {
     "cache-control": "no-store",
@@ -20,7 +23,12 @@ HEADERS = {
 }
 
 
-def test_every_kind_of_problem_has_a_status() -> None:
+@pytest.fixture
+def site(shared_site: Site) -> Site:
+    return shared_site
+
+
+async def test_every_kind_of_problem_has_a_status() -> None:
     assert set(problems.STATUS) == set(Kind)
 
 
@@ -103,6 +111,21 @@ async def test_a_bug_shows_no_traceback_but_is_logged_with_the_request_id(
     logged = next(r for r in caplog.records if r.getMessage() == "request_failed")
     assert logged.facts["request"] == request_id  # type: ignore[attr-defined]
     assert logged.exc_info is not None
+
+
+async def test_a_database_that_does_not_answer_is_no_bug(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OperationalError("SELECT 1", {}, Exception("password of the database"))
+
+    monkeypatch.setattr(site.deps.db._read_engine, "connect", fail)
+    for app, path in (("control", "/healthz"), ("runner", "/healthz"), ("control", "/v1/whoami")):
+        reply = await site.call("GET", path, app=app)
+
+        assert (reply.status_code, reply.json()["code"]) == (503, "unavailable")
+        assert reply.headers["retry-after"] == "1"
+        assert "password" not in reply.text
 
 
 async def test_the_access_log_names_who_and_what_but_no_secret(

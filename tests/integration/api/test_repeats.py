@@ -105,7 +105,10 @@ async def test_a_reply_with_a_secret_is_given_once_and_kept_nowhere(
 @pytest.mark.parametrize("key", ["", "with space", "x" * 129, "\u00e9"])
 async def test_a_malformed_key_is_refused(site: Site, key: str) -> None:
     reply = await site.call(
-        "POST", "/v1/workflows", headers={"Idempotency-Key": key.encode("latin-1")}, json=wish(site)  # type: ignore[dict-item]
+        "POST",
+        "/v1/workflows",
+        headers={"Idempotency-Key": key.encode("latin-1")},
+        json=wish(site),
     )
 
     assert (reply.status_code, reply.json()["code"]) == (422, "invalid_input")

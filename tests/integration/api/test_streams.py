@@ -11,8 +11,9 @@ from exclave.control import accounts, logs, workflows
 from exclave.domain.identity import Role
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.workflows import WorkflowId
+from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream, write_record
-from exclave.wire.runner import Outcome, OutcomeState, Reason
+from exclave.wire.runner import Outcome
 from tests.integration.api.cases import Running, make_execution, make_flow
 from tests.integration.api.kit import MISSING, Site, make_caller
 from tests.integration.api.live import open_live
@@ -22,7 +23,11 @@ def read(text: str) -> list[tuple[str, str, Any]]:
     """Read events as (name, id, data); comments are left out."""
     events = []
     for block in text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line and not line.startswith(":"))
+        fields = dict(
+            line.split(": ", 1)
+            for line in block.split("\n")
+            if ": " in line and not line.startswith(":")
+        )
         if "event" in fields:
             events.append((fields["event"], fields.get("id", ""), json.loads(fields["data"])))
     return events
@@ -31,7 +36,8 @@ def read(text: str) -> list[tuple[str, str, Any]]:
 async def write_log(site: Site, running: Running, first: int, count: int, at: int = 0) -> int:
     """Append some records; answer where the log ends."""
     lines = b"".join(
-        write_record(n, n, Stream.STDOUT, f"line {n}\u2028 & \r more") for n in range(first, first + count)
+        write_record(n, n, Stream.STDOUT, f"line {n}\u2028 & \r more")
+        for n in range(first, first + count)
     )
     reply = await logs.append_log(
         site.deps, running.enrolled.peer.who, ExecutionId(running.execution), running.epoch, at,
@@ -58,7 +64,9 @@ async def test_a_workflow_is_sent_now_at_each_change_and_to_its_end(site: Site) 
     assert [name for name, _, _ in events] == ["workflow"] * (len(events) - 1) + ["end"]
     revisions = [data["revision"] for name, _, data in events if name == "workflow"]
     assert revisions == sorted(revisions)
-    assert [event_id for name, event_id, _ in events if name == "workflow"] == list(map(str, revisions))
+    assert [event_id for name, event_id, _ in events if name == "workflow"] == list(
+        map(str, revisions)
+    )
     assert events[-2][2]["state"] == "cancelled"
 
 
@@ -94,8 +102,8 @@ async def test_a_revoked_token_ends_its_streams_without_an_end(
     monkeypatch.setattr(streams, "PING_S", 0.02)
     viewer = await make_caller(site.deps, site.admin.user, Role.VIEWER)
     flow = await make_flow(site)
-    bearer = {"authorization": f"Bearer {viewer.token}"}
-    live = open_live(site, "GET", f"/v1/workflows/{flow.id}/stream", **bearer)
+    path = f"/v1/workflows/{flow.id}/stream"
+    live = open_live(site, "GET", path, authorization=f"Bearer {viewer.token}")
     await live.read_until(": ping")
 
     await accounts.revoke_token(site.deps, site.admin.user, viewer.user.token)

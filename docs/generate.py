@@ -1,0 +1,258 @@
+# ruff: noqa: INP001 - a program beside the pages it writes, not a package
+"""Writes the reference pages that the code itself tells: settings, commands, problems, reasons.
+
+`python docs/generate.py` writes them; a test compares what is committed with what comes out here.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+import exclave
+from exclave.api.problems import STATUS
+from exclave.base.errors import Problem
+from exclave.cli.errors import EXIT_CODES
+from exclave.cli.root import build_root
+from exclave.domain import timings
+from exclave.domain.jobs import Reason
+from exclave.domain.timings import BOUNDS, Timings
+from exclave.main.entry import PROCESSES
+from exclave.main.settings import (
+    _OTHERS,
+    PREFIX,
+    RunnerSettings,
+    ServerSettings,
+    Settings,
+)
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by `python docs/generate.py`. Change the code, then run it again. -->\n"
+
+TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8"))
+
+_INTRO = TEXTS["intro"]
+_LOCAL = frozenset({"wire", "runner", "client", "cli"})
+"""Rooms whose problems never travel over HTTP."""
+
+
+def write_settings() -> str:
+    """Write the page of all settings."""
+    parts = [
+        NOTE,
+        "# Settings\n",
+        "Every setting is an environment variable. An option of the command line wins over it.",
+        _INTRO["settings"] + "\n",
+        "## Control plane\n",
+        *_write_fields(ServerSettings),
+        "\n" + _INTRO["s3"] + "\n",
+        "## Runner\n",
+        *_write_fields(RunnerSettings),
+        "\n## Command line\n",
+        "| variable | meaning |\n|---|---|",
+        *(f"| `{PREFIX}{name}` | {TEXTS['command_line'][name]} |" for name in sorted(_OTHERS)),
+        "\n## Timings\n",
+        _INTRO["timings"] + "\n",
+        "| variable | default | bounds | meaning |\n|---|---|---|---|",
+        *_write_timings(),
+        "\nThe control plane refuses to start with values that are not safe together:\n",
+        *(
+            f"- `{small}` < `{large}`: otherwise {why}."
+            for small, large, why in timings._ORDERS  # noqa: SLF001 - the page is about them
+        ),
+        _INTRO["unsafe"],
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def write_cli() -> str:
+    """Write the page of all commands."""
+    root = build_root(PROCESSES)
+    parts = [
+        NOTE,
+        "# Command line\n",
+        _INTRO["cli"] + "\n",
+        "| exit code | meaning |\n|---|---|",
+        "| 0 | done |\n| 1 | refused, or it failed |",
+        "| 2 | the command line or the input is wrong |\n| 3 | a bug of ours |",
+        "| 130 | interrupted by Ctrl-C |\n",
+    ]
+    context = click.Context(root, info_name="exclave")
+    for name in root.list_commands(context):
+        command = root.get_command(context, name)
+        if command is None:
+            continue
+        parts.append(f"## exclave {name}\n")
+        parts.extend(_write_command(command, click.Context(command, context, info_name=name)))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def write_problems() -> str:
+    """Write the page of all problem codes."""
+    rows = [_write_problem(kind) for kind in list_problems()]
+    for code, (status, what, fix) in TEXTS["edge_problems"].items():
+        rows.append(f"| `{code}` | {status} | 1 | {what} | {fix} |")
+    parts = [
+        NOTE,
+        "# Problem codes\n",
+        _INTRO["problems"] + "\n",
+        "| code | HTTP | exit | what happened | what to do |\n|---|---|---|---|---|",
+        *sorted(rows),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def write_reasons() -> str:
+    """Write the page of all exit reasons."""
+    parts = [
+        NOTE,
+        "# Exit reasons\n",
+        "Why a job or an execution ended: a closed list, shown as `reason`.\n",
+        "| reason | meaning | what to do |\n|---|---|---|",
+        *_write_reasons(),
+        "\n" + _INTRO["reasons"],
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _write_reasons() -> Iterator[str]:
+    for reason in Reason:
+        meaning, advice = TEXTS["reasons"][reason]
+        yield f"| `{reason}` | {meaning} | {advice} |"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings.md": write_settings,
+    "cli.md": write_cli,
+    "problem-codes.md": write_problems,
+    "exit-reasons.md": write_reasons,
+}
+
+
+def list_problems() -> list[type[Problem]]:
+    """Find every kind of problem in the package."""
+    for module in pkgutil.walk_packages(exclave.__path__, "exclave."):
+        if "migrations" not in module.name and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found = {kind for kind in _walk(Problem) if kind.__module__.startswith("exclave.")}
+    return sorted(found, key=lambda kind: kind.code)
+
+
+def _walk(kind: type[Problem]) -> Iterator[type[Problem]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _walk(below)
+
+
+def _write_problem(kind: type[Problem]) -> str:
+    local = kind.__module__.split(".")[1] in _LOCAL
+    status = "-" if local else str(STATUS[kind.kind].value)
+    what = inspect.getdoc(kind) or ""
+    line = _flat(what.partition("\n\n")[0])
+    return f"| `{kind.code}` | {status} | {EXIT_CODES[kind.kind]} | {line} | {_flat(kind.hint)} |"
+
+
+def _write_fields(kind: type[Settings]) -> Iterator[str]:
+    yield "| variable | default | bounds | meaning |\n|---|---|---|---|"
+    for name, field in kind.model_fields.items():
+        if name == "timings":
+            continue
+        limits = {type(one).__name__: one for one in field.metadata}
+        low, high = limits.get("Ge"), limits.get("Le")
+        bounds = f"{low.ge} to {high.le}" if low and high else ""
+        default = f"`{field.default}`" if field.default not in (None, "") else ""
+        meaning = _flat(field.description or "")
+        yield f"| `{PREFIX}{name.upper()}` | {default} | {bounds} | {meaning} |"
+
+
+def _write_timings() -> Iterator[str]:
+    texts = dict(_read_docstrings())
+    for field in fields(Timings):
+        low, high = map(_number, BOUNDS[field.name])
+        default = _number(field.default) if isinstance(field.default, int | float) else ""
+        yield (
+            f"| `{PREFIX}{field.name.upper()}` | {default} | {low} to {high}"
+            f" | {texts[field.name]} |"
+        )
+
+
+def _read_docstrings() -> Iterator[tuple[str, str]]:
+    """Read the sentence below each field of `Timings` from its source."""
+    tree = ast.parse(inspect.getsource(Timings))
+    body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+    for at, node in enumerate(body[:-1]):
+        text = body[at + 1]
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            value = text.value if isinstance(text, ast.Expr) else None
+            yield node.target.id, _flat(str(getattr(value, "value", "")))
+
+
+def _write_command(command: click.Command, context: click.Context) -> Iterator[str]:
+    yield f"{_flat(command.help or '')}\n"
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"```\n{usage}\n```\n"
+    options = [one for one in command.get_params(context) if isinstance(one, click.Option)]
+    rows = [_write_option(one) for one in options if "--help" not in one.opts]
+    if rows:
+        yield "| option | meaning |\n|---|---|"
+        yield from rows
+        yield ""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            if below is not None:
+                inner = click.Context(below, context, info_name=name)
+                yield f"### {inner.command_path}\n"
+                yield from _write_command(below, inner)
+
+
+def _write_option(option: click.Option) -> str:
+    value = "" if option.is_flag else f" {option.metavar or _name_type(option)}"
+    text = _flat(option.help or "")
+    if option.required:
+        text += " Required."
+    if option.show_default and option.default is not None and not option.is_flag:
+        text += f" Default: `{option.default}`."
+    names = ", ".join(f"`{name}{value}`" for name in option.opts)
+    return f"| {names} | {text.strip()} |".replace("NAME|ID", "NAME\\|ID")
+
+
+def _name_type(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return " or ".join(map(str, option.type.choices))
+    return option.type.name.upper()
+
+
+def _number(value: float) -> str:
+    return f"{value:.15g}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main(argv: Iterable[str]) -> int:
+    """Write the pages; with `--check` only tell which of them are out of date."""
+    check = "--check" in argv
+    stale = [name for name, write in PAGES.items() if _read(REFERENCE / name) != write()]
+    for name in stale:
+        if not check:
+            (REFERENCE / name).write_text(PAGES[name](), encoding="utf-8")
+        sys.stderr.write(f"{'out of date' if check else 'written'}: docs/reference/{name}\n")
+    return 1 if check and stale else 0
+
+
+def _read(file: Path) -> Any:
+    return file.read_text(encoding="utf-8") if file.exists() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,194 @@
+"""The control plane and the runner with one guard taken out, to see whether anybody notices."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from unittest.mock import patch
+
+from sqlalchemy import Engine, event, update
+
+from exclave.base.errors import Problem
+from exclave.control import advance, endings, executions, jobs, polls, sweep
+from exclave.control.deps import Deps
+from exclave.domain import jobs as domain_jobs
+from exclave.domain.identity import OrgId
+from exclave.domain.jobs import Ending, ExecutionId, ExecutionState, JobId, JobState, Reason
+from exclave.runner import executions as runner_executions
+from exclave.runner import outbox, stopping
+from exclave.storage import executions as stored
+from exclave.storage import jobs as stored_jobs
+from exclave.storage import queues
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import executions as execution_rows
+from exclave.storage.tables import jobs as job_rows
+from exclave.wire.runner import Poll, PollReply
+
+Patch = tuple[object, str, Any]
+_COUNT = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A guard that is missing."""
+
+    name: str
+    patches: tuple[Patch, ...] = ()
+    rewrite: tuple[str, str] | None = None
+    """A piece of SQL, and what is sent in its place."""
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """Take the guard out for a while."""
+        with ExitStack() as undo:
+            for place, name, value in self.patches:
+                undo.enter_context(patch.object(place, name, value))
+            if self.rewrite is not None:
+                undo.enter_context(_rewriting(*self.rewrite))
+            yield
+
+
+@contextmanager
+def _rewriting(old: str, new: str) -> Iterator[None]:
+    def rewrite(_1: object, _2: object, sql: str, values: object, *_3: object) -> Any:
+        return sql.replace(old, new), values
+
+    event.listen(Engine, "before_cursor_execute", rewrite, retval=True)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", rewrite)
+
+
+def _end_any(
+    tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: dict[str, Any]
+) -> bool:
+    mine = (execution_rows.c.org_id == org, execution_rows.c.id == execution)
+    values = {**values, "state": ExecutionState.ENDED, "ended_at": tx.now}
+    return tx.run(update(execution_rows).where(*mine).values(values)).rowcount == 1
+
+
+def _end_job_again(
+    tx: Tx, org: OrgId, job: JobId, state: JobState, *, reason: str, **known: Any
+) -> bool:
+    mine = (job_rows.c.org_id == org, job_rows.c.id == job)
+    known = {**known, "outputs": dict(known.get("outputs") or {})}
+    values = {"state": state, "reason": reason, "finished_at": tx.now, **known}
+    return tx.run(update(job_rows).where(*mine).values(values)).rowcount == 1
+
+
+def _forget_nonce(begin: Callable[..., PollReply]) -> Callable[..., PollReply]:
+    def begin_poll(tx: Tx, deps: Deps, who: Any, request: Poll) -> PollReply:
+        fresh = deps.ids.token("pn")[:40]
+        return begin(tx, deps, who, request.model_copy(update={"nonce": fresh}))
+
+    return begin_poll
+
+
+def _end_all_missing(
+    tx: Tx, deps: Deps, open_ones: Sequence[AnyRow], boot: int, no: int, alive: Sequence[str]
+) -> None:
+    for row in open_ones:
+        if row.state == ExecutionState.RUNNING and row.id not in alive:
+            endings.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT)
+
+
+def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
+    return domain_jobs.end_unfinished(reason, mutating=False, **known)
+
+
+def _leave_lanes_free(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
+    ending = domain_jobs.end_unfinished(reason, mutating=mutating, **known)
+    return Ending(ending.state, ending.reason, blocks_lanes=False)
+
+
+async def _never(*_: object) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def _begin_without_leave(deps: Any, execution: Any, dispatch: Any) -> Any:
+    async def ask() -> None:
+        try:
+            await runner_executions._send_start(deps, execution)
+        except Problem:
+            return
+
+    execution.confirmed_at = deps.clock.monotonic()
+    deps.spawn(ask(), "asking")
+    return runner_executions.Leave.GRANTED
+
+
+def _cancel_at_once(tx: Tx, org: OrgId, job: JobId) -> Any:
+    row = stored_jobs.find_job(tx, org, job, lock=True)
+    if row is None or JobState(row.state).is_final:
+        return None
+    stored_jobs.request_cancel(tx, org, job)
+    stored_jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
+    tx.wake(f"cancel:{row.queue_id}")
+    return advance.tell_end(row, JobState.CANCELLED, reason="cancelled")
+
+
+def _count_from_last_renewal(self: object, row: AnyRow, since: datetime) -> datetime:
+    return row.renewed_at  # type: ignore[no-any-return]
+
+
+def _always(*_: object, **__: object) -> bool:
+    return True
+
+
+NO_FENCE = Mutant(
+    "no epoch check",
+    rewrite=("> execution_lanes.epoch", "> execution_lanes.epoch AND 1 = 0"),
+)
+NO_STATE_CHECK = Mutant(
+    "an ended execution may end again",
+    ((stored, "end", _end_any), (executions, "_may_end", _always)),
+)
+NO_FINAL_GUARD = Mutant("a final state may change", ((stored_jobs, "end_job", _end_job_again),))
+NO_GUARD_AT_ALL = Mutant("both", NO_STATE_CHECK.patches + NO_FINAL_GUARD.patches)
+NO_NONCE = Mutant(
+    "polls are not idempotent", ((polls, "_begin_poll", _forget_nonce(polls._begin_poll)),)
+)
+NO_RESULT_DIGEST = Mutant(
+    "results are not idempotent", ((executions, "digest_json", lambda _: f"result-{next(_COUNT)}"),)
+)
+NO_OUTBOX = Mutant(
+    "the outbox is not read at start", ((outbox.Outbox, "list_waiting", lambda _: []),)
+)
+NO_DEADMAN = Mutant(
+    "no dead-man timer", ((runner_executions, "watch_deadman", _never),
+                          (stopping, "is_forsaken", lambda *_: False))
+)  # fmt: skip
+NO_ORDER_OF_PROOF = Mutant(
+    "an old list proves a stop",
+    ((polls, "end_stopped", _end_all_missing), (executions, "end_stopped", _end_all_missing)),
+)
+OFFERS_CHANGES_AGAIN = Mutant(
+    "lost changes are offered again", ((endings, "end_unfinished", _offer_again),)
+)
+NO_RECONCILE = Mutant(
+    "lost changes leave their lanes free", ((endings, "end_unfinished", _leave_lanes_free),)
+)
+NO_LEAVE = Mutant(
+    "work begins without leave", ((runner_executions, "_ask_leave", _begin_without_leave),)
+)
+NO_LANES = Mutant("lanes are never busy", ((queues, "is_busy", lambda *_: []),))
+NO_SWEEP = Mutant(
+    "silence is never given up", ((sweep, "is_silent_too_long", lambda *_, **__: False),)
+)
+CANCEL_AT_ONCE = Mutant(
+    "a cancel is final before the runner stopped",
+    ((advance, "end_unstarted_job", _cancel_at_once), (jobs, "end_unstarted_job", _cancel_at_once)),
+)
+NO_START_GRACE = Mutant(
+    "timers go on while the server is down",
+    ((sweep.Sweeper, "_last_contact", _count_from_last_renewal),),
+)
+ALL = (
+    NO_FENCE, NO_STATE_CHECK, NO_FINAL_GUARD, NO_GUARD_AT_ALL, NO_NONCE, NO_RESULT_DIGEST,
+    NO_OUTBOX, NO_DEADMAN, NO_ORDER_OF_PROOF, OFFERS_CHANGES_AGAIN, NO_RECONCILE, NO_LEAVE,
+    NO_LANES, NO_SWEEP, CANCEL_AT_ONCE, NO_START_GRACE,
+)  # fmt: skip

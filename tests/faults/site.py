@@ -1,0 +1,189 @@
+"""A real site for fault tests: server and runner processes that can be killed and started again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.faults.balancer import Balancer
+
+TIMINGS = {
+    "POLL_HOLD_S": "2", "RENEW_S": "0.3", "LATE_AFTER_S": "1", "LOST_AFTER_S": "3",
+    "DEADMAN_READ_ONLY_S": "4", "LOST_READ_ONLY_S": "6", "DEADMAN_MUTATING_S": "30",
+    "CANCEL_GRACE_S": "2", "CANCEL_GRACE_MUTATING_S": "5", "LOST_MUTATING_S": "90",
+    "START_GRACE_S": "5", "OFFER_S": "3",
+}  # fmt: skip
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Process:
+    """A process of ours that may be killed and started again as it was."""
+
+    argv: list[str]
+    env: dict[str, str]
+    output: Path
+    running: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        with self.output.open("ab") as out:
+            self.running = subprocess.Popen(
+                self.argv, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                start_new_session=True,
+            )  # fmt: skip
+
+    def kill9(self) -> None:
+        """Kill the process alone: what it started is left behind, as in real life."""
+        if self.running is not None:
+            self.running.kill()
+            self.running.wait()
+
+    def stop(self) -> None:
+        if self.running is not None and self.running.poll() is None:
+            self.running.send_signal(signal.SIGTERM)
+            try:
+                self.running.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill9()
+
+
+@dataclass
+class Site:
+    """Servers on one database, a runner that reaches them through one address, and a client."""
+
+    folder: Path
+    database: str
+    servers: list[Process]
+    ports: list[tuple[int, int]]
+    balancers: tuple[Balancer, Balancer]
+    token: str = ""
+    install: str = ""
+    runner: Process | None = None
+    client: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.client = httpx.Client(base_url=self.balancers[0].url, timeout=30)
+
+    def begin(self) -> None:
+        """Make the org, start the servers, make the install, start its runner."""
+        made = subprocess.run(
+            [*exclave(), "server", *self.server_words(), "init", "acme", "--json"],
+            env=clean_env(TIMINGS), capture_output=True, check=True,
+        )  # fmt: skip
+        self.token = json.loads(made.stdout)["token"]
+        self.client.headers["Authorization"] = f"Bearer {self.token}"
+        for server in self.servers:
+            server.start()
+        self.wait_for_server()
+        self.install = self.post("/v1/installs", {"name": "prod"})["id"]
+        enrolment = self.post("/v1/enrolments", {"queue_id": self.install})["token"]
+        words = ["runner", "--data", str(self.folder / "runner"), "--url", self.balancers[1].url]
+        env = clean_env({"ENROLMENT": enrolment, "LOG_LEVEL": "info"})
+        self.runner = Process([*exclave(), *words], env, self.folder / "runner.log")
+        self.runner.start()
+
+    def server_words(self) -> list[str]:
+        words = ["--data", str(self.folder / "data")]
+        return [*words, "--database", self.database] if self.database else words
+
+    def wait_for_server(self) -> None:
+        wait_until(lambda: self.try_get("/v1/whoami") is not None, "the server answers")
+
+    def end(self) -> None:
+        for process in [self.runner, *self.servers]:
+            if process is not None:
+                process.stop()
+        self.client.close()
+        for balancer in self.balancers:
+            balancer.stop()
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Post, patiently: whatever was killed comes back."""
+
+        def attempt() -> dict[str, Any] | None:
+            try:
+                reply = self.client.post(path, json=body or {}, headers={"Idempotency-Key": key})
+            except httpx.TransportError:
+                return None
+            if reply.status_code >= 500:
+                return None
+            assert reply.status_code < 300, (path, reply.status_code, reply.text)
+            return dict(reply.json())
+
+        key = f"key-{time.monotonic_ns()}"
+        return wait_until(attempt, f"POST {path}")
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Get, patiently."""
+        return wait_until(lambda: self.try_get(path, **query), f"GET {path}")
+
+    def try_get(self, path: str, **query: Any) -> Any | None:
+        try:
+            reply = self.client.get(path, params=query)
+        except httpx.TransportError:
+            return None
+        if reply.status_code >= 500:
+            return None
+        assert reply.status_code == 200, (path, reply.status_code, reply.text)
+        return reply.json()
+
+    def read_log(self, job: str, execution: str) -> list[dict[str, Any]]:
+        """Read the whole stored log of an execution."""
+        records: list[dict[str, Any]] = []
+        offset = 0
+        while True:
+            page = self.get(f"/v1/jobs/{job}/logs", execution=execution, offset=offset, limit=1000)
+            records += page["records"]
+            if not page["records"]:
+                return records
+            offset = page["next_offset"]
+
+
+def make_site(folder: Path, database: str = "", servers: int = 1) -> Site:
+    """Prepare a site; nothing runs yet but the balancers."""
+    ports = [(find_port(), find_port()) for _ in range(servers)]
+    balancers = (Balancer([c for c, _ in ports]), Balancer([r for _, r in ports]))
+    site = Site(folder, database, [], ports, balancers)
+    for number, (control, runner) in enumerate(ports):
+        env = clean_env({
+            **TIMINGS, "CONTROL_PORT": str(control), "RUNNER_PORT": str(runner),
+            "RUNNER_URL": balancers[1].url, "LOG_LEVEL": "info",
+        })  # fmt: skip
+        argv = [*exclave(), "server", *site.server_words()]
+        site.servers.append(Process(argv, env, folder / f"server-{number}.log"))
+    return site
+
+
+def exclave() -> list[str]:
+    return [sys.executable, "-m", "exclave"]
+
+
+def clean_env(settings: Mapping[str, str]) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("EXCLAVE_")}
+    return {**kept, **{f"EXCLAVE_{name}": value for name, value in settings.items()}}
+
+
+def find_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(look: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> Any:
+    """Look until there is something true to see."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited {seconds:g} s in vain: {what}")

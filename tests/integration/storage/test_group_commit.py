@@ -1,0 +1,127 @@
+"""Requests that share a commit are still all or nothing, each by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, insert, select
+
+from exclave.base.clock import SystemClock
+from exclave.base.errors import Conflict, Problem, Unavailable
+from exclave.storage.database import Database, Tx
+from exclave.storage.dialects import choose_dialect
+from exclave.storage.hub import Hub
+from exclave.storage.migrate import upgrade
+from exclave.storage.tables import orgs
+from tests.databases import NAMES, open_database
+
+
+@pytest.fixture(params=NAMES)
+async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    with open_database(request.param) as shared:
+        url = f"sqlite:///{tmp_path / 'test.db'}" if request.param == "sqlite" else shared
+        upgrade(url)
+        hub = Hub()
+        hub.attach(asyncio.get_running_loop())
+        made = Database(choose_dialect(url), SystemClock(), hub, name="srv-1")
+        yield made
+        await asyncio.to_thread(made.close)
+
+
+def add(tx: Tx, name: str) -> str:
+    tx.run(insert(orgs).values(id=f"org_{name}", name=name, created_at=tx.now))
+    return name
+
+
+async def names(db: Database) -> list[str]:
+    return [row.name for row in await db.read(lambda tx: tx.all(select(orgs).order_by(orgs.c.id)))]
+
+
+async def test_writes_that_arrive_together_share_commits(db: Database) -> None:
+    commits: list[int] = []
+    event.listen(db._write_engine, "commit", lambda _: commits.append(1))
+
+    await asyncio.gather(*[db.write(lambda tx, n=n: add(tx, f"n{n:03d}")) for n in range(200)])
+
+    assert len(await names(db)) == 200
+    assert len(commits) < 100
+
+
+async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:
+    def fail(tx: Tx) -> None:
+        add(tx, "half")
+        raise Conflict("no")
+
+    def break_(tx: Tx) -> None:
+        add(tx, "good1")  # twice the same key: the database itself refuses
+
+    answers = await asyncio.gather(
+        *[db.write(lambda tx, n=n: add(tx, f"good{n}")) for n in range(5)],
+        db.write(fail), db.write(break_), db.write(fail),
+        return_exceptions=True,
+    )  # fmt: skip
+
+    assert await names(db) == [f"good{n}" for n in range(5)]
+    assert [isinstance(answer, Conflict) for answer in answers[5:]] == [True, False, True]
+    assert isinstance(answers[6], Exception)
+
+
+async def test_a_problem_that_is_returned_is_raised_after_the_commit(db: Database) -> None:
+    def note_and_refuse(tx: Tx) -> Problem:
+        add(tx, "noted")
+        return Conflict("refused, but noted")
+
+    with pytest.raises(Conflict):
+        await db.write(note_and_refuse)
+
+    assert await names(db) == ["noted"]
+
+
+async def test_a_batch_handler_that_raises_is_run_again_one_by_one(db: Database) -> None:
+    def handler(tx: Tx, commands: Sequence[str]) -> Sequence[str | Problem]:
+        for command in commands:
+            if command == "bad":
+                raise RuntimeError("cannot digest this")
+            add(tx, command)
+        return list(commands)
+
+    wanted = ["a", "b", "bad", "c"]
+    answers = await asyncio.gather(
+        *[db.write_each(handler, name) for name in wanted], return_exceptions=True
+    )
+
+    assert await names(db) == ["a", "b", "c"]
+    assert [str(answer) for answer in answers] == ["a", "b", "cannot digest this", "c"]
+
+
+async def test_wakes_are_sent_after_the_commit_and_not_for_what_failed(db: Database) -> None:
+    def succeed(tx: Tx) -> None:
+        add(tx, "one")
+        tx.wake("good")
+
+    def fail(tx: Tx) -> None:
+        tx.wake("bad")
+        raise Conflict("no")
+
+    with db.hub.watch("good") as good, db.hub.watch("bad") as bad:
+        await asyncio.gather(db.write(succeed), db.write(fail), return_exceptions=True)
+
+        assert await good.wait(2)
+        assert not await bad.wait(0.05)
+
+
+async def test_reads_see_what_was_committed_before_them(db: Database) -> None:
+    for n in range(20):
+        await db.write(lambda tx, n=n: add(tx, f"n{n:02d}"))
+        assert len(await names(db)) == n + 1
+
+
+async def test_a_database_that_is_away_is_unavailable_not_a_bug() -> None:
+    dialect = choose_dialect("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    away = Database(dialect, SystemClock(), Hub(), name="srv-1")
+
+    with pytest.raises(Unavailable):
+        await away.write(lambda tx: add(tx, "x"))
+
+    await asyncio.to_thread(away.close)

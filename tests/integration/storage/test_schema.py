@@ -1,0 +1,81 @@
+"""Migrations lead to the tables of the code, in both databases, and every table has a tenant."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import insert, text
+from sqlalchemy.exc import IntegrityError
+
+from exclave.base.errors import Unavailable
+from exclave.storage.dialects import choose_dialect
+from exclave.storage.migrate import upgrade
+from exclave.storage.tables import INSTANCE_TABLES, metadata, orgs, queues, runners
+from tests.databases import NAMES, open_database
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=NAMES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    with open_database(request.param) as shared:
+        yield f"sqlite:///{tmp_path / 'test.db'}" if request.param == "sqlite" else shared
+
+
+def test_migrations_lead_to_the_tables_of_the_code(url: str) -> None:
+    upgrade(url)
+    engine = choose_dialect(url).open_writer()
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        differences = compare_metadata(context, metadata)
+    engine.dispose()
+
+    assert differences == []
+
+
+def test_migrating_twice_changes_nothing(url: str) -> None:
+    upgrade(url)
+    upgrade(url)
+
+
+def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
+    upgrade(url)
+    engine = choose_dialect(url).open_writer()
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+
+    with pytest.raises(Unavailable, match="9999"):
+        upgrade(url)
+
+
+def test_every_table_has_a_tenant() -> None:
+    missing = [
+        table.name
+        for table in metadata.sorted_tables
+        if table.name not in INSTANCE_TABLES and "org_id" not in table.c
+    ]
+
+    assert missing == []
+
+
+def test_a_row_cannot_refer_to_another_tenants_thing(url: str) -> None:
+    upgrade(url)
+    engine = choose_dialect(url).open_writer()
+    with engine.begin() as connection:
+        for org in ("org_a", "org_b"):
+            connection.execute(insert(orgs).values(id=org, name=org, created_at=NOW))
+        connection.execute(insert(queues).values(org_id="org_a", id="ins_1", kind="install"))
+
+    foreign = {
+        "org_id": "org_b", "id": "run_1", "queue_id": "ins_1", "kind": "install", "name": "r",
+        "state": "active", "public_key": "k", "generation": 1, "generation_used": True,
+        "version": "1", "protocol": "1.0", "capabilities": [], "stats": {}, "created_at": NOW,
+    }  # fmt: skip
+    with pytest.raises(IntegrityError), engine.begin() as connection:
+        connection.execute(insert(runners).values(**foreign))
+    engine.dispose()

@@ -1,0 +1,61 @@
+"""Wake-ups cross servers through PostgreSQL, and a gap wakes everybody."""
+
+import asyncio
+
+from exclave.base.clock import SystemClock
+from exclave.storage.database import Database
+from exclave.storage.dialects import choose_dialect
+from exclave.storage.hub import Hub
+from exclave.storage.listener import Listener
+from tests.databases import get_postgres, open_database
+
+
+def open_server(url: str, name: str) -> tuple[Database, Listener]:
+    hub = Hub()
+    hub.attach(asyncio.get_running_loop())
+    return Database(choose_dialect(url), SystemClock(), hub, name=name), Listener(url, hub, name)
+
+
+async def close(*parts: tuple[Database, Listener]) -> None:
+    for db, listener in parts:
+        await asyncio.to_thread(listener.stop)
+        await asyncio.to_thread(db.close)
+
+
+async def test_a_commit_on_one_server_wakes_a_waiter_on_the_other() -> None:
+    with open_database("postgres") as url:
+        one, two = open_server(url, "one"), open_server(url, "two")
+        with two[0].hub.watch("queue:x") as watch:
+            await watch.wait(0.5)  # the listener's own start wakes everybody once
+
+            await one[0].write(lambda tx: tx.wake("queue:x"))
+
+            assert await watch.wait(5)
+        await close(one, two)
+
+
+async def test_many_keys_fit_into_several_notifications() -> None:
+    keys = [f"queue:{number:0100d}" for number in range(200)]
+    with open_database("postgres") as url:
+        one, two = open_server(url, "one"), open_server(url, "two")
+        with two[0].hub.watch(keys[0]) as first, two[0].hub.watch(keys[-1]) as last:
+            await first.wait(0.5)
+            await last.wait(0.5)
+
+            await one[0].write(lambda tx: tx.wake(*keys))
+
+            assert await first.wait(5)
+            assert await last.wait(5)
+        await close(one, two)
+
+
+async def test_a_listener_that_lost_its_connection_wakes_everybody_when_it_is_back() -> None:
+    with open_database("postgres") as url:
+        one = open_server(url, "one")
+        with one[0].hub.watch("anything") as watch:
+            await watch.wait(0.5)
+
+            await asyncio.to_thread(get_postgres().restart)
+
+            assert await watch.wait(20)
+        await close(one)

@@ -1,0 +1,83 @@
+"""Rules of the house that no linter knows."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "exclave"
+
+CLOCKS = {
+    ("time", "time"), ("time", "monotonic"), ("time", "sleep"), ("datetime", "now"),
+    ("datetime", "utcnow"), ("datetime", "today"), ("uuid", "uuid4"), ("uuid", "uuid1"),
+    ("os", "urandom"), ("secrets", "token_bytes"), ("secrets", "randbits"),
+    ("secrets", "token_hex"), ("random", "random"), ("random", "randint"),
+}  # fmt: skip
+ALLOWED = {"base/clock.py", "base/ids.py"}
+
+
+def modules(folder: Path = SOURCE) -> Iterator[tuple[str, ast.Module]]:
+    for file in sorted(folder.rglob("*.py")):
+        yield file.relative_to(SOURCE).as_posix(), ast.parse(file.read_text())
+
+
+def test_clocks_and_randomness_are_read_in_base_only() -> None:
+    found = [
+        f"{name}:{node.lineno} {node.value.id}.{node.attr}"
+        for name, tree in modules()
+        if name not in ALLOWED
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr) in CLOCKS
+    ]
+
+    assert found == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [name for name, tree in modules() if not ast.get_docstring(tree)]
+
+    assert silent == []
+
+
+OF_ALL_ORGS = {
+    # Found before anybody has proven who they are, by a secret or a unique id.
+    "find_user", "find_enrolment", "find_runner_anywhere", "find_identity", "find_org_named",
+    # The background work of the instance itself.
+    "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
+    "drop_expired", "drop_old_replies", "count_by_state", "forget_generations",
+    # The instance's own rows.
+    "read_generation", "find_cluster", "add_cluster", "raise_generation", "list_keys", "add_key",
+}  # fmt: skip
+QUERIES = ("accounts", "audit", "executions", "jobs", "keys", "logs", "queues", "runners",
+           "workflows")  # fmt: skip
+
+
+def test_every_query_takes_the_org() -> None:
+    """A function that opens a table takes the tenant, or its rows and keys carry it."""
+    carriers = {"org", "key", "keys", "rows", "changed"}
+    loose = []
+    for noun in QUERIES:
+        tree = ast.parse((SOURCE / "storage" / f"{noun}.py").read_text())
+        for node in tree.body:
+            if not isinstance(node, ast.FunctionDef) or node.name.startswith("_"):
+                continue
+            names = {arg.arg for arg in [*node.args.args, *node.args.kwonlyargs]}
+            if "tx" in names and not names & carriers and node.name not in OF_ALL_ORGS:
+                loose.append(f"{noun}.{node.name}")
+
+    assert loose == []
+
+
+def test_nothing_runs_through_a_shell() -> None:
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.keyword) and node.arg == "shell"
+            and isinstance(node.value, ast.Constant) and node.value.value)
+        or (isinstance(node, ast.Attribute) and node.attr in {"create_subprocess_shell", "system"}
+            and isinstance(node.value, ast.Name) and node.value.id in {"os", "asyncio"})
+    ]  # fmt: skip
+
+    assert found == []
