@@ -14,6 +14,7 @@ from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
 from exclave.wire.model import ProblemReply
 from exclave.wire.runner import PROTOCOL
 
+_KEEPALIVE = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 PROTOCOL_HEADER = "Exclave-Protocol"
 
 _HINTS = {
@@ -43,16 +44,35 @@ def open_client(
     try:
         return httpx.AsyncClient(
             base_url=link.url.rstrip("/"),
-            verify=tls,
-            proxy=link.proxy,
+            transport=_open_transport(link, tls, connections),
             trust_env=False,
             timeout=httpx.Timeout(None, connect=connect_s),
-            limits=httpx.Limits(max_connections=connections, keepalive_expiry=60.0),
             headers={"User-Agent": link.user_agent, PROTOCOL_HEADER: PROTOCOL},
         )
     except (httpx.InvalidURL, ValueError) as error:
         message = f"`{link.proxy or link.url}` is not an address that can be used: {error}"
         raise InvalidInput(message, hint="Give addresses as https://host:port.") from error
+
+
+def _open_transport(
+    link: Link, tls: ssl.SSLContext, connections: int
+) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(
+        verify=tls,
+        trust_env=False,
+        proxy=None if link.proxy is None else httpx.Proxy(link.proxy),
+        limits=httpx.Limits(max_connections=connections, keepalive_expiry=60.0),
+        socket_options=_list_keepalive(),
+    )
+
+
+def _list_keepalive() -> list[tuple[int, int, int]]:
+    """Let the kernel notice a peer that is gone without a word, even while a poll is held."""
+    options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in _KEEPALIVE:
+        if hasattr(socket, name):
+            options.append((socket.IPPROTO_TCP, getattr(socket, name), value))
+    return options
 
 
 def build_tls(link: Link) -> ssl.SSLContext:

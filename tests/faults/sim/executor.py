@@ -13,6 +13,8 @@ from exclave.wire.runner import Dispatch, Outcome
 from tests.faults.sim.ledger import Call, Cloud
 
 _QUICK_END_S = 20.0
+_LONG = 0.15
+"""How often work takes so long that the dead-man timers matter."""
 
 
 class Child:
@@ -23,7 +25,8 @@ class Child:
         self.log: LogWriter | None = None
         self._cloud = cloud
         self._clock = clock
-        longest = 80.0 if dispatch.mutating else 12.0
+        long = random.random() < _LONG
+        longest = (300.0 if long else 60.0) if dispatch.mutating else (50.0 if long else 10.0)
         self._durations = [random.uniform(1.0, longest) for _ in range(random.randint(1, 3))]
         self._call: Call | None = None
         self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._work())
