@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,12 +14,20 @@ from exclave.base.errors import Unauthenticated
 from exclave.control import enrolment, jobs, workflows
 from exclave.control.access import authenticate_runner
 from exclave.control.restore import settle_restore
-from exclave.storage.tables import runners
+from exclave.storage.tables import executions, runners
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.runner import AskToken, token_message
 from tests.faults.sim.stage import APPLY, PLAN, Stage, set_stage
 from tests.virtual_time import run_virtual
-from tests.world import ManualClock, job, make_deps, make_install, make_org, make_peer
+from tests.world import (
+    ManualClock,
+    job,
+    make_deps,
+    make_install,
+    make_org,
+    make_peer,
+    run_workflow,
+)
 
 Play = Callable[[Stage], Awaitable[None]]
 
@@ -30,9 +39,9 @@ class FailsFast(Random):
         return 0.1
 
 
-def play(folder: Path, scene: Play, *, runners: int = 1) -> None:
+def play(folder: Path, scene: Play, *, runners: int = 1, step_s: float | None = None) -> None:
     async def main() -> None:
-        async with set_stage(folder, runners=runners) as stage:
+        async with set_stage(folder, runners=runners, step_s=step_s) as stage:
             await scene(stage)
             assert not stage.broken
 
@@ -195,6 +204,56 @@ def test_after_a_restore_a_zombie_is_refused_and_stops(tmp_path: Path) -> None:
         assert stage.executions[-1].epoch >> 32 == 2
 
     play(tmp_path, scene)
+
+
+def test_a_plan_that_is_cut_off_stops_before_it_is_offered_again(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.order(PLAN)
+        await stage.until_job("running")
+        cut, _ = _tell_apart(stage, stage.executions[0].runner_id)
+        stage.machines[cut].link.cut(1e9, up=True, down=True)
+
+        ended = await stage.until_job("succeeded", "lost")
+
+        assert (ended.state, ended.attempts) == ("succeeded", 2)
+
+    play(tmp_path, scene, runners=2, step_s=50)
+
+
+def test_changes_that_are_cut_off_stop_before_they_are_given_up(tmp_path: Path) -> None:
+    async def scene(stage: Stage) -> None:
+        workflow = await stage.order(APPLY)
+        await stage.until_job("running")
+        cut, _ = _tell_apart(stage, stage.executions[0].runner_id)
+        stage.machines[cut].link.cut(1e9, up=True, down=True)
+        ended = await stage.until_job("lost")
+
+        await stage.release("component:a")
+        await stage.do(workflows.retry_step, workflow, "apply")
+        await asyncio.sleep(600)
+
+        assert ended.reason == "runner_silent"
+        assert stage.jobs[1].state == "running"
+
+    play(tmp_path, scene, runners=2, step_s=400)
+
+
+async def test_a_copy_of_the_poll_that_brought_an_offer_proves_no_stop() -> None:
+    deps = make_deps(ManualClock())
+    user = await make_org(deps)
+    queue = await make_install(deps, user)
+    peer = await make_peer(deps, user, queue)
+    await run_workflow(deps, user, queue, APPLY)
+    (offer,) = (await peer.poll(nonce="nonce-of-the-poll")).offers
+    drawn = peer.no
+    await peer.start(offer.execution_id, offer.epoch)
+    later = replace(peer, no=drawn - 1, alive=[])
+
+    reply = await later.poll(nonce="nonce-of-the-poll", free=0)
+
+    rows = await deps.db.read(lambda tx: tx.all(select(executions.c.state)))
+    assert not reply.offers
+    assert [row.state for row in rows] == ["running"]
 
 
 async def test_a_late_copy_of_a_token_request_locks_nobody_out() -> None:

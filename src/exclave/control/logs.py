@@ -1,6 +1,6 @@
 """Job logs: append by offset, read, follow, search; segments are blobs, their index is a table."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import zstandard
@@ -16,6 +16,8 @@ from exclave.wire.logs import MAX_SEGMENT, LogPage, LogRecord, read_records
 from exclave.wire.runner import LogReply
 
 _LONGEST_WAIT_S = 15.0
+_SEGMENTS = 200
+"""Segments that are looked up at once."""
 
 
 class WrongOffset(Conflict):
@@ -139,14 +141,27 @@ async def read_from(
     deps: Deps, user: User, execution: ExecutionId, offset: int
 ) -> AsyncIterator[LogRecord]:
     """Yield the stored records that begin at or after an offset."""
-    rows = await deps.db.read(lambda tx: logs.list_segments(tx, user.org, execution, offset=offset))
-    for row in rows:
-        data = unpack_stored(await deps.blobs.get(row.blob))
-        at = row.start
-        if offset > at:
-            data, at = data[offset - at :], offset
-        for record in read_records(execution, data, at):
-            yield record
+    while True:
+        rows = await _list_segments(deps, user, execution, offset)
+        for row in rows:
+            try:
+                data = unpack_stored(await deps.blobs.get(row.blob))
+            except NotFound:
+                break  # it was merged into another segment meanwhile: look again
+            for record in read_records(execution, data[max(0, offset - row.start) :], offset):
+                offset = record.offset
+                yield record
+        else:
+            if len(rows) < _SEGMENTS:
+                return
+
+
+async def _list_segments(
+    deps: Deps, user: User, execution: ExecutionId, offset: int
+) -> Sequence[AnyRow]:
+    return await deps.db.read(
+        lambda tx: logs.list_segments(tx, user.org, execution, offset=offset, limit=_SEGMENTS)
+    )
 
 
 def unpack_stored(body: bytes) -> bytes:

@@ -18,8 +18,7 @@ from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Offer, Poll, PollR
 async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
     """Hold the request until there is something to say, or its time is up."""
     check_protocol(request.protocol)
-    hold = deps.fleet.hold_s(deps.timings, request.max_hold_s)
-    until = deps.clock.monotonic() + hold
+    began = deps.clock.monotonic()
     deps.fleet.polling += 1
     try:
         with deps.hub.watch(f"queue:{who.queue}", f"cancel:{who.queue}") as watch:
@@ -27,9 +26,15 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
                 lambda tx: _begin_poll(tx, deps, who, request), key=who.queue
             )
             while not (reply.offers or reply.cancel):
-                if not await watch.wait(until - deps.clock.monotonic()):
+                # Asked anew each time: a fleet that has grown meanwhile lets this poll wait longer.
+                hold = deps.fleet.hold_s(deps.timings, request.max_hold_s)
+                left = began + hold - deps.clock.monotonic()
+                if await watch.wait(left):
+                    reply = await deps.db.write(
+                        lambda tx: _look(tx, deps, who, request), key=who.queue
+                    )
+                elif left <= 0 or deps.hub.closed:
                     break
-                reply = await deps.db.write(lambda tx: _look(tx, deps, who, request), key=who.queue)
             return reply
     finally:
         deps.fleet.polling -= 1

@@ -6,6 +6,7 @@ from exclave.base.logs import Log
 from exclave.control.advance import Happening, advance
 from exclave.control.deps import Deps
 from exclave.control.endings import end_interrupted, withdraw_offers
+from exclave.control.log_merge import merge_logs
 from exclave.domain.jobs import Reason, is_silent_too_long
 from exclave.domain.workflows import StepKind
 from exclave.flow.events import Answered, Denied
@@ -46,6 +47,7 @@ class Sweeper:
         await fire_due(self._deps)
         await self._deps.db.write(self._move_unmoved)
         await self._deps.db.write(_forget)
+        await merge_logs(self._deps)
 
     def _sweep_executions(self, tx: Tx) -> None:
         deps, timings = self._deps, self._deps.timings

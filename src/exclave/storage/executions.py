@@ -25,6 +25,7 @@ def add_executions(
         "start_no": 0,
         "log_bytes": 0,
         "cancel_sent": False,
+        "log_merged": False,
     }
     tx.insert_each(executions, [{**fixed, "offered_at": tx.now, **row} for row in rows])
     tx.insert_each(execution_lanes, held)

@@ -1,11 +1,12 @@
 """Queries for the index of log segments."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, not_, or_, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.domain.jobs import ExecutionId
+from exclave.domain.jobs import ExecutionId, ExecutionState
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.tables import executions, jobs, log_segments
 
@@ -57,3 +58,21 @@ def list_executions(tx: Tx, org: OrgId, queue: str, *, before: str, limit: int) 
         .order_by(executions.c.id.desc())
         .limit(limit)
     )
+
+
+def list_unmerged(tx: Tx, before: datetime, limit: int) -> Sequence[AnyRow]:
+    """List executions of all orgs whose logs are whole, or ended before that moment anyway."""
+    whole = executions.c.log_bytes >= executions.c.log_end
+    return tx.all(
+        select(executions.c.org_id, executions.c.id)
+        .where(executions.c.state == ExecutionState.ENDED, not_(executions.c.log_merged))
+        .where(or_(whole, executions.c.ended_at < before))
+        .order_by(executions.c.ended_at)
+        .limit(limit)
+    )
+
+
+def note_merged(tx: Tx, org: OrgId, execution: ExecutionId) -> None:
+    """Remember that a log needs no more merging."""
+    mine = (executions.c.org_id == org, executions.c.id == execution)
+    tx.run(update(executions).where(*mine).values(log_merged=True))

@@ -321,12 +321,16 @@ executions = Table(
     Column("log_bytes", BigInteger, nullable=False, default=0),
     Column("log_end", BigInteger),
     Column("log_sha256", Text, nullable=False, default=""),
+    Column("log_merged", Boolean, nullable=False, default=False),
     PrimaryKeyConstraint("org_id", "id"),
     _of_org("job_id", "jobs"),
     _of_org("runner_id", "runners"),
     Index("executions_of_job", "org_id", "job_id"),
     Index("executions_open", "runner_id", sqlite_where=text("state != 'ended'"),
           postgresql_where=text("state != 'ended'")),
+    Index("executions_unmerged", "ended_at",
+          sqlite_where=text("state = 'ended' AND NOT log_merged"),
+          postgresql_where=text("state = 'ended' AND NOT log_merged")),
 )  # fmt: skip
 
 execution_lanes = Table(

@@ -1,6 +1,7 @@
 """Work whose effects are outside: each step is a call to a cloud, and a line in the log."""
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 
 from exclave.base.clock import Clock
@@ -11,6 +12,7 @@ from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Dispatch, Outcome
 from tests.faults.sim.ledger import Call, Cloud
+from tests.faults.sim.mix import Mix
 
 _QUICK_END_S = 20.0
 _LONG = 0.15
@@ -20,14 +22,14 @@ _LONG = 0.15
 class Child:
     """The process of one execution; it may outlive the runner that started it."""
 
-    def __init__(self, dispatch: Dispatch, cloud: Cloud, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, dispatch: Dispatch, cloud: Cloud, clock: Clock, durations: Sequence[float]
+    ) -> None:
         self.dispatch = dispatch
         self.log: LogWriter | None = None
         self._cloud = cloud
         self._clock = clock
-        long = random.random() < _LONG
-        longest = (300.0 if long else 60.0) if dispatch.mutating else (50.0 if long else 10.0)
-        self._durations = [random.uniform(1.0, longest) for _ in range(random.randint(1, 3))]
+        self._durations = durations
         self._call: Call | None = None
         self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._work())
 
@@ -57,20 +59,21 @@ class SimExecutor:
     """Keeps to the contract of an executor: ends within the grace, tells what happened."""
 
     def __init__(
-        self, cloud: Cloud, clock: Clock, of_children: Clock, random: Random, *, fails: float
+        self, cloud: Cloud, clock: Clock, of_children: Clock, random: Random, mix: Mix
     ) -> None:
         self._cloud = cloud
         self._clock = clock
         self._of_children = of_children
         self._random = random
-        self._fails = fails
+        self._mix = mix
         self.children: dict[str, Child] = {}
 
     async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
         dispatch = work.dispatch
         self._cloud.begin_run(dispatch)
         log.system(f"began {dispatch.execution_id}")
-        child = Child(dispatch, self._cloud, self._of_children, self._random)
+        durations = self._draw_durations(dispatch)
+        child = Child(dispatch, self._cloud, self._of_children, durations)
         child.log = log
         self.children[dispatch.execution_id] = child
         stopping = asyncio.ensure_future(stop.wait())
@@ -84,6 +87,13 @@ class SimExecutor:
         del self.children[dispatch.execution_id]
         return self._conclude(dispatch)
 
+    def _draw_durations(self, dispatch: Dispatch) -> list[float]:
+        long = self._random.random() < _LONG
+        longest = (300.0 if long else 60.0) if dispatch.mutating else (50.0 if long else 10.0)
+        steps = range(self._random.randint(1, 3))
+        drawn = [self._random.uniform(1.0, longest) for _ in steps]
+        return drawn if self._mix.step_s is None else [self._mix.step_s] * 3
+
     async def _end(self, child: Child, stop: Stop) -> Outcome:
         """Some tools end soon after the signal, some only by force."""
         polite = self._random.random() < 0.7
@@ -94,7 +104,7 @@ class SimExecutor:
         return end_by_stop(stop.reason or Reason.RUNNER_ERROR, "stopped")
 
     def _conclude(self, dispatch: Dispatch) -> Outcome:
-        if self._random.random() < self._fails:
+        if self._random.random() < self._mix.fail:
             return fail(Reason.EXIT_CODE, "failed by itself", exit_code=1)
         digest = digest_json([dispatch.job_id, dispatch.epoch])
         return Outcome(

@@ -174,9 +174,7 @@ class Machine:
         clock = MachineClock(self._gate, rate=self._rate, skew_s=self._skew_s)
         randomness = SeededRandomness(self._random.getrandbits(32))
         of_children = MachineClock(Gate(self.power), rate=self._rate)
-        self._executor = SimExecutor(
-            self._cloud, clock, of_children, self._random, fails=self._mix.fail
-        )
+        self._executor = SimExecutor(self._cloud, clock, of_children, self._random, self._mix)
         return Runner(
             RunnerConfig(
                 data=self.folder,

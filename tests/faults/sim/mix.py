@@ -32,6 +32,8 @@ class Mix:
     late_answers_s: float = 5.0
     fail: float = 0.0
     """How likely a job fails by itself."""
+    step_s: float | None = None
+    """How long each step of a job takes, where that is not left to chance."""
     runners: tuple[int, ...] = (1, 1)
     workflows: int = 3
     retries: int = 2

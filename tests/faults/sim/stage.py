@@ -89,9 +89,11 @@ PLAN = job("plan", lanes=["component:a"])
 
 
 @asynccontextmanager
-async def set_stage(folder: Path, *, runners: int = 1, seed: int = 1) -> AsyncIterator[Stage]:
+async def set_stage(
+    folder: Path, *, runners: int = 1, step_s: float | None = None
+) -> AsyncIterator[Stage]:
     """Set up a world without faults and without people who act by themselves."""
-    world = World(seed, folder, Mix(runners=(runners, 0)))
+    world = World(1, folder, Mix(runners=(runners, 0), step_s=step_s))
     with quiet():
         try:
             await world.begin()

@@ -8,7 +8,8 @@ import zstandard
 from exclave.base.errors import InvalidInput, NotFound, TooLarge
 from exclave.control import jobs, log_search, logs
 from exclave.control.installs import release_lane
-from exclave.control.logs import WrongOffset, append_log, follow_log, read_log
+from exclave.control.log_merge import merge_log, merge_logs
+from exclave.control.logs import WrongOffset, append_log, follow_log, read_from, read_log
 from exclave.domain.jobs import ExecutionId, JobId, Superseded
 from exclave.wire.logs import MAX_SEGMENT, Stream, write_record
 from exclave.wire.runner import Offer, Outcome
@@ -216,3 +217,35 @@ async def test_an_unreadable_record_is_shown_and_hides_nothing_else(world: World
 
     assert await texts(world, found) == ["a", "(unreadable record)", "b"]
     assert logs.unpack(pack(b"x\n")) == b"x\n"
+
+
+async def test_a_whole_log_is_merged_into_few_segments_and_reads_the_same(world: World) -> None:
+    offer, found = await begin(world)
+    end = 0
+    for n in range(30):
+        end = await send(world, offer, end, piece(f"line {n}", first=n))
+    before = await texts(world, found)
+    assert await merge_logs(world.deps) == 0  # not whole yet
+    done = Outcome(state="succeeded", reason="completed", log_end=end)  # type: ignore[arg-type]
+    await world.peer.hand_in(offer.execution_id, offer.epoch, done)
+
+    merged = await merge_logs(world.deps)
+
+    assert (merged, await merge_logs(world.deps)) == (1, 0)
+    assert await texts(world, found) == before
+    assert await texts(world, found, end - len(piece("line 29", first=29))) == ["line 29"]
+    assert len(await world.deps.blobs.list_keys("logs")) == 1
+
+
+async def test_a_reader_survives_a_merge_in_the_middle(world: World) -> None:
+    offer, found = await begin(world)
+    end = 0
+    for n in range(10):
+        end = await send(world, offer, end, piece(f"line {n}", first=n))
+    reading = read_from(world.deps, world.user, ExecutionId(offer.execution_id), 0)
+    first = (await anext(reading)).text
+
+    await merge_log(world.deps, world.user.org, ExecutionId(offer.execution_id))
+
+    assert [first, *[record.text async for record in reading]] == [f"line {n}" for n in range(10)]
+    assert await texts(world, found) == [f"line {n}" for n in range(10)]

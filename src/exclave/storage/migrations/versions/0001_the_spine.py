@@ -284,6 +284,7 @@ def upgrade() -> None:
         sa.Column("log_bytes", sa.BigInteger(), nullable=False),
         sa.Column("log_end", sa.BigInteger(), nullable=True),
         sa.Column("log_sha256", sa.Text(), nullable=False),
+        sa.Column("log_merged", sa.Boolean(), nullable=False),
         sa.ForeignKeyConstraint(
             ["org_id", "job_id"],
             ["jobs.org_id", "jobs.id"],
@@ -302,6 +303,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("state != 'ended'"),
         postgresql_where=sa.text("state != 'ended'"),
+    )
+    op.create_index(
+        "executions_unmerged",
+        "executions",
+        ["ended_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'ended' AND NOT log_merged"),
+        postgresql_where=sa.text("state = 'ended' AND NOT log_merged"),
     )
     op.create_table(
         "runner_nonces",
