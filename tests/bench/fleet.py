@@ -136,11 +136,11 @@ async def main(task: Task) -> None:
     runners = [Runner(task, number, record) for number in range(len(task.tokens))]
     polling = [asyncio.ensure_future(runner.run(line)) for runner in runners]
     failed = asyncio.gather(*polling)
-    await asyncio.wait(
-        [failed, asyncio.gather(*(runner.opened.wait() for runner in runners))],
-        return_when=asyncio.FIRST_COMPLETED,
-    )
-    if failed.done():
+    opened: asyncio.Future[list[bool]] = asyncio.gather(*(r.opened.wait() for r in runners))
+    failed.add_done_callback(lambda _: opened.cancel())
+    try:
+        await opened
+    except asyncio.CancelledError:
         await failed
     print("ready", flush=True)
     if task.jobs:

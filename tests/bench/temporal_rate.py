@@ -9,10 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from tests.bench.flows import Rate, answer_all, run_many
+
+T = TypeVar("T")
 
 SECONDS = 8.0
 WARM_UP_S = 1.0
@@ -59,7 +62,10 @@ async def _measure(address: str) -> Rate:
 
     from tests.bench.temporal_flow import Graph  # noqa: PLC0415
 
-    client = await _connect(Client, address)
+    async def connect() -> Client:
+        return await Client.connect(address)
+
+    client = await _try_until(connect)
     numbers = itertools.count()
 
     async def one() -> None:
@@ -74,11 +80,12 @@ async def _measure(address: str) -> Rate:
         return await run_many(one, in_flight=IN_FLIGHT, seconds=SECONDS)
 
 
-async def _connect(client: type, address: str):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a type of the bench's own library
+async def _try_until(connect: Callable[[], Awaitable[T]]) -> T:
+    """Connect to a server that is about to start."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         try:
-            return await client.connect(address)
+            return await connect()
         except RuntimeError:
             if time.monotonic() > deadline:
                 raise

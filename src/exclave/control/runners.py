@@ -49,7 +49,8 @@ async def list_runners(
 
     def find(tx: Tx) -> Page[RunnerReply]:
         rows = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
-        return make_page(rows, wanted, lambda row: _show(deps, row, tx.now, row.running))
+        running = runners.count_running(tx, user.org, [row.id for row in rows])
+        return make_page(rows, wanted, lambda row: _show(deps, row, tx.now, running.get(row.id, 0)))
 
     return await deps.db.read(find)
 
@@ -62,9 +63,8 @@ async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
         if row is None:
             raise NotFound("there is no such runner")
         require(user, Right.READ, row.queue_id, noun="runner")
-        listed = runners.list_runners(tx, user.org, "", 10_000, row.queue_id)
-        running = next((r.running for r in listed if r.id == runner), 0)
-        return _show(deps, row, tx.now, running)
+        running = runners.count_running(tx, user.org, [runner])
+        return _show(deps, row, tx.now, running.get(runner, 0))
 
     return await deps.db.read(find)
 

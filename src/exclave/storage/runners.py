@@ -80,19 +80,22 @@ def update_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any
 def list_runners(
     tx: Tx, org: OrgId, after: str, limit: int, queue: QueueId | None = None
 ) -> Sequence[AnyRow]:
-    """List runners with the number of executions that each is at, oldest first."""
-    at_work = (
-        select(func.count())
-        .select_from(executions)
-        .where(executions.c.org_id == org, executions.c.runner_id == runners.c.id)
-        .where(executions.c.state == ExecutionState.RUNNING)
-        .scalar_subquery()
-    )
+    """List runners, oldest first."""
     where = [runners.c.org_id == org, runners.c.id > after]
     if queue is not None:
         where.append(runners.c.queue_id == queue)
-    found = select(runners, at_work.label("running")).where(*where)
-    return tx.all(found.order_by(runners.c.id).limit(limit))
+    return tx.all(select(runners).where(*where).order_by(runners.c.id).limit(limit))
+
+
+def count_running(tx: Tx, org: OrgId, wanted: Sequence[str]) -> dict[str, int]:
+    """Count the executions that each of these runners is at; the idle ones are left out."""
+    where = (executions.c.org_id == org, executions.c.runner_id.in_(wanted))
+    counted = (
+        select(executions.c.runner_id, func.count())
+        .where(*where, executions.c.state == ExecutionState.RUNNING)
+        .group_by(executions.c.runner_id)
+    )
+    return {row[0]: row[1] for row in tx.all(counted)}
 
 
 def add_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str, expires_at: datetime) -> None:

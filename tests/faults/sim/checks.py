@@ -4,9 +4,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-import zstandard
 from sqlalchemy import select
 
+from exclave.control.logs import unpack_stored
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.tables import executions, jobs, lanes, log_segments, workflows
 from tests.faults.sim.control import SimControl
@@ -64,7 +64,7 @@ async def _read_stream(control: SimControl, execution: str, ledger: Ledger) -> b
     for row in control.read(lambda tx: tx.all(found.order_by(log_segments.c.start))):
         if row.start != len(stored):
             ledger.report("I8", "gap or overlap between segments", execution, row.start)
-        stored += zstandard.ZstdDecompressor().decompress(await control.blobs.get(row.blob))
+        stored += unpack_stored(await control.blobs.get(row.blob))
     return stored
 
 

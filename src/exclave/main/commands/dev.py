@@ -65,7 +65,7 @@ async def _run_demo(running: Dev, stopping: asyncio.Event) -> bool:
 
 def _say_addresses(settings: ServerSettings, running: Dev) -> None:
     click.echo(
-        f"  Control API  {running.running.control_url}   (docs at /docs)\n"
+        f"  Control API  {running.running.control_url}\n"
         f"  Runner API   {running.running.runner_url}\n"
         f"  data folder  {settings.data}\n"
         f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)\n"

@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlalchemy import JSON, Dialect, Table
 from sqlalchemy.sql.schema import ScalarElementColumnDefault
-from sqlalchemy.types import TypeEngine
 
 Rows = Sequence[Mapping[str, Any]]
 """Rows of the same columns."""
@@ -29,17 +28,15 @@ def list_defaults(table: Table) -> dict[str, Any]:
 @lru_cache
 def find_converters(
     table: Table, names: tuple[str, ...], dialect: Dialect, *, keep_json: bool = False
-) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    """Find how the values of each column are handed to the driver."""
-    kinds = ((name, table.c[name].type.dialect_impl(dialect)) for name in names)
-    return tuple(
-        (name, _as_is if keep_json and isinstance(kind, JSON) else _find_converter(kind, dialect))
-        for name, kind in kinds
-    )
-
-
-def _find_converter(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any]:
-    return kind.bind_processor(dialect) or _as_is
+) -> dict[str, Callable[[Any], Any]]:
+    """Find the columns whose values the driver does not take as they are, and how it does."""
+    found: dict[str, Callable[[Any], Any]] = {}
+    for name in names:
+        kind = table.c[name].type.dialect_impl(dialect)
+        convert = kind.bind_processor(dialect)
+        if convert is not None and not (keep_json and isinstance(kind, JSON)):
+            found[name] = convert
+    return found
 
 
 def list_keys(table: Table) -> tuple[str, ...]:
@@ -55,7 +52,3 @@ def quote_all(names: Iterable[str], dialect: Dialect, before: str = "") -> list[
 def write_assignment(column: str, value: str, old: str, *, kept: bool) -> str:
     """Write an assignment; a kept column stays as it is where the new value is null."""
     return f"{column} = coalesce({value}, {old})" if kept else f"{column} = {value}"
-
-
-def _as_is(value: Any) -> Any:
-    return value

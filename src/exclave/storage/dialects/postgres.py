@@ -116,7 +116,10 @@ def _run_set(
     connection: Connection, statement: str, table: Table, names: tuple[str, ...], rows: Rows
 ) -> None:
     converters = find_converters(table, names, connection.dialect, keep_json=True)
-    plain = [{name: convert(row[name]) for name, convert in converters} for row in rows]
+    plain = [
+        {**row, **{name: convert(row[name]) for name, convert in converters.items()}}
+        for row in rows
+    ]
     connection.exec_driver_sql(statement, (json.dumps(plain),))
 
 

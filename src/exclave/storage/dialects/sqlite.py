@@ -1,6 +1,6 @@
 """SQLite: one file, one writer, readers on snapshots (WAL), every commit on disk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -109,8 +109,17 @@ def _run_each(
     connection: Connection, statement: str, table: Table, names: tuple[str, ...], rows: Rows
 ) -> None:
     converters = find_converters(table, names, connection.dialect)
-    values = [tuple([convert(row[name]) for name, convert in converters]) for row in rows]
-    connection.exec_driver_sql(statement, values)
+    places = [(names.index(name), convert) for name, convert in converters.items()]
+    connection.exec_driver_sql(statement, [_pick(row, names, places) for row in rows])
+
+
+def _pick(
+    row: Mapping[str, Any], names: tuple[str, ...], places: list[tuple[int, Callable[[Any], Any]]]
+) -> tuple[Any, ...]:
+    values = [row[name] for name in names]
+    for place, convert in places:
+        values[place] = convert(values[place])
+    return tuple(values)
 
 
 @lru_cache

@@ -1,0 +1,60 @@
+"""What the pages tell people to type can be typed, and what they tell them to write is accepted."""
+
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from exclave.cli.root import build_root
+from exclave.main.entry import PROCESSES
+from exclave.wire.workflows import NewWorkflow
+from tests.unit.docs.pages import ROOT, Page, list_pages
+
+PAGES = list_pages()
+QUEUE = "ins_" + "0" * 26
+README = Page(ROOT / "README.md")
+
+
+def test_the_readme_names_what_a_new_user_types_first() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+
+    for target in ("run", "demo", "test", "check", "bench", "faults"):
+        assert f"make {target}" in README.text
+        assert f"\n{target}:" in makefile
+    assert len(list(README.commands())) >= 6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_of_a_page_parses(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(click.Path, "convert", lambda _self, value, _param, _ctx: Path(value))
+
+    for words in page.commands():
+        try:
+            _parse(build_root(PROCESSES), words)
+        except click.exceptions.Exit:
+            pass
+        except click.ClickException as error:
+            pytest.fail(f"exclave {' '.join(words)}: {error.format_message()}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_workflow_of_a_page_is_valid(page: Page) -> None:
+    for text in page.fences("toml"):
+        NewWorkflow.model_validate({**tomllib.loads(text), "queue_id": QUEUE})
+
+
+def _parse(root: click.Command, words: list[str]) -> None:
+    """Walk down to the command and let click read its arguments, without running anything."""
+    command, name, parent = root, "exclave", None
+    while True:
+        context = command.make_context(name, list(words), parent=parent, obj={})
+        if not isinstance(command, click.Group):
+            return
+        words = [*context._protected_args, *context.args]
+        if not words:
+            return
+        found, below, words = command.resolve_command(context, words)
+        assert found is not None
+        assert below is not None
+        command, name, parent = below, found, context
