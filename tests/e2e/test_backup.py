@@ -91,3 +91,29 @@ def test_backup_and_restore_want_an_empty_folder(site: Site) -> None:
     data = site.folder / "data"
 
     assert run_server(data, "backup", str(data), check=False)["code"] == 1
+
+
+def test_a_second_server_on_the_same_sqlite_folder_is_refused(site: Site) -> None:
+    argv = [*exclave(), "server", "--data", str(site.folder / "data"), "--control-port", "0"]
+
+    done = subprocess.run(
+        argv, env=clean_env({"RUNNER_PORT": "0"}), capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert "another server works on" in done.stderr
+
+
+def test_settling_a_database_that_was_restored_by_other_means(site: Site) -> None:
+    zombie = start_change(site, "zombie", 30)
+    wait_until_runs(site, zombie)
+    site.servers[0].kill9()
+
+    settled = run_server(site.folder / "data", "settle-restore")
+    site.servers[0].start()
+    site.wait_for_server()
+
+    assert (settled["generation"], settled["interrupted"]) == (2, 1)
+    assert site.get(f"/v1/workflows/{zombie}")["steps"][0]["reason"] == "restored"
+    wait_for(site, start_change(site, "fresh", 0), "succeeded")

@@ -18,8 +18,9 @@ _CUTS = Mix(partition_every_s=40, runners=(2, 2), step_s=45, heal_at_s=500)
 _REPLAYS = Mix(replay=0.5, runners=(2, 2), heal_at_s=300)
 _FREEZES = Mix(freeze_every_s=25, runners=(2, 2), step_s=15, heal_at_s=400)
 _CRASHES = Mix(crash_every_s=20, runners=(2, 2), step_s=15, heal_at_s=300)
-_DEATHS = Mix(crash_every_s=40, gone_for_good=1.0, step_s=30, heal_at_s=300)
+_DEATHS = Mix(crash_every_s=30, gone_for_good=1.0, step_s=60, heal_at_s=200, workflows=4)
 _SILENCES = Mix(reply_loss=0.3, runners=(2, 2), crash_every_s=40, heal_at_s=300)
+_LOSSES = Mix(loss=0.3, runners=(2, 2), step_s=40, heal_at_s=300)
 _CANCELS = Mix(cancel_every_s=15, runners=(2, 2), step_s=6, heal_at_s=300, workflows=4)
 
 _CAUGHT = (
@@ -32,7 +33,7 @@ _CAUGHT = (
     (mutants.NO_ORDER_OF_PROOF, "I4", _REPLAYS),
     (mutants.OFFERS_CHANGES_AGAIN, "I6", _CRASHES),
     (mutants.NO_RECONCILE, "I4", _CRASHES),
-    (mutants.NO_LEAVE, "I6", _SILENCES),
+    (mutants.NO_LEAVE, "I4", _LOSSES),
     (mutants.NO_LANES, "I4", Mix(runners=(2, 2), workflows=4)),
     (mutants.NO_SWEEP, "I7", _DEATHS),
     (mutants.CANCEL_AT_ONCE, "I5", _CANCELS),
@@ -59,7 +60,9 @@ def test_a_missing_guard_is_noticed(mutant: Mutant, invariant: str, mix: Mix) ->
     assert any(one.startswith(invariant) for one in broken), broken[:5]
 
 
-@pytest.mark.parametrize("mix", [_CUTS, _REPLAYS, _FREEZES, _CRASHES, _DEATHS, _SILENCES, _CANCELS])
+@pytest.mark.parametrize(
+    "mix", [_CUTS, _REPLAYS, _FREEZES, _CRASHES, _DEATHS, _SILENCES, _LOSSES, _CANCELS]
+)
 def test_with_all_guards_the_same_faults_break_nothing(mix: Mix) -> None:
     for seed in range(3):
         report = run_seed(seed, mix)

@@ -30,8 +30,7 @@ def claim_jobs(
     tx: Tx, deps: Deps, who: RunnerIdentity, runner: AnyRow, request: Poll
 ) -> list[Claimed]:
     """Take as many jobs as the runner has room for; the queue's lock makes claims take turns."""
-    first = jobs.list_queued(tx, who.org, who.queue, request.capabilities, skip=0, limit=1)
-    if not first:
+    if not jobs.has_queued(tx, who.org, who.queue):
         return []
     counter = queues.lock_queue(tx, who.org, who.queue)
     generation = queues.read_generation(tx)

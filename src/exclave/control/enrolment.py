@@ -28,6 +28,20 @@ _NONCE_S = 60.0
 _CLONED = "two holders of one key: the identity may have been copied"
 
 
+class RunnerRevoked(Unauthenticated):
+    """The holder of the key is known, and nobody wants it any more."""
+
+    code = "runner_revoked"
+    hint = "Enrol again with a new token if this runner is to go on."
+
+
+class RunnerLocked(Unauthenticated):
+    """The identity was presented by two holders."""
+
+    code = "runner_locked"
+    hint = "Find the copy, then enrol this runner again with a new token."
+
+
 async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
     """Exchange a one-time token for an identity bound to the runner's key.
 
@@ -66,7 +80,7 @@ async def give_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
 
     def give(tx: Tx) -> None:
         row = runners.find_runner_anywhere(tx, runner)
-        if row is not None and row.state == runners.ACTIVE:
+        if row is not None:
             expires = tx.now + timedelta(seconds=_NONCE_S)
             runners.add_nonce(tx, row.org_id, runner, nonce, expires)
 
@@ -82,9 +96,7 @@ async def give_token(deps: Deps, request: AskToken) -> TokenReply:
         if not _is_expected(row, request.generation):
             revoke_identity(tx, row, runners.LOCKED, _CLONED)
             record(tx, deps, OrgId(row.org_id), row.name, "runner_locked", row.id, reason=_CLONED)
-            return Unauthenticated(
-                _CLONED, hint="Find the copy, then enrol this runner again with a new token."
-            )
+            return RunnerLocked(_CLONED)
         return _renew_token(tx, deps, row, request.generation + 1)
 
     return await deps.db.write(give)
@@ -96,15 +108,19 @@ async def list_server_keys(deps: Deps) -> ServerKeys:
 
 
 def _prove(tx: Tx, request: AskToken) -> AnyRow:
-    refused = Unauthenticated("the runner is unknown or revoked, or its signature is wrong")
+    refused = Unauthenticated("the runner is unknown, or its signature or nonce is wrong")
     row = runners.find_runner_anywhere(tx, RunnerId(request.runner_id))
-    if row is None or row.state != runners.ACTIVE:
+    if row is None:
         raise refused
     if not runners.use_nonce(tx, row.org_id, row.id, request.nonce):
         raise refused
     message = token_message(request.runner_id, request.nonce, request.generation)
     if not verify_signature(row.public_key, message, request.signature):
         raise refused
+    if row.state == runners.LOCKED:
+        raise RunnerLocked(f"the runner is locked: {row.state_reason}")
+    if row.state != runners.ACTIVE:
+        raise RunnerRevoked(f"the runner was revoked: {row.state_reason}")
     return row
 
 

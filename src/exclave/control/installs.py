@@ -5,7 +5,15 @@ from exclave.control.access import require
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
-from exclave.domain.identity import InstallId, QueueId, QueueKind, Right, User
+from exclave.domain.identity import (
+    InstallId,
+    QueueId,
+    QueueKind,
+    Right,
+    User,
+    allows,
+    list_granted,
+)
 from exclave.domain.lanes import LaneState, check_lane
 from exclave.storage import queues
 from exclave.storage.database import AnyRow, Tx
@@ -30,10 +38,14 @@ async def create_install(deps: Deps, user: User, wish: NewInstall) -> InstallRep
 
 
 async def list_installs(deps: Deps, user: User, cursor: str, limit: int) -> Page[InstallReply]:
-    """List the org's installs."""
-    require(user, Right.READ)
+    """List the org's installs, or those that the caller has been given."""
+    only = None if allows(user, Right.READ) else list_granted(user)
+    if only == []:
+        require(user, Right.READ)
     wanted = clamp(limit)
-    rows = await deps.db.read(lambda tx: queues.list_installs(tx, user.org, cursor, wanted + 1))
+    rows = await deps.db.read(
+        lambda tx: queues.list_installs(tx, user.org, cursor, wanted + 1, only)
+    )
     return make_page(rows, wanted, lambda row: _show(row, []))
 
 

@@ -11,6 +11,7 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.wire.logs import LogMatch, LogMatches
 
 _MATCHES = 100
+_EXECUTIONS = 500
 _RECORDS = 500_000
 """Records that one call looks at before it hands back a cursor."""
 
@@ -36,10 +37,14 @@ async def search_queue(
     first = cursor.partition(":")[0]
 
     def find(tx: Tx) -> list[tuple[str, str, str | None]]:
-        rows = logs.list_executions(tx, user.org, queue, before=first, limit=500)
+        rows = logs.list_executions(tx, user.org, queue, before=first, limit=_EXECUTIONS + 1)
         return [_place(row) for row in rows]
 
-    return await _search(deps, user, await deps.db.read(find), needle, cursor)
+    places = await deps.db.read(find)
+    found = await _search(deps, user, places[:_EXECUTIONS], needle, cursor)
+    if found.next is None and len(places) > _EXECUTIONS:
+        return LogMatches(items=found.items, next=f"{places[_EXECUTIONS][0]}:0")
+    return found
 
 
 async def _search(

@@ -91,12 +91,13 @@ async def read_log(
 ) -> LogPage:  # fmt: skip
     """Read records from an offset on; with `wait_s`, wait that long for the first of them."""
     stream = await _find_stream(deps, user, job, execution)
+    if wait_s and (stream is None or (stream.size <= offset and not stream.closed)):
+        key = f"job:{job}" if stream is None else f"log:{stream.execution}"
+        with deps.hub.watch(key) as watch:
+            await watch.wait(wait_s)
+        stream = await _find_stream(deps, user, job, execution)
     if stream is None:
         return LogPage(execution_id=None, records=[], next_offset=0, complete=False)
-    if wait_s and stream.size <= offset and not stream.closed:
-        with deps.hub.watch(f"log:{stream.execution}") as watch:
-            await watch.wait(min(wait_s, _LONGEST_WAIT_S))
-        stream = await _find_stream(deps, user, job, stream.execution) or stream
     records: list[LogRecord] = []
     end = offset
     async for record in read_from(deps, user, stream.execution, offset):

@@ -89,6 +89,11 @@ def allows(user: User, right: Right, install: str | None = None) -> bool:
     return any(right in RIGHTS[grant.role] and _covers(grant, install) for grant in user.grants)
 
 
+def list_granted(user: User) -> list[str]:
+    """Name the installs that the user was given one by one."""
+    return [grant.scope_id for grant in user.grants if grant.scope is ScopeKind.INSTALL]
+
+
 def _covers(grant: Grant, install: str | None) -> bool:
     match grant.scope:
         case ScopeKind.ORG:

@@ -1,12 +1,14 @@
 """Putting the control plane's parts together from its settings."""
 
+import fcntl
 import os
 from pathlib import Path
+from typing import IO
 
 from cryptography.fernet import Fernet
 
 from exclave.base.clock import SystemClock
-from exclave.base.errors import InvalidInput
+from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
 from exclave.control.deps import Deps
 from exclave.control.keys import Keyring
@@ -41,6 +43,23 @@ def build_deps(settings: ServerSettings) -> Deps:
         db=db, blobs=open_blobs(settings), hub=hub, clock=clock, ids=ids, keys=keyring,
         timings=settings.timings, runner_url=tell_runner_url(settings),
     )  # fmt: skip
+
+
+def lock_data(settings: ServerSettings) -> IO[bytes] | None:
+    """Keep a second server off the same SQLite database, for as long as the file stays open."""
+    if settings.database:
+        return None
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = (settings.data / "server.lock").open("wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        lock.close()
+        raise Conflict(
+            f"another server works on {settings.data}",
+            hint="Stop it first, or use PostgreSQL to run several servers.",
+        ) from error
+    return lock
 
 
 def tell_runner_url(settings: ServerSettings) -> str:

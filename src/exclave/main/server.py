@@ -17,7 +17,7 @@ from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
 from exclave.control.deps import Deps
 from exclave.control.sweep import Sweeper, run_timers
-from exclave.main.composition import build_deps
+from exclave.main.composition import build_deps, lock_data
 from exclave.main.settings import ServerSettings
 from exclave.storage.listener import Listener
 
@@ -65,6 +65,7 @@ def watch_signals() -> asyncio.Event:
 @contextlib.asynccontextmanager
 async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
     """Run the whole control plane while the block lasts. Port 0 takes a free one."""
+    lock = lock_data(settings)
     control = _listen(settings.control_host, settings.control_port)
     runner = _listen(settings.runner_host, settings.runner_port)
     ports = {"control_port": control.getsockname()[1], "runner_port": runner.getsockname()[1]}
@@ -102,6 +103,8 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
             await asyncio.to_thread(listener.stop)
         await asyncio.to_thread(deps.db.close)
         await deps.blobs.close()
+        if lock is not None:
+            lock.close()
         log.info("server_stopped", server=deps.db.name)
 
 

@@ -64,7 +64,7 @@ async def put_away(deps: Deps, execution: Execution) -> None:
 
 
 async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: float) -> None:
-    """After the result no log is taken any more; so wait, but only as long as somebody answers."""
+    """The folder goes with the result; so wait for the log, as long as somebody answers."""
     spent = 0.0
     while not await log.drain(_LOOK_EVERY_S):
         if deps.signals.contact_at is not None:

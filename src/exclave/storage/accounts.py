@@ -1,7 +1,7 @@
 """Queries for orgs, accounts and API tokens."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam, insert, select, update
 
@@ -86,6 +86,13 @@ def find_user(tx: Tx, hashed: str) -> User | None:
 def read_grants(stored: Sequence[Sequence[str]]) -> tuple[Grant, ...]:
     """Read the stored form of grants."""
     return tuple(Grant(Role(role), ScopeKind(scope), on) for role, scope, on in stored)
+
+
+def is_use_stale(tx: Tx, org: OrgId, token: TokenId, step: timedelta) -> bool:
+    """Tell whether the noted last use of a token is further back than that."""
+    mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
+    row = tx.first(select(api_tokens.c.last_used_at).where(*mine))
+    return row is not None and (row.last_used_at is None or tx.now - row.last_used_at > step)
 
 
 def note_token_use(tx: Tx, org: OrgId, token: TokenId) -> None:

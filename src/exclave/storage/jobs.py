@@ -40,6 +40,19 @@ _QUEUED = (
 )
 
 
+_WAITING = (
+    select(jobs.c.id)
+    .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
+    .where(jobs.c.state == JobState.QUEUED)
+    .limit(1)
+)
+
+
+def has_queued(tx: Tx, org: OrgId, queue: QueueId) -> bool:
+    """Tell whether any job waits for a runner: a look that takes no lock."""
+    return tx.first(_WAITING, org=org, queue=queue) is not None
+
+
 def list_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
 ) -> Sequence[AnyRow]:

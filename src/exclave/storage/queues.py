@@ -70,9 +70,13 @@ def find_install_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
     return tx.first(select(installs).where(installs.c.org_id == org, installs.c.name == name))
 
 
-def list_installs(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
-    """List installs, oldest first."""
-    where = (installs.c.org_id == org, installs.c.id > after)
+def list_installs(
+    tx: Tx, org: OrgId, after: str, limit: int, only: Sequence[str] | None = None
+) -> Sequence[AnyRow]:
+    """List installs, all or only some, oldest first."""
+    where = [installs.c.org_id == org, installs.c.id > after]
+    if only is not None:
+        where.append(installs.c.id.in_(only))
     return tx.all(select(installs).where(*where).order_by(installs.c.id).limit(limit))
 
 

@@ -1,16 +1,18 @@
 """Enrolment, access tokens, copied keys; API tokens."""
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.errors import Forbidden, NotFound, Unauthenticated
-from exclave.control import accounts, enrolment, runners
+from exclave.control import accounts, enrolment, installs, runners
 from exclave.control.access import authenticate_runner, authenticate_user
-from exclave.domain.identity import Role, RunnerId, TokenId
+from exclave.control.enrolment import RunnerRevoked
+from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind, TokenId
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL, AskToken, Enrol, Enrolled
 from tests.integration.control.conftest import World
-from tests.world import ask_token, make_org, make_peer
+from tests.world import ask_token, make_install, make_org, make_peer
 
 KEY = "A" * 43
 OTHER_KEY = "B" * 43
@@ -104,6 +106,20 @@ async def test_revocation_works_at_once(world: World) -> None:
 
     with pytest.raises(Unauthenticated):
         await authenticate_runner(world.deps, token)
+    with pytest.raises(RunnerRevoked, match="laptop stolen"):
+        await ask_token(world.deps, world.peer.enrolled.runner_id, world.peer.key, 3)
+
+
+async def test_a_revoked_runner_is_told_so_only_against_its_signature(world: World) -> None:
+    await runners.revoke_runner(
+        world.deps, world.user, RunnerId(world.peer.who.runner), "laptop stolen"
+    )
+    thief = Ed25519PrivateKey.generate()
+
+    with pytest.raises(Unauthenticated) as refused:
+        await ask_token(world.deps, world.peer.enrolled.runner_id, thief, 2)
+
+    assert refused.value.code == "unauthenticated"
 
 
 async def test_presence_goes_from_new_to_up_to_late_to_lost(world: World) -> None:
@@ -139,6 +155,30 @@ async def test_api_tokens_expire_and_are_revoked(world: World) -> None:
     world.clock.advance(61)
     with pytest.raises(Unauthenticated):
         await authenticate_user(world.deps, short.token)
+
+
+async def test_the_last_use_of_a_token_is_noted(world: World) -> None:
+    wish = NewToken(name="ci", account="ci", grants=[GrantModel(role=Role.VIEWER)])
+    made = await accounts.create_token(world.deps, world.user, wish)
+
+    await authenticate_user(world.deps, made.token)
+
+    listed = (await accounts.list_tokens(world.deps, world.user, "", 10)).items
+    assert next(t.last_used_at for t in listed if t.id == made.id) == world.clock.now()
+
+
+async def test_a_token_for_one_install_sees_that_install_only(world: World) -> None:
+    other = await make_install(world.deps, world.user, "other")
+    grant = GrantModel(role=Role.OPERATOR, scope=ScopeKind.INSTALL, scope_id=other)
+    wish = NewToken(name="ci", account="ci", grants=[grant])
+    made = await accounts.create_token(world.deps, world.user, wish)
+    scoped = await authenticate_user(world.deps, made.token)
+
+    listed = await installs.list_installs(world.deps, scoped, "", 10)
+
+    assert [install.name for install in listed.items] == ["other"]
+    with pytest.raises(NotFound):
+        await installs.show_install(world.deps, scoped, InstallId(world.queue))
 
 
 async def test_another_orgs_tokens_and_runners_are_not_found(world: World) -> None:

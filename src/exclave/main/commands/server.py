@@ -120,6 +120,24 @@ def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
     answer(facts, text, json_mode=json_mode)
 
 
+@group.command("settle-restore")
+@json_option
+@click.pass_obj
+def settle(settings: ServerSettings, *, json_mode: bool) -> None:
+    """Say that PostgreSQL was restored or failed over: raise epochs, give up what ran."""
+    deps = build_deps(settings)
+    try:
+        done = deps.db.write_now(lambda tx: settle_restore(tx, deps))
+    finally:
+        deps.db.close()
+    text = (
+        f"Epochs are of generation {done.generation} now;"
+        f" {done.interrupted} running executions were given up."
+    )
+    facts = {"generation": done.generation, "interrupted": done.interrupted}
+    answer(facts, text, json_mode=json_mode)
+
+
 def _require_embedded(settings: ServerSettings) -> None:
     if settings.database or settings.s3_bucket:
         raise Conflict(

@@ -142,7 +142,7 @@ def _judge(job: _Job, step: ScriptStep, ended: Ended, timeout_s: float) -> Outco
     """Tell how a step failed; None if it did not."""
     if ended.code is None:
         message = f"step `{step.name}` does not die: look at the runner's machine"
-        return fail(Reason.RUNNER_ERROR, message)
+        return end_by_stop(Reason.RUNNER_ERROR, message)
     match ended.cause:
         case Cause.STOP:
             reason = job.stop.reason or Reason.CANCELLED
