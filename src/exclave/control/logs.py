@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import zstandard
 
@@ -16,6 +17,7 @@ from exclave.wire.logs import MAX_SEGMENT, LogPage, LogRecord, read_records
 from exclave.wire.runner import LogReply
 
 _LONGEST_WAIT_S = 15.0
+_REST_WITHIN = timedelta(minutes=5)
 _SEGMENTS = 200
 """Segments that are looked up at once."""
 
@@ -180,15 +182,17 @@ async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None
             if not attempts:
                 raise NotFound("the job has no such execution")
         started = [a for a in attempts if a.started_at is not None or a.log_bytes]
-        return _describe(started[-1]) if started else None
+        return _describe(started[-1], tx.now) if started else None
 
     return await deps.db.read(find)
 
 
-def _describe(row: AnyRow) -> Stream:
+def _describe(row: AnyRow, now: datetime) -> Stream:
+    """Judge a stream: after the end a missing rest is waited for, but not for ever."""
     ended = row.state == ExecutionState.ENDED
-    closed = ended and (row.log_end is None or row.log_bytes >= row.log_end)
-    return Stream(ExecutionId(row.id), row.log_bytes, closed)
+    whole = row.log_end is None or row.log_bytes >= row.log_end
+    given_up = ended and now - row.ended_at > _REST_WITHIN
+    return Stream(ExecutionId(row.id), row.log_bytes, ended and (whole or given_up))
 
 
 async def _wait_for_stream(

@@ -41,7 +41,7 @@ async def answer_once(
 
     Without `keep` the reply is not stored, as it holds a secret: a repetition is refused then.
     """
-    print_of = digest_json(request)
+    print_of = digest_json([user.token, request])
     row = await deps.db.read(lambda tx: audit.find_reply(tx, user.org, user.account, key))
     if row is not None and row.request != print_of:
         raise KeyReused("this Idempotency-Key was used for another request")

@@ -12,6 +12,7 @@ import uvicorn
 
 from exclave import __version__
 from exclave.api.control import build_control_app
+from exclave.api.metrics import Metrics
 from exclave.api.runner import build_runner_app
 from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
@@ -75,9 +76,10 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
     listener = None
     if deps.db.dialect.crosses_processes:
         listener = Listener(settings.database_url, deps.hub, deps.db.name)
+    metrics = Metrics()
     servers = [
-        _make_server(build_control_app(deps), settings),
-        _make_server(build_runner_app(deps), settings),
+        _make_server(build_control_app(deps, metrics), settings),
+        _make_server(build_runner_app(deps, metrics), settings),
     ]
     sockets = [control, runner]
     tasks = [

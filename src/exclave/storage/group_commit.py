@@ -8,9 +8,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from exclave.base.errors import Problem, Unavailable
+from exclave.base.errors import Conflict, Problem, Unavailable
 from exclave.base.logs import Log
 
 if TYPE_CHECKING:
@@ -67,11 +67,18 @@ def commit_batch(
             if len(batch) > 1:
                 return _commit_one_by_one(engine, open_tx, announce, batch)
         except _Refused as refused:
-            return [refused.error], []
+            return [_translate(refused.error)], []
         else:
             return outcomes, tx.wakes
     log.error("transaction_failed", exc=error, size=len(batch))
     return [_describe(error)] * len(batch), []
+
+
+class Raced(Conflict):
+    """Somebody else did the same at the same moment, and was first."""
+
+    code = "raced"
+    hint = "Look at what is there now, then try again if you still want to."
 
 
 class _Refused(Exception):  # noqa: N818 - carries the error of a lone item out of its transaction
@@ -115,7 +122,7 @@ def _run_group(tx: "Tx", group: Batch) -> list[Any]:
         savepoint.rollback()
         del tx.wakes[mark:]
         if len(group) == 1:
-            return [error]
+            return [_translate(error)]
         return [outcome for item in group for outcome in _run_group(tx, [item])]
     savepoint.commit()
     return outcomes
@@ -144,6 +151,14 @@ def _breaks_transaction(error: DBAPIError) -> bool:
 def _was_rolled_back(error: DBAPIError) -> bool:
     """Tell whether trying again is safe: the server said no, so nothing was committed."""
     return isinstance(error, OperationalError) and not error.connection_invalidated
+
+
+def _translate(error: Exception) -> Exception:
+    """Turn a broken unique or foreign key into what it means: two writers met."""
+    if not isinstance(error, IntegrityError):
+        return error
+    log.warning("write_raced", error=str(error.orig))
+    return Raced("this clashes with what somebody else just wrote")
 
 
 def _describe(error: Exception) -> Exception:

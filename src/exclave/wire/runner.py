@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from exclave.domain.identity import QueueKind as QueueKind
 from exclave.wire.jobs import JobKind, JobSpec, JsonValue, OutcomeState, Outputs, Reason
@@ -201,7 +201,9 @@ class Outcome(Request):
 
     state: OutcomeState
     reason: Reason
-    message: Annotated[str, StringConstraints(max_length=4000)] = ""
+    message: Annotated[
+        str, StringConstraints(max_length=4000), AfterValidator(lambda text: text.replace("\0", ""))
+    ] = ""
     exit_code: Annotated[int, Field(ge=-(2**31), lt=2**31)] | None = None
     outputs: Outputs = {}
     log_end: Count = 0
