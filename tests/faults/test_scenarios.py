@@ -6,14 +6,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import select
 
 from exclave.base.errors import Unauthenticated
-from exclave.control import enrolment, jobs, workflows
+from exclave.control import enrolment, jobs, sweep, workflows
 from exclave.control.access import authenticate_runner
 from exclave.control.restore import settle_restore
+from exclave.runner.outbox import Outbox
+from exclave.storage import workflows as stored_workflows
 from exclave.storage.tables import executions, runners
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.runner import AskToken, token_message
@@ -21,6 +24,7 @@ from tests.faults.sim.stage import APPLY, PLAN, Stage, set_stage
 from tests.virtual_time import run_virtual
 from tests.world import (
     ManualClock,
+    gate,
     job,
     make_deps,
     make_install,
@@ -236,6 +240,48 @@ def test_changes_that_are_cut_off_stop_before_they_are_given_up(tmp_path: Path) 
         assert stage.jobs[1].state == "running"
 
     play(tmp_path, scene, runners=2, step_s=400)
+
+
+def test_a_crash_after_the_acknowledgement_leaves_nothing_to_report(tmp_path: Path) -> None:
+    """Found by seed 115: the next start took settled work for work that was cut off."""
+    remove = Outbox.remove
+
+    async def scene(stage: Stage) -> None:
+        def remove_and_die(outbox: Outbox, execution_id: str) -> None:
+            remove(outbox, execution_id)
+            stage.machines[0].crash(linger=False)
+            raise asyncio.CancelledError
+
+        with patch.object(Outbox, "remove", remove_and_die):
+            await stage.order(APPLY)
+            await stage.until_job("succeeded")
+            await stage.until(lambda: not stage.machines[0].is_up)
+
+        stage.machines[0].boot()
+        await asyncio.sleep(60)
+
+        (execution,) = stage.executions
+        assert execution.late_result is None
+        assert execution.log_bytes == execution.log_end
+
+    play(tmp_path, scene)
+
+
+async def test_many_waiting_workflows_do_not_keep_the_sweep_from_the_others() -> None:
+    clock = ManualClock()
+    deps = make_deps(clock)
+    user = await make_org(deps)
+    queue = await make_install(deps, user)
+    for _ in range(3):
+        await run_workflow(deps, user, queue, gate("gate"))
+    clock.advance(120)
+    began = clock.now()
+
+    with patch.object(sweep, "_BATCH", 2):
+        await sweep.Sweeper(deps).sweep()
+
+    left = await deps.db.read(lambda tx: stored_workflows.list_unmoved(tx, began, 10))
+    assert len(left) == 1
 
 
 async def test_a_copy_of_the_poll_that_brought_an_offer_proves_no_stop() -> None:

@@ -54,9 +54,7 @@ def open_client(
         raise InvalidInput(message, hint="Give addresses as https://host:port.") from error
 
 
-def _open_transport(
-    link: Link, tls: ssl.SSLContext, connections: int
-) -> httpx.AsyncHTTPTransport:
+def _open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.AsyncHTTPTransport:
     return httpx.AsyncHTTPTransport(
         verify=tls,
         trust_env=False,

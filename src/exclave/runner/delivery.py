@@ -42,7 +42,10 @@ async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> N
     until = deps.clock.monotonic() + deps.timings.result_retry_s
     if execution.log is not None:
         await _ship_log(deps, execution, execution.log, until)
-    if await _hand_in(deps, execution, waiting, until):
+    settled = await _hand_in(deps, execution, waiting, until)
+    # The record goes first: without a result in the outbox it would look like work cut off.
+    forget_record(deps.disk, execution.folder)
+    if settled:
         deps.outbox.remove(execution.id)
     else:
         deps.outbox.abandon(execution.id)

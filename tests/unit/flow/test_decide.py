@@ -8,8 +8,8 @@ from exclave.domain.workflows import Step, StepKind, StepState, Workflow, Workfl
 from exclave.flow.decide import Deed, Move, decide, gate_digest, lanes_wanted
 from exclave.flow.events import (
     Answered,
-    Approved,
     ApproveAllSet,
+    Approved,
     CancelRequested,
     Denied,
     Event,

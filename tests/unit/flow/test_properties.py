@@ -1,6 +1,7 @@
 """Random graphs, random events in random order, doubled and after crashes, against a model."""
 
 from dataclasses import dataclass
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,8 +12,8 @@ from exclave.domain.workflows import Step, StepKind, StepState, Workflow, Workfl
 from exclave.flow.decide import Deed, decide
 from exclave.flow.events import (
     Answered,
-    Approved,
     ApproveAllSet,
+    Approved,
     CancelRequested,
     Denied,
     Event,
@@ -63,7 +64,7 @@ def expect(case: Case) -> list[StepState]:
     return found
 
 
-def answer(step: Step, passes: bool) -> Event:  # noqa: FBT001
+def answer(step: Step, passes: bool) -> Event:
     match step.kind:
         case StepKind.JOB:
             ending = JobState.SUCCEEDED if passes else JobState.FAILED
@@ -76,7 +77,7 @@ def answer(step: Step, passes: bool) -> Event:  # noqa: FBT001
 
 @settings(max_examples=400, deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
-def test_any_order_of_events_ends_as_the_model_says(case: Case, rng) -> None:  # type: ignore[no-untyped-def]
+def test_any_order_of_events_ends_as_the_model_says(case: Case, rng: Random) -> None:
     workflow = decide(case.workflow).workflow
     sent: list[Event] = []
     for _ in range(200):
@@ -94,7 +95,7 @@ def test_any_order_of_events_ends_as_the_model_says(case: Case, rng) -> None:  #
     assert workflow.state is (WorkflowState.SUCCEEDED if passed else WorkflowState.FAILED)
 
 
-def draw_event(rng, workflow: Workflow) -> Event:  # type: ignore[no-untyped-def]
+def draw_event(rng: Random, workflow: Workflow) -> Event:
     step = rng.choice(workflow.steps)
     kind = rng.randrange(12)
     if kind < 6:
@@ -112,7 +113,9 @@ def draw_event(rng, workflow: Workflow) -> Event:  # type: ignore[no-untyped-def
 
 @settings(max_examples=400, deadline=None)
 @given(cases(), st.randoms(use_true_random=False), st.booleans())
-def test_no_step_starts_twice_or_early_and_nothing_is_stuck(case: Case, rng, held: bool) -> None:  # type: ignore[no-untyped-def]  # noqa: FBT001
+def test_no_step_starts_twice_or_early_and_nothing_is_stuck(
+    case: Case, rng: Random, held: bool
+) -> None:
     blocked = ("component:c0",) if held else ()
     progress = decide(case.workflow, blocked)
     workflow = progress.workflow
