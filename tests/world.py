@@ -81,7 +81,7 @@ def make_deps(
     ids = Ids(clock, SeededRandomness(seed))
     hub = Hub()
     db = Database(choose_dialect(url), clock, hub, name=name, inline=inline)
-    keyring = Keyring(SEAL, ids)
+    keyring = Keyring(SEAL, ids, clock)
 
     def set_up(tx: object) -> None:
         upgrade_connection(tx.connection)  # type: ignore[attr-defined]

@@ -3,34 +3,17 @@
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-import pytest
-from sqlalchemy import select
-
-from exclave.base.errors import Unauthenticated
-from exclave.control import enrolment, jobs, sweep, workflows
-from exclave.control.access import authenticate_runner
+from exclave.control import jobs, workflows
 from exclave.control.restore import settle_restore
 from exclave.runner.outbox import Outbox
-from exclave.storage import workflows as stored_workflows
-from exclave.storage.tables import executions, runners
-from exclave.wire.envelope import encode_bytes
-from exclave.wire.runner import AskToken, token_message
 from tests.faults.sim.stage import APPLY, PLAN, Stage, set_stage
 from tests.virtual_time import run_virtual
 from tests.world import (
-    ManualClock,
-    gate,
     job,
-    make_deps,
-    make_install,
-    make_org,
-    make_peer,
-    run_workflow,
 )
 
 Play = Callable[[Stage], Awaitable[None]]
@@ -265,60 +248,6 @@ def test_a_crash_after_the_acknowledgement_leaves_nothing_to_report(tmp_path: Pa
         assert execution.log_bytes == execution.log_end
 
     play(tmp_path, scene)
-
-
-async def test_many_waiting_workflows_do_not_keep_the_sweep_from_the_others() -> None:
-    clock = ManualClock()
-    deps = make_deps(clock)
-    user = await make_org(deps)
-    queue = await make_install(deps, user)
-    for _ in range(3):
-        await run_workflow(deps, user, queue, gate("gate"))
-    clock.advance(120)
-    began = clock.now()
-
-    with patch.object(sweep, "_BATCH", 2):
-        await sweep.Sweeper(deps).sweep()
-
-    left = await deps.db.read(lambda tx: stored_workflows.list_unmoved(tx, began, 10))
-    assert len(left) == 1
-
-
-async def test_a_copy_of_the_poll_that_brought_an_offer_proves_no_stop() -> None:
-    deps = make_deps(ManualClock())
-    user = await make_org(deps)
-    queue = await make_install(deps, user)
-    peer = await make_peer(deps, user, queue)
-    await run_workflow(deps, user, queue, APPLY)
-    (offer,) = (await peer.poll(nonce="nonce-of-the-poll")).offers
-    drawn = peer.no
-    await peer.start(offer.execution_id, offer.epoch)
-    later = replace(peer, no=drawn - 1, alive=[])
-
-    reply = await later.poll(nonce="nonce-of-the-poll", free=0)
-
-    rows = await deps.db.read(lambda tx: tx.all(select(executions.c.state)))
-    assert not reply.offers
-    assert [row.state for row in rows] == ["running"]
-
-
-async def test_a_late_copy_of_a_token_request_locks_nobody_out() -> None:
-    """Found by seed 4: a copy within the nonce's minute looked like a second holder of the key."""
-    deps = make_deps(ManualClock())
-    user = await make_org(deps)
-    peer = await make_peer(deps, user, await make_install(deps, user))
-    me = peer.enrolled.runner_id
-    nonce = (await enrolment.give_nonce(deps, me)).nonce  # type: ignore[arg-type]
-    signature = encode_bytes(peer.key.sign(token_message(me, nonce, 2)))
-    request = AskToken(runner_id=me, nonce=nonce, generation=2, signature=signature)
-    reply = await enrolment.give_token(deps, request)
-    await authenticate_runner(deps, reply.access_token)
-
-    with pytest.raises(Unauthenticated):
-        await enrolment.give_token(deps, request)
-
-    rows = await deps.db.read(lambda tx: tx.all(select(runners.c.state)))
-    assert [row.state for row in rows] == ["active"]
 
 
 def _tell_apart(stage: Stage, runner: str) -> tuple[int, int]:

@@ -56,15 +56,17 @@ def claim_jobs(
 
 
 def _choose(tx: Tx, who: RunnerIdentity, request: Poll) -> Iterator[AnyRow]:
-    taken = list(queues.is_busy(tx, who.org, who.queue))
+    taken: list[str] | None = None
     left = request.free
     for page in range(_PAGES):
         rows = jobs.list_queued(
             tx, who.org, who.queue, request.capabilities, skip=page * _PAGE, limit=_PAGE
         )
         for job in rows:
-            if left and not conflicts_any(job.lanes, taken):
-                taken += job.lanes
+            if job.lanes and taken is None:
+                taken = list(queues.is_busy(tx, who.org, who.queue))
+            if left and not conflicts_any(job.lanes, taken or ()):
+                taken = [*(taken or ()), *job.lanes] if job.lanes else taken
                 left -= 1
                 yield job
         if not left or len(rows) < _PAGE:

@@ -90,13 +90,12 @@ def _move_job(tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, known: Acco
     if ending.state is JobState.QUEUED:
         jobs.set_state(tx, org, job_id, JobState.QUEUED)
         return
-    ended = jobs.end_job(
+    job = jobs.end_job(
         tx, org, job_id, ending.state, reason=ending.reason, message=known.message,
         exit_code=known.exit_code, outputs=known.outputs,
     )  # fmt: skip
-    if not ended:
+    if job is None:
         return
-    job = jobs.find_job(tx, org, job_id)
     happening = tell_end(
         job, ending.state, reason=ending.reason, digest=product_digest(known.outputs),
         message=known.message, outputs=known.outputs,

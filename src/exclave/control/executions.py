@@ -45,11 +45,13 @@ async def start_execution(
         )
         if job is not None:
             jobs.set_state(tx, who.org, job, JobState.RUNNING, tried=True)
-            tx.wake(f"workflow:{_workflow_of(tx, who, row)}", f"job:{job}")
         elif not _is_started_here(row, request):
             raise Superseded(f"execution {execution} is not yours to start")
         found = jobs.find_job(tx, who.org, row.job_id)
-        return StartReply(cancel=found is not None and found.cancel_requested_at is not None)
+        if found is None:
+            raise NotFound("there is no such job")
+        tx.wake(f"workflow:{found.workflow_id}", f"job:{found.id}")
+        return StartReply(cancel=found.cancel_requested_at is not None)
 
     return await deps.db.write(start, key=who.queue)
 
@@ -138,11 +140,6 @@ def _is_started_here(row: AnyRow, request: Start) -> bool:
         and row.epoch == request.epoch
         and row.boot == request.boot
     )
-
-
-def _workflow_of(tx: Tx, who: RunnerIdentity, row: AnyRow) -> str:
-    job = jobs.find_job(tx, who.org, row.job_id)
-    return "" if job is None else str(job.workflow_id)
 
 
 def _judge(row: AnyRow | None, epoch: int, renewed: bool) -> str:  # noqa: FBT001 - a fact of the row

@@ -5,10 +5,11 @@ from exclave.domain.timings import Timings
 SIGNS_PER_SECOND = 40
 """Polls, and as many heartbeats, of idle runners that one server invites per second."""
 BIG = 1000
-"""Beyond this many runners the signs become fewer: each costs about two milliseconds of CPU time.
+"""Beyond this many runners even that is too much, and the signs become rarer still.
 
-A runner that goes away is noticed by its connection; a sign is for one that only hangs.
+A runner that goes away is noticed by its connection; a heartbeat is for one that only hangs.
 """
+LONGEST_RENEW_S = 1200.0
 
 
 class Fleet:
@@ -23,7 +24,9 @@ class Fleet:
 
     def renew_s(self, timings: Timings, *, busy: bool) -> float:
         """Tell when the next heartbeat is due; only idle runners of a big fleet may take longer."""
-        return timings.renew_s if busy else max(timings.renew_s, self._spread_s())
+        if busy:
+            return timings.renew_s
+        return max(timings.renew_s, min(self._spread_s(), LONGEST_RENEW_S))
 
     def _spread_s(self) -> float:
         return self.polling / SIGNS_PER_SECOND * max(1.0, self.polling / BIG)

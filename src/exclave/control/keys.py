@@ -5,12 +5,16 @@ from dataclasses import dataclass
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from exclave.base.clock import Clock
 from exclave.base.errors import Unavailable
 from exclave.base.ids import Ids
 from exclave.storage import keys as stored
 from exclave.storage.database import Tx
 from exclave.wire.envelope import encode_bytes, public_text, sign_dispatch, vouch_message
 from exclave.wire.runner import Dispatch, ServerKey
+
+_LOOK_AGAIN_S = 5.0
+"""For this long a key that another server has just replaced is still signed with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +26,12 @@ class _Loaded:
 class Keyring:
     """Signs with the newest key of the chain; private keys are unsealed here and nowhere else."""
 
-    def __init__(self, seal: bytes, ids: Ids) -> None:
+    def __init__(self, seal: bytes, ids: Ids, clock: Clock) -> None:
         self._fernet = Fernet(seal)
         self._ids = ids
+        self._clock = clock
+        self._newest: _Loaded | None = None
+        self._looked_at = 0.0
         self._unsealed: dict[str, _Loaded] = {}
 
     def ensure_key(self, tx: Tx) -> None:
@@ -45,13 +52,17 @@ class Keyring:
             signed_by=voucher.kid if voucher else None,
             signature=encode_bytes(voucher.key.sign(message)) if voucher else None,
         )  # fmt: skip
+        self._newest = None
         return kid
 
     def sign(self, tx: Tx, dispatches: list[Dispatch]) -> list[str]:
         """Seal dispatches into envelopes."""
-        newest = stored.list_keys(tx)[-1]
-        loaded = self._unseal(newest.kid, newest.sealed)
-        return [sign_dispatch(loaded.key, loaded.kid, dispatch) for dispatch in dispatches]
+        now = self._clock.monotonic()
+        if self._newest is None or now - self._looked_at > _LOOK_AGAIN_S:
+            newest = stored.list_keys(tx)[-1]
+            self._newest, self._looked_at = self._unseal(newest.kid, newest.sealed), now
+        key, kid = self._newest.key, self._newest.kid
+        return [sign_dispatch(key, kid, dispatch) for dispatch in dispatches]
 
     def list_public(self, tx: Tx) -> list[ServerKey]:
         """List the chain, oldest first."""

@@ -32,7 +32,7 @@ def build_deps(settings: ServerSettings) -> Deps:
     hub = Hub()
     name = settings.name or ids.new("srv")
     db = Database(choose_dialect(settings.database_url), clock, hub, name=name)
-    keyring = Keyring(load_seal(settings.seal_file), ids)
+    keyring = Keyring(load_seal(settings.seal_file), ids, clock)
 
     def set_up(tx: Tx) -> None:
         keys.add_cluster(tx, ids.new("cls"))

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from exclave.storage.listener import Listener
 log = Log("server")
 
 _BACKLOG = 4096
+_SWITCH_S = 0.0005
+"""The loop and the writers hand work to each other all the time: let neither wait for long."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 """A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
 
@@ -49,6 +52,7 @@ class Running:
 
 async def serve(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT, then let open requests end."""
+    sys.setswitchinterval(_SWITCH_S)
     stopping = watch_signals()
     async with run_control_plane(settings):
         await stopping.wait()

@@ -20,7 +20,7 @@ class RunnerConfig:
     proxy: str | None = None
     ca_bundle: Path | None = None
     secrets_file: Path | None = None
-    max_hold_s: float = 300.0
+    max_hold_s: float = 600.0
     """The longest that a poll may be held; the control plane does so in big fleets only."""
     keep_free_bytes: int = 256 << 20
     """With less free space than this no new work is taken."""

@@ -13,7 +13,7 @@ from exclave.wire.runner import Renew, RenewedExecution, RenewReply
 
 _log = Log("runner.renewing")
 
-_SHORTEST_S, _LONGEST_S = 0.05, 300.0
+_SHORTEST_S, _LONGEST_S = 0.05, 1200.0
 _SPREAD = 0.1
 
 

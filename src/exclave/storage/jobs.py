@@ -71,6 +71,7 @@ _END = (
     .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
             message=bindparam("new_message"), exit_code=bindparam("new_code"),
             outputs=bindparam("new_outputs"), finished_at=bindparam("now"))
+    .returning(jobs.c.org_id, jobs.c.workflow_id, jobs.c.step, jobs.c.step_attempt)
 )  # fmt: skip
 
 
@@ -83,13 +84,16 @@ def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState, *, tried: bool = 
 def end_job(
     tx: Tx, org: OrgId, job: JobId, state: JobState, *, reason: str, message: str = "",
     exit_code: int | None = None, outputs: Mapping[str, Any] | None = None,
-) -> bool:  # fmt: skip
-    """Move a job to its final state; tell whether this call did it. A final state never changes."""
+) -> AnyRow | None:  # fmt: skip
+    """Move a job to its final state, which never changes; None if it was final before.
+
+    Answers whose job it is: org, workflow, step, attempt.
+    """
     ended = {
         "org": org, "job": job, "new_state": state, "new_reason": reason, "new_message": message,
         "new_code": exit_code, "new_outputs": dict(outputs or {}), "now": tx.now,
     }  # fmt: skip
-    return tx.run(_END, ended).rowcount == 1
+    return tx.first(_END, **ended)
 
 
 def request_cancel(tx: Tx, org: OrgId, job: JobId) -> None:

@@ -98,7 +98,7 @@ class SimControl:
             hub=hub,
             clock=self._clock,
             ids=self._ids,
-            keys=Keyring(SEAL, self._ids),
+            keys=Keyring(SEAL, self._ids, self._clock),
             timings=self._timings,
             fleet=QuietFleet(),
         )

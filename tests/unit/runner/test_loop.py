@@ -382,7 +382,7 @@ def test_a_proxy_that_cuts_polls_makes_them_shorter(tmp_path: Path) -> None:
         await house.clock.sleep(120)
         await house.stop(runner, task)
 
-        assert house.control.polls[0].max_hold_s == 300.0
+        assert house.control.polls[0].max_hold_s == 600.0
         assert house.control.polls[-1].max_hold_s < 10.0
 
     play(tmp_path, story)

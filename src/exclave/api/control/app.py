@@ -39,6 +39,7 @@ def build_control_app(deps: Deps, figures: Metrics | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         exception_handlers=dict(HANDLERS),
         middleware=[Middleware(Edge, deps=deps, metrics=shared, api="control")],
     )

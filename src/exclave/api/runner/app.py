@@ -39,6 +39,7 @@ def build_inner_app(deps: Deps) -> FastAPI:
         summary="How runners enrol, ask for work, keep it and hand in results.",
         openapi_url=None,
         redirect_slashes=False,
+        telemetry={"tracing": False, "metrics": False, "logs": False},
         exception_handlers=dict(HANDLERS),
     )
     app.state.deps = deps
