@@ -38,6 +38,8 @@ class Task:
     pause_s: float = 0.0
     """Between polls: a long poll needs none, the old way is 5 s of it."""
     boot: int = 1
+    renew_s: float = 0.0
+    """Between heartbeats of each runner; then polls end evenly spread, as in a fleet of some age."""
 
 
 @dataclass(slots=True)
@@ -59,6 +61,7 @@ class Runner:
         self._record = record
         self._no = 0
         self._boot = task.boot
+        self._hold_s = random.uniform(0, task.hold_s) if task.renew_s else task.hold_s
         self.opened = asyncio.Event()
 
     async def run(self, line: asyncio.Semaphore) -> None:
@@ -77,15 +80,23 @@ class Runner:
                     self._record.complete.set()
                 await self._work(connection, offer)
             await asyncio.sleep(self._task.pause_s)
+            self._hold_s = self._task.hold_s
             asking = asyncio.ensure_future(connection.post("/v1/poll", self._ask()))
 
     def _ask(self) -> dict[str, Any]:
         self._no += 1
         return {
             "boot": self._boot, "no": self._no, "nonce": f"nonce-{self._no:020d}", "free": 4,
-            "executions": [], "max_hold_s": self._task.hold_s, "version": "bench",
+            "executions": [], "max_hold_s": self._hold_s, "version": "bench",
             "protocol": PROTOCOL, "capabilities": ["noop"],
         }  # fmt: skip
+
+    async def renew(self) -> None:
+        """Show that the runner is there, on a connection that lasts no longer than that."""
+        self._no += 1
+        connection = await Connection.open(self._port, self._token)
+        await connection.post("/v1/renew", {"boot": self._boot, "no": self._no, "executions": []})
+        connection.close()
 
     async def _work(self, connection: Connection, offer: dict[str, Any]) -> None:
         path = f"/v1/executions/{offer['execution_id']}"
@@ -94,6 +105,14 @@ class Runner:
         await connection.post(f"{path}/start", start)
         outcome = {"state": "succeeded", "reason": "completed"}
         await connection.post(f"{path}/result", {"epoch": offer["epoch"], "outcome": outcome})
+
+
+async def keep_renewing(task: Task, runners: list[Runner]) -> None:
+    """Send the heartbeats of all runners, evenly spread."""
+    while True:
+        for runner in random.sample(runners, len(runners)):
+            await asyncio.sleep(task.renew_s / len(runners))
+            await runner.renew()
 
 
 async def start_workflows(task: Task, record: Record) -> None:
@@ -142,6 +161,7 @@ async def main(task: Task) -> None:
         await opened
     except asyncio.CancelledError:
         await failed
+    renewing = asyncio.ensure_future(keep_renewing(task, runners)) if task.renew_s else None
     print("ready", flush=True)
     if task.jobs:
         await asyncio.sleep(1.0)
@@ -152,6 +172,8 @@ async def main(task: Task) -> None:
         await asyncio.to_thread(sys.stdin.readline)
     print(json.dumps({"sent": record.sent, "received": record.received}), flush=True)
     failed.cancel()
+    if renewing is not None:
+        renewing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await failed
 

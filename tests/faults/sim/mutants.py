@@ -71,13 +71,13 @@ def _end_any(
     return tx.run(update(execution_rows).where(*mine).values(values)).rowcount == 1
 
 
-def _end_job_again(
-    tx: Tx, org: OrgId, job: JobId, state: JobState, *, reason: str, **known: Any
-) -> bool:
-    mine = (job_rows.c.org_id == org, job_rows.c.id == job)
-    known = {**known, "outputs": dict(known.get("outputs") or {})}
-    values = {"state": state, "reason": reason, "finished_at": tx.now, **known}
-    return tx.run(update(job_rows).where(*mine).values(values)).rowcount == 1
+def _reopen_first(end_job: Callable[..., Any]) -> Callable[..., Any]:
+    def end_again(tx: Tx, org: OrgId, job: JobId, *args: Any, **known: Any) -> Any:
+        ended = (job_rows.c.id == job, job_rows.c.finished_at.is_not(None))
+        tx.run(update(job_rows).where(*ended).values(state=JobState.RUNNING))
+        return end_job(tx, org, job, *args, **known)
+
+    return end_again
 
 
 def _forget_nonce(begin: Callable[..., PollReply]) -> Callable[..., PollReply]:
@@ -147,7 +147,9 @@ NO_STATE_CHECK = Mutant(
     "an ended execution may end again",
     ((stored, "end", _end_any), (executions, "_may_end", _always)),
 )
-NO_FINAL_GUARD = Mutant("a final state may change", ((stored_jobs, "end_job", _end_job_again),))
+NO_FINAL_GUARD = Mutant(
+    "a final state may change", ((stored_jobs, "end_job", _reopen_first(stored_jobs.end_job)),)
+)
 NO_GUARD_AT_ALL = Mutant("both", NO_STATE_CHECK.patches + NO_FINAL_GUARD.patches)
 NO_NONCE = Mutant(
     "polls are not idempotent", ((polls, "_begin_poll", _forget_nonce(polls._begin_poll)),)
