@@ -40,7 +40,7 @@ bench: $(VENV)/.bench
 SEEDS ?= 2000
 START ?= 0
 faults: $(VENV)/.dev
-	$(BIN)/python -m tests.faults.sim --seeds $(SEEDS) --start $(START)
+	$(BIN)/python -m tests.faults.sim --seeds $(SEEDS) --start $(START) --jobs $(WORKERS)
 	EXCLAVE_TEST_KILLS=20 $(BIN)/pytest -q tests/faults -k "kill"
 
 ## lock: resolve the dependencies again (needs uv)

@@ -45,7 +45,7 @@ OF_ALL_ORGS = {
     "find_user", "find_enrolment", "find_runner_anywhere", "find_identity", "find_org_named",
     # The background work of the instance itself.
     "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
-    "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "list_unmerged",
+    "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "list_unmerged", "block_wanted_lanes",
     # The instance's own rows.
     "read_generation", "find_cluster", "add_cluster", "raise_generation", "list_keys", "add_key",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from exclave.control.deps import Deps
 from exclave.control.endings import end_interrupted, withdraw_offers
 from exclave.domain.jobs import ExecutionState, Reason
-from exclave.storage import executions, keys, runners
+from exclave.storage import executions, keys, queues, runners
 from exclave.storage.database import Tx
 
 
@@ -15,14 +15,16 @@ class Restored:
 
     generation: int
     interrupted: int
+    blocked_lanes: int
 
 
 def settle_restore(tx: Tx, deps: Deps) -> Restored:
     """Raise the generation of epochs, give up what was running, and let runners prove themselves.
 
     Epochs and envelope numbers handed out after the backup are lower than all to come, so a
-    runner that still works on such an execution is refused. Runners present whatever token
-    generation they have reached; the first one seen counts from here.
+    runner that still works on such an execution is refused. Changes that were still to come when
+    the backup was made may have happened since: their lanes wait for a look. Runners present
+    whatever token generation they have reached; the first one seen counts from here.
     """
     generation = keys.raise_generation(tx)
     open_ones = executions.list_unended(tx)
@@ -32,4 +34,6 @@ def settle_restore(tx: Tx, deps: Deps) -> Restored:
     for row in running:
         end_interrupted(tx, deps, row, Reason.RESTORED)
     runners.forget_generations(tx)
-    return Restored(generation, len(running))
+    why = "restored: what was still to be done here may have been done since the backup"
+    blocked = queues.block_wanted_lanes(tx, generation, why)
+    return Restored(generation, len(running), blocked)

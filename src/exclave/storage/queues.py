@@ -129,6 +129,19 @@ def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> b
     return freed.rowcount == 1
 
 
+def block_wanted_lanes(tx: Tx, generation: int, reason: str) -> int:
+    """Let a person look at every lane, of all orgs, that some workflow still wants to work on."""
+    epoch = generation << 32
+    wanted = tx.all(select(tickets.c.org_id, tickets.c.queue_id, tickets.c.lane).distinct())
+    state = LaneState.NEEDS_RECONCILE
+    for row in wanted:
+        mine = {"org_id": row.org_id, "queue_id": row.queue_id, "name": row.lane}
+        fresh = {**mine, "epoch": epoch, "state": state, "reason": reason, "changed_at": tx.now}
+        tx.run(tx.insert_missing(lanes), fresh)
+        _set_lane(tx, row.org_id, row.queue_id, row.lane, state=state, epoch=epoch, reason=reason)
+    return len(wanted)
+
+
 def next_ticket(tx: Tx, org: OrgId, queue: QueueId) -> int:
     """Draw the next place in line; takes the queue's lock until commit."""
     where = (queues.c.org_id == org, queues.c.id == queue)

@@ -1,5 +1,6 @@
 """`exclave server`: run the control plane, set it up, back it up."""
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -114,10 +115,10 @@ def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
         deps.db.close()
     text = (
         f"Restored {files} files to {settings.data}; epochs are of generation {done.generation},"
-        f" {done.interrupted} running executions were given up."
+        f" {done.interrupted} running executions were given up,"
+        f" {done.blocked_lanes} lanes wait for a look."
     )
-    facts = {"files": files, "generation": done.generation, "interrupted": done.interrupted}
-    answer(facts, text, json_mode=json_mode)
+    answer({"files": files, **asdict(done)}, text, json_mode=json_mode)
 
 
 @group.command("settle-restore")
@@ -132,10 +133,10 @@ def settle(settings: ServerSettings, *, json_mode: bool) -> None:
         deps.db.close()
     text = (
         f"Epochs are of generation {done.generation} now;"
-        f" {done.interrupted} running executions were given up."
+        f" {done.interrupted} running executions were given up,"
+        f" {done.blocked_lanes} lanes wait for a look."
     )
-    facts = {"generation": done.generation, "interrupted": done.interrupted}
-    answer(facts, text, json_mode=json_mode)
+    answer(asdict(done), text, json_mode=json_mode)
 
 
 def _require_embedded(settings: ServerSettings) -> None:
