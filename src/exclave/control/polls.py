@@ -25,16 +25,18 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
             reply = await deps.db.write(
                 lambda tx: _begin_poll(tx, deps, who, request), key=who.queue
             )
+            until = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
             while not (reply.offers or reply.cancel):
-                # Asked anew each time: a fleet that has grown meanwhile lets this poll wait longer.
-                hold = deps.fleet.hold_s(deps.timings, request.max_hold_s)
-                left = began + hold - deps.clock.monotonic()
-                if await watch.wait(left):
+                if await watch.wait(until - deps.clock.monotonic()):
                     reply = await deps.db.write(
                         lambda tx: _look(tx, deps, who, request), key=who.queue
                     )
-                elif left <= 0 or deps.hub.closed:
+                    continue
+                # A fleet that has grown meanwhile lets this poll wait longer.
+                longer = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
+                if longer <= until or deps.hub.closed:
                     break
+                until = longer
             return reply
     finally:
         deps.fleet.polling -= 1
