@@ -14,7 +14,7 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
 from exclave.storage.dialects import Dialect
 from exclave.storage.dialects.bulk import Rows
-from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
+from exclave.storage.group_commit import Batch, Handler, Item, LoopWriter, Writer, commit_batch
 from exclave.storage.hub import Hub
 
 T = TypeVar("T")
@@ -95,9 +95,9 @@ class Database:
         self._inline = inline
         self._write_engine = dialect.open_writer()
         self._read_engine = dialect.open_reader()
-        count = 0 if inline else dialect.writers
-        self._writers = [Writer(self._commit, f"writer-{number}") for number in range(count)]
-        self._readers = None if inline else ThreadPoolExecutor(4, "reader")
+        self._writers = [] if inline else self._open_writers(dialect.writers)
+        threads = dialect.writers and not inline
+        self._readers = ThreadPoolExecutor(4, "reader") if threads else None
 
     async def read(self, query: Callable[[Tx], T]) -> T:
         """Run a function that only reads."""
@@ -137,6 +137,11 @@ class Database:
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome  # type: ignore[no-any-return]
+
+    def _open_writers(self, threads: int) -> list[Writer | LoopWriter]:
+        if threads:
+            return [Writer(self._commit, f"writer-{number}") for number in range(threads)]
+        return [LoopWriter(self._write_engine, self._open_tx, self._announce, self.hub.wake)]
 
     def _read(self, query: Callable[[Tx], T]) -> T:
         try:

@@ -13,7 +13,7 @@ class Dialect(Protocol):
     """One database product."""
 
     writers: ClassVar[int]
-    """How many writing connections a process uses at once."""
+    """How many threads write at once; with none, only commits leave the event loop."""
     crosses_processes: ClassVar[bool]
     """Whether several servers may share the database."""
 

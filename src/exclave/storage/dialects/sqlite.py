@@ -33,7 +33,7 @@ _PRAGMAS = (
 class SqliteDialect:
     """The embedded default."""
 
-    writers: ClassVar = 1
+    writers: ClassVar = 0
     crosses_processes: ClassVar = False
 
     def __init__(self, url: str) -> None:
