@@ -1,0 +1,89 @@
+"""sprig: defaults, choices, and questions about types."""
+
+from typing import NoReturn
+
+from exclave.template.compare import deep_equal
+from exclave.template.functions.signature import Env, Param, Registry
+from exclave.template.problems import Fault
+from exclave.template.values import Value, is_empty, kind_of, type_of
+
+CHOICES = Registry()
+ANY, BOOL, TEXT = Param.ANY, Param.BOOL, Param.TEXT
+
+
+@CHOICES.add("default", takes=(ANY,), rest=ANY)
+def default(fallback: Value, *given: Value) -> Value:
+    """Give the value, or the default if it is empty."""
+    return fallback if not given or is_empty(given[0]) else given[0]
+
+
+@CHOICES.add("empty", takes=(ANY,))
+def empty(value: Value) -> bool:
+    """Tell whether a value is empty: nil, zero, false, or without elements."""
+    return is_empty(value)
+
+
+@CHOICES.add("coalesce", rest=ANY)
+def coalesce(*values: Value) -> Value:
+    """Give the first value that is not empty."""
+    return next((value for value in values if not is_empty(value)), None)
+
+
+@CHOICES.add("all", rest=ANY)
+def all_set(*values: Value) -> bool:
+    """Tell whether no value is empty."""
+    return not any(is_empty(value) for value in values)
+
+
+@CHOICES.add("any", rest=ANY)
+def any_set(*values: Value) -> bool:
+    """Tell whether a value is not empty."""
+    return not all(is_empty(value) for value in values)
+
+
+@CHOICES.add("ternary", takes=(ANY, ANY, BOOL))
+def ternary(yes: Value, no: Value, condition: bool) -> Value:  # noqa: FBT001 - called by position
+    """Choose the first value if the last is true, else the second."""
+    return yes if condition else no
+
+
+@CHOICES.add("fail", takes=(TEXT,))
+def fail(message: str) -> NoReturn:
+    """Stop with the author's own message."""
+    raise Fault(message)
+
+
+@CHOICES.add("kindOf", takes=(ANY,))
+def kind_name(value: Value) -> str:
+    """Name the kind of a value."""
+    return kind_of(value).value
+
+
+@CHOICES.add("kindIs", takes=(TEXT, ANY))
+def kind_is(name: str, value: Value) -> bool:
+    """Tell whether a value is of a kind."""
+    return kind_of(value).value == name
+
+
+@CHOICES.add("typeOf", takes=(ANY,))
+def type_name(value: Value) -> str:
+    """Name the Go type of a value."""
+    return type_of(value)
+
+
+@CHOICES.add("typeIs", takes=(TEXT, ANY))
+def type_is(name: str, value: Value) -> bool:
+    """Tell whether a value is of a Go type."""
+    return type_of(value) == name
+
+
+@CHOICES.add("typeIsLike", takes=(TEXT, ANY))
+def type_is_like(name: str, value: Value) -> bool:
+    """Tell whether a value is of a Go type, or points to one."""
+    return type_of(value) in (name, f"*{name}")
+
+
+@CHOICES.add_with_env("deepEqual", takes=(ANY, ANY))
+def is_deeply_equal(env: Env, left: Value, right: Value) -> bool:
+    """Compare two values with everything inside."""
+    return deep_equal(left, right, env.budget)

@@ -1,0 +1,128 @@
+"""sprig: regular expressions with Go's syntax (RE2)."""
+
+import re
+from collections.abc import Callable
+
+from exclave.template.functions.signature import Env, Param, Registry
+from exclave.template.problems import Fault
+from exclave.template.regex.machine import Pattern, Slots, compile_pattern
+from exclave.template.regex.tree import BadPattern
+from exclave.template.text import size
+from exclave.template.values import Strings
+
+PATTERNS = Registry()
+TEXT, INT = Param.TEXT, Param.INT
+
+_META = re.compile(r"[\\.+*?()|\[\]{}^$]")
+_REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
+
+
+def _compile(pattern: str) -> Pattern:
+    try:
+        return compile_pattern(pattern)
+    except BadPattern as bad:
+        raise Fault(f"the regular expression {pattern!r} is wrong: {bad}") from None
+
+
+@PATTERNS.add_with_env("regexMatch", takes=(TEXT, TEXT))
+def regex_match(env: Env, pattern: str, text: str) -> bool:
+    """Tell whether a text has a match; a wrong pattern matches nothing."""
+    try:
+        return compile_pattern(pattern).search(text, 0, env.budget) is not None
+    except BadPattern:
+        return False
+
+
+@PATTERNS.add_with_env("mustRegexMatch", takes=(TEXT, TEXT))
+def must_regex_match(env: Env, pattern: str, text: str) -> bool:
+    """Tell whether a text has a match."""
+    return _compile(pattern).search(text, 0, env.budget) is not None
+
+
+@PATTERNS.add_with_env("regexFind", "mustRegexFind", takes=(TEXT, TEXT))
+def regex_find(env: Env, pattern: str, text: str) -> str:
+    """Give the first match."""
+    found = _compile(pattern).search(text, 0, env.budget)
+    return "" if found is None else text[found[0] : found[1]]
+
+
+@PATTERNS.add_with_env("regexFindAll", "mustRegexFindAll", takes=(TEXT, TEXT, INT))
+def regex_find_all(env: Env, pattern: str, text: str, most: int) -> Strings:
+    """Give all matches, or at most so many."""
+    found = _compile(pattern).find_all(text, most, env.budget)
+    return Strings([text[slots[0] : slots[1]] for slots in found])
+
+
+@PATTERNS.add_with_env("regexReplaceAll", "mustRegexReplaceAll", takes=(TEXT, TEXT, TEXT))
+def regex_replace_all(env: Env, pattern: str, text: str, new: str) -> str:
+    """Replace all matches; `$1` and `${name}` stand for groups."""
+    compiled = _compile(pattern)
+    return _replace(env, compiled, text, lambda slots: _expand(compiled, new, text, slots))
+
+
+@PATTERNS.add_with_env(
+    "regexReplaceAllLiteral", "mustRegexReplaceAllLiteral", takes=(TEXT, TEXT, TEXT)
+)
+def regex_replace_all_literal(env: Env, pattern: str, text: str, new: str) -> str:
+    """Replace all matches by a plain text."""
+    return _replace(env, _compile(pattern), text, lambda _: new)
+
+
+@PATTERNS.add_with_env("regexSplit", "mustRegexSplit", takes=(TEXT, TEXT, INT))
+def regex_split(env: Env, pattern: str, text: str, most: int) -> Strings:
+    """Split a text at matches, into at most so many parts."""
+    compiled = _compile(pattern)
+    if most == 0:
+        return Strings()
+    if pattern and not text:
+        return Strings([""])
+    parts: list[str] = []
+    start = end = 0
+    for slots in compiled.find_all(text, most, env.budget):
+        if most > 0 and len(parts) == most - 1:
+            break
+        end = slots[0]
+        if slots[1] != 0:
+            parts.append(text[start:end])
+        start = slots[1]
+    if end != len(text):
+        parts.append(text[start:])
+    return Strings(parts)
+
+
+@PATTERNS.add("regexQuoteMeta", takes=(TEXT,))
+def regex_quote_meta(text: str) -> str:
+    """Escape a text so that it matches itself."""
+    return _META.sub(lambda found: "\\" + found[0], text)
+
+
+def _replace(env: Env, pattern: Pattern, text: str, make: Callable[[Slots], str]) -> str:
+    """Replace matches that do not overlap; no empty one right after another match."""
+    pieces: list[str] = []
+    done = at = length = 0
+    while at <= len(text):
+        slots = pattern.search(text, at, env.budget)
+        if slots is None:
+            break
+        pieces.append(text[done : slots[0]])
+        if slots[1] > done or slots[0] == 0:
+            pieces.append(make(slots))
+            length += size(pieces[-1])
+            env.budget.check_text(length)
+        done = slots[1]
+        at = max(at + 1, done)
+    return "".join([*pieces, text[done:]])
+
+
+def _expand(pattern: Pattern, new: str, text: str, slots: Slots) -> str:
+    def part(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if name is None:
+            return "$"
+        short = name.isascii() and name.isdigit() and len(name) < 6  # noqa: PLR2004 - no group beyond
+        number = int(name) if short else pattern.names.get(name, -1)
+        if not 0 <= number <= pattern.groups or slots[2 * number] < 0:
+            return ""
+        return text[slots[2 * number] : slots[2 * number + 1]]
+
+    return _REFERENCE.sub(part, new)

@@ -1,0 +1,30 @@
+"""sprig: semantic versions."""
+
+from exclave.template import semver
+from exclave.template.functions.signature import Param, Registry
+from exclave.template.values import Uint64, Version
+
+VERSIONS = Registry()
+TEXT = Param.TEXT
+
+
+@VERSIONS.add("semver", takes=(TEXT,))
+def make_version(text: str) -> Version:
+    """Read a version; its parts are `.Major`, `.Minor`, `.Patch`, `.Prerelease`, `.Metadata`."""
+    parsed = semver.parse_version(text)
+    fields = {
+        "Major": Uint64(parsed.major),
+        "Minor": Uint64(parsed.minor),
+        "Patch": Uint64(parsed.patch),
+        "Prerelease": parsed.label,
+        "Metadata": parsed.metadata,
+        "Original": text,
+        "String": parsed.text(),
+    }
+    return Version(fields, parsed.text(), text)
+
+
+@VERSIONS.add("semverCompare", takes=(TEXT, TEXT))
+def compare_version(constraint: str, version: str) -> bool:
+    """Tell whether a version satisfies a constraint."""
+    return semver.check_constraint(constraint, version)

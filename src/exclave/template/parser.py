@@ -1,0 +1,240 @@
+"""Builds the tree of a template out of its tokens."""
+
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from exclave.template import literals
+from exclave.template.lexer import Kind, Lexer, Token
+from exclave.template.nodes import (
+    Action,
+    Body,
+    Branch,
+    Break,
+    Continue,
+    If,
+    Include,
+    Node,
+    Range,
+    Template,
+    Text,
+    With,
+)
+from exclave.template.operands import OperandParser
+from exclave.template.problems import TemplateProblem, find_position
+
+
+@dataclass(slots=True)
+class Scope:
+    """What a part of the template may use: its variables, and whether it is inside a loop."""
+
+    variables: list[str] = field(default_factory=lambda: ["$"])
+    loops: int = 0
+
+
+class Parser(OperandParser):
+    """Reads the tokens of one template, with one token of look-ahead (spaces apart)."""
+
+    def __init__(
+        self, text: str, name: str, root: str, functions: Container[str], depth: int
+    ) -> None:
+        super().__init__(Lexer(text, name).run(), text, name, functions, depth)
+        self._root = root
+        self._scope = Scope()
+        self._parts: dict[str, Body] = {}
+
+    def run(self) -> Template:
+        """Parse all of it."""
+        body: list[Node] = []
+        while self.peek().kind is not Kind.END:
+            node = self._take_node(top=True)
+            if isinstance(node, Token):
+                raise self.problem(f"unexpected {{{{{node.text}}}}}", node.at, _STRAY)
+            if node is not None:
+                body.append(node)
+        return Template(
+            name=self.name,
+            text=self.text,
+            root=self._root,
+            body=tuple(body),
+            parts=self._parts,
+            functions=frozenset(self.used),
+        )
+
+    def find_variable(self, name: str) -> bool:
+        """Tell whether a variable is declared here."""
+        return name in self._scope.variables
+
+    def declare(self, name: str) -> None:
+        """Make a variable known until the end of the block."""
+        self._scope.variables.append(name)
+        if len(self._scope.variables) > _MOST_VARIABLES:
+            raise self.problem(
+                f"more than {_MOST_VARIABLES} variables in one place", self.peek().at
+            )
+
+    def _take_node(self, *, top: bool = False) -> Node | Token | None:
+        """Read text or an action; `else` and `end` are handed back as tokens."""
+        token = self.next()
+        if token.kind is Kind.TEXT:
+            return Text(token.at, token.text)
+        self.skip_space()
+        word = self.peek()
+        if word.kind is not Kind.KEYWORD:
+            return Action(token.at, self.take_pipe("action", Kind.CLOSE))
+        self.next()
+        match word.text:
+            case "if" | "with":
+                return self._take_choice(word)
+            case "range":
+                return self._take_range(word)
+            case "template":
+                return self._take_include(word)
+            case "block":
+                return self._take_block(word)
+            case "break" | "continue":
+                return self._take_jump(word)
+            case "define" if top:
+                self._take_definition(word)
+                return None
+            case "else" | "end":
+                return self._take_mark(word)
+            case _:
+                raise self.problem(
+                    f"unexpected {word.text}", word.at, "Definitions stand at the top level."
+                )
+
+    def _take_mark(self, word: Token) -> Token:
+        self.skip_space()
+        follows = self.peek()
+        if word.text == "else" and follows.kind is Kind.KEYWORD and follows.text in ("if", "with"):
+            return word
+        self.expect(Kind.CLOSE, word.text)
+        return word
+
+    def _take_jump(self, word: Token) -> Break | Continue:
+        self.skip_space()
+        self.expect(Kind.CLOSE, word.text)
+        if self._scope.loops == 0:
+            raise self.problem(f"{word.text} outside of a range", word.at)
+        return Break(word.at) if word.text == "break" else Continue(word.at)
+
+    def _take_body(self, opener: Token) -> tuple[Body, Token]:
+        """Read up to the `else` or `end` that belongs to this block."""
+        self.enter(opener.at)
+        body: list[Node] = []
+        while self.peek().kind is not Kind.END:
+            node = self._take_node()
+            if isinstance(node, Token):
+                self.leave()
+                return tuple(body), node
+            if node is not None:
+                body.append(node)
+        raise self.problem(
+            f"this {opener.text} has no end", opener.at, "Close the block with `{{end}}`."
+        )
+
+    def _take_choice(self, word: Token) -> If | With:
+        known = len(self._scope.variables)
+        branches: list[Branch] = []
+        otherwise: Body | None = None
+        while True:
+            pipe = self.take_pipe(word.text, Kind.CLOSE)
+            body, mark = self._take_body(word)
+            branches.append(Branch(pipe, body))
+            if mark.text == "end":
+                break
+            if self.peek().kind is Kind.KEYWORD:
+                again = self.next()
+                if again.text != word.text:
+                    raise self.problem(f"else {again.text} does not fit {word.text}", again.at)
+                continue
+            otherwise, mark = self._take_body(word)
+            if mark.text != "end":
+                raise self.problem("a second else in one block", mark.at)
+            break
+        del self._scope.variables[known:]
+        kind = If if word.text == "if" else With
+        return kind(word.at, tuple(branches), otherwise)
+
+    def _take_range(self, word: Token) -> Range:
+        known = len(self._scope.variables)
+        pipe = self.take_pipe("range", Kind.CLOSE)
+        self._scope.loops += 1
+        body, mark = self._take_body(word)
+        self._scope.loops -= 1
+        otherwise: Body | None = None
+        if mark.text == "else":
+            if self.peek().kind is Kind.KEYWORD:
+                raise self.problem("a range has a plain else only", self.peek().at)
+            otherwise, mark = self._take_body(word)
+            if mark.text != "end":
+                raise self.problem("a second else in one block", mark.at)
+        del self._scope.variables[known:]
+        return Range(word.at, pipe, body, otherwise)
+
+    def _take_name(self, word: Token) -> str:
+        self.skip_space()
+        token = self.next()
+        if token.kind not in (Kind.STRING, Kind.RAW):
+            raise self.problem(
+                f"{word.text} needs a name", token.at, f'Write `{{{{{word.text} "name"}}}}`.'
+            )
+        try:
+            return literals.unquote(token.text)
+        except literals.BadLiteral as bad:
+            raise self.problem(str(bad), token.at) from None
+
+    def _take_include(self, word: Token) -> Include:
+        name = self._take_name(word)
+        self.skip_space()
+        if self.peek().kind is Kind.CLOSE:
+            self.next()
+            return Include(word.at, name, None)
+        return Include(word.at, name, self.take_pipe("template", Kind.CLOSE))
+
+    def _take_block(self, word: Token) -> Include:
+        name = self._take_name(word)
+        pipe = self.take_pipe("block", Kind.CLOSE)
+        self._take_part(word, name)
+        return Include(word.at, name, pipe)
+
+    def _take_definition(self, word: Token) -> None:
+        name = self._take_name(word)
+        self.skip_space()
+        self.expect(Kind.CLOSE, "define")
+        self._take_part(word, name)
+
+    def _take_part(self, word: Token, name: str) -> None:
+        outer, self._scope = self._scope, Scope()
+        body, mark = self._take_body(word)
+        self._scope = outer
+        if mark.text != "end":
+            raise self.problem(f"unexpected else in {word.text}", mark.at)
+        known = self._parts.get(name)
+        if known is None or _is_blank(known):
+            self._parts[name] = body
+        elif not _is_blank(body):
+            raise self.problem(f"the template {name!r} is defined twice", word.at)
+
+
+_MOST_VARIABLES = 1000
+_STRAY = "It closes nothing: remove it, or open the block that it belongs to."
+
+
+def _is_blank(body: Body) -> bool:
+    return all(isinstance(node, Text) and not node.text.strip() for node in body)
+
+
+def parse_template(
+    text: str, name: str, root: str, functions: Container[str], *, depth: int, longest: int
+) -> Template:
+    """Parse a template whose calls are limited to the given functions."""
+    if len(text) > longest:
+        raise TemplateProblem(f"the template is longer than {longest} characters", file=name)
+    try:
+        return Parser(text, name, root, functions, depth).run()
+    except RecursionError:
+        place = find_position(text, 0)
+        raise TemplateProblem(
+            "the template nests too deeply", file=name, line=place.line, column=place.column
+        ) from None

@@ -1,0 +1,272 @@
+"""Runs a regular expression as a set of threads: no backtracking, so no input can make it hang."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import assert_never
+
+from exclave.template.limits import Budget
+from exclave.template.regex.parser import Parser
+from exclave.template.regex.tree import (
+    Anchor,
+    Assert,
+    BadPattern,
+    Chars,
+    Charset,
+    Choice,
+    Group,
+    Repeat,
+    Sequence,
+    Tree,
+)
+
+_MOST_INSTRUCTIONS = 10_000
+_LONGEST_PATTERN = 10_000
+_VISITS_PER_STEP = 4
+
+
+@dataclass(slots=True)
+class Jump:
+    """Go on at one place, or first at one and then at another."""
+
+    first: int
+    second: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Remember the position."""
+
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The pattern fits."""
+
+
+Instruction = Jump | Save | Accept | Anchor | Charset
+Slots = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A compiled regular expression."""
+
+    text: str
+    program: tuple[Instruction, ...]
+    groups: int
+    names: dict[str, int]
+
+    def search(self, text: str, start: int, budget: Budget) -> Slots | None:
+        """Find the leftmost match from a place on: starts and ends of all groups."""
+        return _Run(self.program, 2 * (self.groups + 1), text, budget).search(start)
+
+    def find_all(self, text: str, most: int, budget: Budget) -> Iterator[Slots]:
+        """Find matches that do not overlap; no empty one right after another match."""
+        at, previous, count = 0, -1, 0
+        while at <= len(text) and (most < 0 or count < most):
+            found = self.search(text, at, budget)
+            if found is None:
+                return
+            is_empty_repeat = found[1] == at and found[0] == previous
+            at = at + 1 if found[1] == at else found[1]
+            previous = found[1]
+            if not is_empty_repeat:
+                count += 1
+                yield found
+
+
+@functools.lru_cache(maxsize=256)
+def compile_pattern(text: str) -> Pattern:
+    """Compile a pattern; what Go would refuse is `BadPattern`."""
+    if len(text) > _LONGEST_PATTERN:
+        raise BadPattern("the pattern is too long")
+    parser = Parser(text)
+    tree = parser.run()
+    compiler = _Compiler()
+    compiler.add_group(0, tree)
+    compiler.emit(Accept())
+    return Pattern(text, tuple(compiler.program), parser.groups, parser.names)
+
+
+class _Compiler:
+    """Turns a tree into instructions."""
+
+    def __init__(self) -> None:
+        self.program: list[Instruction] = []
+
+    def emit(self, instruction: Instruction) -> int:
+        if len(self.program) >= _MOST_INSTRUCTIONS:
+            raise BadPattern("the pattern is too large")
+        self.program.append(instruction)
+        return len(self.program) - 1
+
+    def add_group(self, number: int, tree: Tree) -> None:
+        self.emit(Save(2 * number))
+        self._add(tree)
+        self.emit(Save(2 * number + 1))
+
+    def _add(self, tree: Tree) -> None:
+        match tree:
+            case Chars():
+                self.emit(tree.charset)
+            case Assert():
+                self.emit(tree.anchor)
+            case Group():
+                self.add_group(tree.number, tree.inner)
+            case Sequence():
+                for item in tree.items:
+                    self._add(item)
+            case Choice():
+                self._add_choice(tree)
+            case Repeat():
+                self._add_repeat(tree)
+            case _:
+                assert_never(tree)
+
+    def _add_choice(self, tree: Choice) -> None:
+        exits: list[Jump] = []
+        for item in tree.items[:-1]:
+            fork = Jump(len(self.program) + 1)
+            self.emit(fork)
+            self._add(item)
+            leave = Jump(-1)
+            self.emit(leave)
+            exits.append(leave)
+            fork.second = len(self.program)
+        self._add(tree.items[-1])
+        for leave in exits:
+            leave.first = len(self.program)
+
+    def _add_repeat(self, tree: Repeat) -> None:
+        for _ in range(tree.least):
+            size = len(self.program)
+            self._add(tree.inner)
+            if len(self.program) == size:
+                return
+        if tree.most is None:
+            start = self._fork(tree)
+            self._add(tree.inner)
+            self.emit(Jump(start))
+            self._land(start, lazy=tree.lazy)
+            return
+        forks = []
+        for _ in range(tree.most - tree.least):
+            forks.append(self._fork(tree))
+            self._add(tree.inner)
+        for fork in forks:
+            self._land(fork, lazy=tree.lazy)
+
+    def _fork(self, tree: Repeat) -> int:
+        inside = len(self.program) + 1
+        return self.emit(Jump(-1, inside) if tree.lazy else Jump(inside, -1))
+
+    def _land(self, fork: int, *, lazy: bool) -> None:
+        jump = self.program[fork]
+        if isinstance(jump, Jump):
+            if lazy:
+                jump.first = len(self.program)
+            else:
+                jump.second = len(self.program)
+
+
+class _Run:
+    """One search: threads in order of preference, all at the same character."""
+
+    def __init__(
+        self, program: tuple[Instruction, ...], slots: int, text: str, budget: Budget
+    ) -> None:
+        self._program = program
+        self._slots = slots
+        self._text = text
+        self._budget = budget
+
+    def search(self, start: int) -> Slots | None:
+        threads: list[tuple[int, Slots]] = []
+        found: Slots | None = None
+        empty: Slots = (-1,) * self._slots
+        for at in range(start, len(self._text) + 1):
+            if found is None:
+                threads = self._follow([*threads, (0, empty)], at)
+            else:
+                threads = self._follow(threads, at)
+            if not threads:
+                if found is not None:
+                    break
+                continue
+            found, threads = self._step(threads, at, found)
+        return found
+
+    def _step(
+        self, threads: list[tuple[int, Slots]], at: int, found: Slots | None
+    ) -> tuple[Slots | None, list[tuple[int, Slots]]]:
+        """Let each thread take the character; a match cuts off all threads after it."""
+        self._budget.spend(1 + len(threads) // _VISITS_PER_STEP)
+        char = self._text[at : at + 1]
+        moved: list[tuple[int, Slots]] = []
+        for place, slots in threads:
+            instruction = self._program[place]
+            if isinstance(instruction, Charset):
+                if char and instruction.has(char):
+                    moved.append((place + 1, slots))
+            elif isinstance(instruction, Accept):
+                return slots, moved
+        return found, moved
+
+    def _follow(self, threads: list[tuple[int, Slots]], at: int) -> list[tuple[int, Slots]]:
+        """Go through jumps, saves and anchors until each thread wants a character."""
+        waiting: list[tuple[int, Slots]] = []
+        seen: set[int] = set()
+        stack = threads[::-1]
+        while stack:
+            place, slots = stack.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            instruction = self._program[place]
+            match instruction:
+                case Jump():
+                    if instruction.second >= 0:
+                        stack.append((instruction.second, slots))
+                    stack.append((instruction.first, slots))
+                case Save():
+                    slot = instruction.slot
+                    stack.append((place + 1, (*slots[:slot], at, *slots[slot + 1 :])))
+                case Anchor():
+                    if _holds(instruction, self._text, at):
+                        stack.append((place + 1, slots))
+                case Charset() | Accept():
+                    waiting.append((place, slots))
+                case _:
+                    assert_never(instruction)
+        self._budget.spend(len(seen) // _VISITS_PER_STEP)
+        return waiting
+
+
+def _holds(anchor: Anchor, text: str, at: int) -> bool:
+    match anchor:
+        case Anchor.TEXT_START:
+            return at == 0
+        case Anchor.TEXT_END:
+            return at == len(text)
+        case Anchor.LINE_START:
+            return at == 0 or text[at - 1] == "\n"
+        case Anchor.LINE_END:
+            return at == len(text) or text[at] == "\n"
+        case Anchor.BOUNDARY:
+            return _is_boundary(text, at)
+        case Anchor.NO_BOUNDARY:
+            return not _is_boundary(text, at)
+        case _:
+            assert_never(anchor)
+
+
+def _is_boundary(text: str, at: int) -> bool:
+    before = at > 0 and _is_word(text[at - 1])
+    after = at < len(text) and _is_word(text[at])
+    return before != after
+
+
+def _is_word(char: str) -> bool:
+    return char.isascii() and (char.isalnum() or char == "_")

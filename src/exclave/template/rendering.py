@@ -1,0 +1,44 @@
+"""Parsing and rendering with the whole set of functions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from exclave.template.limits import DEFAULT_LIMITS, Limits
+from exclave.template.names import NAMES
+from exclave.template.nodes import Template
+from exclave.template.parser import parse_template
+from exclave.template.text import clean
+
+
+def parse(text: str, *, name: str = "", root: str = "nuon") -> Template:
+    """Parse a template; `name` is the file that problems point at."""
+    return parse_template(
+        clean(text),
+        name,
+        root,
+        NAMES,
+        depth=DEFAULT_LIMITS.depth,
+        longest=DEFAULT_LIMITS.source,
+    )
+
+
+def render(
+    template: Template,
+    values: Mapping[str, object],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    now: datetime | None = None,
+) -> str:
+    """Render a template; `values` are the keys of the root and never change.
+
+    Without `now`, the functions that read the time are an error.
+    """
+    # The functions are most of this room: who only parses does not wait for them.
+    from exclave.template.evaluator import run_template  # noqa: PLC0415
+
+    return run_template(template, values, limits, now)
+
+
+def is_template(text: str, root: str = "nuon") -> bool:
+    """Tell whether a text is a template: it names the root key. Anything else is plain text."""
+    return f".{root}" in text
