@@ -40,7 +40,7 @@ NOTE = "<!-- Written by `python docs/generate.py`. Change the code, then run it 
 TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding="utf-8"))
 
 _INTRO = TEXTS["intro"]
-_LOCAL = frozenset({"wire", "runner", "client", "cli"})
+_LOCAL = frozenset({"wire", "runner", "client", "cli", "template", "appconfig"})
 """Rooms whose problems never travel over HTTP."""
 
 

@@ -3,7 +3,13 @@
 import sys
 from collections.abc import Callable, Iterator
 
-from tests.bench import dispatch_latency, idle_runners, log_ingest, workflow_rate
+from tests.bench import (
+    command_line,
+    dispatch_latency,
+    idle_runners,
+    log_ingest,
+    workflow_rate,
+)
 from tests.bench.report import Measure, say, write_line
 
 MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
@@ -14,6 +20,8 @@ MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
     "dispatch_latency_postgres": dispatch_latency.measure_postgres,
     "dispatch_latency_postgres_two_servers": dispatch_latency.measure_two_servers,
     "idle_runners": idle_runners.measure,
+    "cli_start": command_line.measure_start,
+    "validate_large_app": command_line.measure_validate,
 }
 
 

@@ -23,6 +23,7 @@ class LazyCommand:
 
 
 NOUNS: Mapping[str, LazyCommand] = {
+    "apps": LazyCommand("exclave.cli.apps", "group", "App directories: check, graph, render, new."),
     "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, see who you are."),
     "orgs": LazyCommand("exclave.cli.orgs", "group", "The tenant that you work in."),
     "tokens": LazyCommand("exclave.cli.tokens", "group", "API tokens: list, create, revoke."),

@@ -179,6 +179,7 @@ _END = (
     update(executions)
     .where(*_CLAIMED, executions.c.state != ExecutionState.ENDED, _unfenced())
     .values(state=ExecutionState.ENDED, ended_at=bindparam("now"),
+            log_merged=executions.c.log_bytes == 0,
             **{name: bindparam(f"new_{name}") for name in _RESULT})
 )  # fmt: skip
 _EXTEND_LOG = (

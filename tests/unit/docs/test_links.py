@@ -34,8 +34,12 @@ def test_every_path_that_a_page_names_exists(page: Page) -> None:
 
 
 def test_every_page_is_reached_from_the_index() -> None:
-    index = Page(ROOT / "docs" / "index.md")
-    listed = {(index.file.parent / link.partition("#")[0]).resolve() for link in index.links()}
+    indexes = [Page(file) for file in sorted((ROOT / "docs").rglob("index.md"))]
+    listed = {
+        (index.file.parent / link.partition("#")[0]).resolve()
+        for index in indexes
+        for link in index.links()
+    }
 
     hidden = [
         page.name for page in PAGES if page.name.startswith("docs/") and page.file not in listed

@@ -1,0 +1,50 @@
+"""Every check of an app, in one place."""
+
+from collections.abc import Callable, Sequence
+
+from exclave.appconfig.app import App
+from exclave.appconfig.checks import (
+    actions,
+    branches,
+    components,
+    contexts,
+    inputs,
+    installs,
+    names,
+    paths,
+    permissions,
+    policies,
+    role_rules,
+    runbooks,
+    sandbox,
+    secrets,
+    stack,
+    triggers,
+)
+from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.uses import Found
+
+CHECKS: tuple[Callable[[App, Report], None], ...] = (
+    names.check,
+    sandbox.check,
+    stack.check,
+    inputs.check,
+    secrets.check,
+    permissions.check,
+    policies.check,
+    role_rules.check,
+    contexts.check,
+    components.check,
+    actions.check,
+    runbooks.check,
+    branches.check,
+    triggers.check,
+    installs.check,
+)
+
+
+def check_app(app: App, uses: Sequence[Found], report: Report) -> None:
+    """Run all checks."""
+    for check in CHECKS:
+        check(app, report)
+    paths.check(app, uses, report)

@@ -1,0 +1,25 @@
+"""Checks of Kubernetes contexts."""
+
+from exclave.appconfig.app import App
+from exclave.appconfig.checks.common import check_exists
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.kinds.kubernetes_contexts import KubernetesContext
+
+_MAKERS = ("terraform_module", "pulumi")
+
+
+def check(app: App, report: Report) -> None:
+    """Check that a component which can make a cluster stands behind each context."""
+    types = {each.name: each.type for each in app.components}
+    for entry in app.entries_of(KubernetesContext):
+        context = entry.value
+        if not isinstance(context, KubernetesContext):
+            continue
+        place = entry.place.child("component")
+        check_exists(report, Code.UNKNOWN_COMPONENT, place, context.component, types)
+        kind = types.get(context.component, "")
+        if kind and kind not in _MAKERS:
+            message = f"`{context.component}` is a {kind}, which makes no cluster"
+            hint = "Name a terraform_module or pulumi component with an output `cluster`."
+            report.error(Code.CONFLICT, place, message, hint)

@@ -1,0 +1,38 @@
+"""Names that must be unique."""
+
+from exclave.appconfig.app import App, Entry
+from exclave.appconfig.checks.common import squeeze
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.fields import Table
+from exclave.appconfig.kinds.actions import Action
+from exclave.appconfig.kinds.branches import Branch
+from exclave.appconfig.kinds.components import Component
+from exclave.appconfig.kinds.inputs import Input, InputGroup
+from exclave.appconfig.kinds.installs import Install
+from exclave.appconfig.kinds.kubernetes_contexts import KubernetesContext
+from exclave.appconfig.kinds.permissions import NamedPolicy, Role
+from exclave.appconfig.kinds.runbooks import Runbook
+from exclave.appconfig.kinds.secrets import Secret
+from exclave.appconfig.kinds.triggers import EventRule
+
+UNIQUE: tuple[type[Table], ...] = (
+    Component, Action, Runbook, Input, InputGroup, Secret, Role, NamedPolicy, KubernetesContext,
+    Branch, EventRule, Install,
+)  # fmt: skip
+
+
+def check(app: App, report: Report) -> None:
+    """Report names that occur twice."""
+    for model in UNIQUE:
+        seen: dict[str, Entry] = {}
+        for entry in app.entries_of(model):
+            name = squeeze(entry.name)
+            if name in seen:
+                first = seen[name].place
+                line = first.source.locate_key((*first.at, "name")).line
+                message = f"{entry.title} is defined twice"
+                hint = f"The first one is in {first.source.path}:{line}. Rename one of them."
+                report.error(Code.DUPLICATE_NAME, entry.place.child("name"), message, hint)
+            elif name:
+                seen[name] = entry

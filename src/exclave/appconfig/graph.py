@@ -1,0 +1,225 @@
+"""Which component needs which: order, parallel groups, teardown, and what a change touches."""
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from exclave.appconfig.app import App, Entry
+from exclave.appconfig.checks.common import check_exists
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.kinds.components import Component
+from exclave.appconfig.kinds.sandbox import Sandbox
+from exclave.appconfig.uses import (
+    Found,
+    mentioned_components,
+    mentioned_inputs,
+    used_component,
+    used_input,
+)
+
+_RANKS = {"container_image": 1, "docker_build": 2, "terraform_module": 3, "helm_chart": 4, "job": 5}
+"""Among equals images come first; types that are not named here come before all."""
+
+
+class Reason(StrEnum):
+    """Why one component needs another."""
+
+    EXPLICIT = "explicit"
+    IMPLIED = "implied"
+    CONTEXT = "context"
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The components of an app and what each needs; names in it exist."""
+
+    types: Mapping[str, str]
+    needs: Mapping[str, tuple[str, ...]]
+    """Direct needs, sorted by name."""
+    reasons: Mapping[tuple[str, str], frozenset[Reason]]
+    """Why (component, need) is an edge."""
+    inputs: Mapping[str, frozenset[str]]
+    """The inputs that each component reads itself."""
+    sandbox_inputs: frozenset[str] = frozenset()
+
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """Group the components: all of a group can run at once when those before it are done."""
+        levels: dict[str, int] = {}
+        for name in self.order():
+            levels[name] = 1 + max((levels[need] for need in self.needs[name]), default=-1)
+        count = 1 + max(levels.values(), default=-1)
+        groups: list[list[str]] = [[] for _ in range(count)]
+        for name in sorted(levels, key=self._rank):
+            groups[levels[name]].append(name)
+        return tuple(map(tuple, groups))
+
+    def order(self) -> tuple[str, ...]:
+        """Order the components for a deploy; those on a cycle, or behind one, are left out."""
+        waiting = {name: len(needs) for name, needs in self.needs.items()}
+        dependents = self._reverse()
+        ready = [self._rank(name) for name, count in waiting.items() if count == 0]
+        heapq.heapify(ready)
+        done = []
+        while ready:
+            name = heapq.heappop(ready)[2]
+            done.append(name)
+            for after in dependents[name]:
+                waiting[after] -= 1
+                if waiting[after] == 0:
+                    heapq.heappush(ready, self._rank(after))
+        return tuple(done)
+
+    def teardown_order(self) -> tuple[str, ...]:
+        """Order the components for removal."""
+        return self.order()[::-1]
+
+    def with_dependents(self, names: Iterable[str]) -> tuple[str, ...]:
+        """List components and all that need them, directly or not, in deploy order."""
+        dependents, todo, seen = self._reverse(), list(names), set[str]()
+        while todo:
+            name = todo.pop()
+            if name in self.needs and name not in seen:
+                seen.add(name)
+                todo += dependents[name]
+        return tuple(name for name in self.order() if name in seen)
+
+    def touched_by(self, inputs: Iterable[str]) -> "Touched":
+        """Find what changes when inputs do."""
+        changed = frozenset(inputs)
+        direct = [name for name, used in self.inputs.items() if used & changed]
+        return Touched(
+            sandbox=bool(self.sandbox_inputs & changed), components=self.with_dependents(direct)
+        )
+
+    def _rank(self, name: str) -> tuple[int, int, str]:
+        return len(self.needs[name]), _RANKS.get(self.types[name], 0), name
+
+    def _reverse(self) -> dict[str, list[str]]:
+        dependents: dict[str, list[str]] = {name: [] for name in self.needs}
+        for name, needs in self.needs.items():
+            for need in needs:
+                dependents[need].append(name)
+        return dependents
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a change of inputs touches; a touched sandbox is reprovisioned, with all on it."""
+
+    sandbox: bool
+    components: tuple[str, ...]
+
+
+def build_graph(app: App, uses: Sequence[Found], report: Report) -> Graph:
+    """Find all needs; unknown names, self-references and cycles are reported."""
+    builder = _Builder(app, report)
+    for entry in app.entries_of(Component):
+        builder.add_component(entry)
+    for found in uses:
+        name = used_component(found.use)
+        if name and isinstance(found.entry.value, Component):
+            builder.add_edge(found.entry.name, name, Reason.IMPLIED, found.place)
+    graph = builder.build(uses)
+    for cycle in find_cycles(graph.needs):
+        place = builder.places.get((cycle[0], cycle[1]), app.name)
+        message = f"components need each other in a circle: {' → '.join(cycle)}"
+        hint = "Remove one of these dependencies, or split a component in two."
+        report.error(Code.DEPENDENCY_CYCLE, place, message, hint)
+    check_toggles(app, graph, report)
+    return graph
+
+
+def check_toggles(app: App, graph: Graph, report: Report) -> None:
+    """Report components that are on from the start and need one that is off."""
+    off = {each.name for each in app.components if each.toggleable and not each.default_enabled}
+    for entry in app.entries_of(Component):
+        if entry.name in off or entry.name not in graph.needs:
+            continue
+        for need in graph.needs[entry.name]:
+            if need in off:
+                message = f"`{entry.name}` needs `{need}`, which is switched off at first"
+                hint = f"Write default_enabled = true in `{need}`, or make this one toggleable."
+                report.warn(Code.CONFLICT, entry.place.child("dependencies"), message, hint)
+
+
+def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
+    """Find one cycle per knot, each starting at its first name and ending there again."""
+    cycles: list[tuple[str, ...]] = []
+    done: set[str] = set()
+    for start in sorted(needs):
+        path: list[str] = []
+        todo: list[tuple[str, bool]] = [(start, False)]
+        while todo:
+            name, leaving = todo.pop()
+            if leaving:
+                done.add(path.pop())
+            elif name in path:
+                cycles.append(_turn(path[path.index(name) :]))
+            elif name not in done:
+                path.append(name)
+                todo.append((name, True))
+                todo += [(need, False) for need in reversed(needs[name])]
+    return list(dict.fromkeys(cycles))
+
+
+def _turn(cycle: list[str]) -> tuple[str, ...]:
+    first = cycle.index(min(cycle))
+    turned = cycle[first:] + cycle[:first]
+    return (*turned, turned[0])
+
+
+class _Builder:
+    def __init__(self, app: App, report: Report) -> None:
+        self.app = app
+        self.report = report
+        self.types = {each.name: each.type for each in app.components if each.name}
+        self.contexts = {each.name: each.component for each in app.kubernetes_contexts}
+        self.reasons: dict[tuple[str, str], set[Reason]] = {}
+        self.places: dict[tuple[str, str], Place] = {}
+
+    def add_component(self, entry: Entry) -> None:
+        value = entry.value
+        if not isinstance(value, Component) or not value.name:
+            return
+        for index, need in enumerate(value.dependencies):
+            place = entry.place.child("dependencies", index)
+            check_exists(self.report, Code.UNKNOWN_COMPONENT, place, need, self.types)
+            self.add_edge(value.name, need, Reason.EXPLICIT, place)
+        for need, text in mentioned_components(entry):
+            self.add_edge(value.name, need, Reason.IMPLIED, text.place)
+        if value.kubernetes_context in self.contexts:
+            need, place = self.contexts[value.kubernetes_context], entry.place
+            self.add_edge(value.name, need, Reason.CONTEXT, place.child("kubernetes_context"))
+
+    def add_edge(self, name: str, need: str, reason: Reason, place: Place) -> None:
+        if name == need:
+            message = f"component `{name}` depends on itself"
+            hint = "Remove the dependency; a component cannot read its own outputs."
+            self.report.error(Code.SELF_DEPENDENCY, place, message, hint)
+        elif need in self.types:
+            self.reasons.setdefault((name, need), set()).add(reason)
+            self.places.setdefault((name, need), place)
+
+    def build(self, uses: Sequence[Found]) -> Graph:
+        needs: dict[str, list[str]] = {name: [] for name in sorted(self.types)}
+        for name, need in sorted(self.reasons):
+            needs[name].append(need)
+        inputs = {entry.name: mentioned_inputs(entry) for entry in self.app.entries_of(Component)}
+        of_sandbox: set[str] = set()
+        for entry in self.app.entries_of(Sandbox):
+            of_sandbox |= mentioned_inputs(entry)
+        for found in uses:
+            used = used_input(found.use)
+            if used and isinstance(found.entry.value, Component):
+                inputs.setdefault(found.entry.name, set()).add(used)
+            elif used and isinstance(found.entry.value, Sandbox):
+                of_sandbox.add(used)
+        return Graph(
+            self.types,
+            {name: tuple(each) for name, each in needs.items()},
+            {edge: frozenset(why) for edge, why in self.reasons.items()},
+            {name: frozenset(each) for name, each in inputs.items() if name in self.types},
+            frozenset(of_sandbox),
+        )

@@ -1,0 +1,58 @@
+"""How TOML values of other types are written where the format knows text only."""
+
+import json
+from datetime import date, datetime, time
+
+Native = str | int | float | bool | datetime | date | time | list["Native"] | dict[str, "Native"]
+
+
+def write_text(value: object) -> str:
+    """Write a value as text.
+
+    Switches are `true` and `false`, numbers are decimal, times are ISO 8601, and lists and tables
+    are compact JSON with their keys in order: what Terraform, Helm and shell scripts can read.
+    """
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case list() | dict():
+            return json.dumps(
+                _plain(value), ensure_ascii=False, separators=(",", ":"), sort_keys=True
+            )
+        case datetime() | date() | time():
+            return value.isoformat()
+        case _:
+            raise TypeError(f"TOML has no {type(value).__name__}")
+
+
+def name_type(value: object) -> str:
+    """Say what a TOML value is."""
+    match value:
+        case str():
+            return "text"
+        case bool():
+            return "a switch"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+        case _:
+            return "a time"
+
+
+def _plain(value: object) -> object:
+    match value:
+        case list():
+            return [_plain(each) for each in value]
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case str() | bool() | int() | float():
+            return value
+        case _:
+            return write_text(value)

@@ -1,0 +1,132 @@
+"""Values that name a file: which ones do, where the file is looked for, what stands in it."""
+
+import posixpath
+from dataclasses import dataclass
+from typing import Protocol
+
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Place, guess
+from exclave.appconfig.reading import Directory, leaves
+from exclave.appconfig.sources import Source
+
+_REMOTE = ("http", "git")
+_LOCAL = ("./", "../")
+_NEVER = "./nuon"
+"""A text that starts like this is never a reference."""
+
+
+class Fetcher(Protocol):
+    """Gets remote files, for those who ask for it."""
+
+    def fetch(self, address: str) -> str:
+        """Get the text behind an address; raises a `Problem` that says why it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What takes the place of a value."""
+
+    content: str
+    source: Source | None = None
+    """The file that it came from; none for text that stands in the TOML itself."""
+    remote: bool = False
+    """It is the address of a file that was not fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Finds the files that the values of one TOML file name."""
+
+    directory: Directory
+    bases: tuple[str, ...]
+    """Folders that relative references start from, the first one that has the file wins."""
+    fetcher: Fetcher | None = None
+
+    def embed(self, value: str, place: Place) -> Embedded | None:
+        """Replace a value by the content it names; None if that failed, which is reported."""
+        if not value.startswith((*_LOCAL, *_REMOTE, "file")) or value.startswith(_NEVER):
+            return Embedded(value)
+        if any(each.isspace() for each in value.strip()):
+            return self._keep_text(value, place)
+        if value.startswith(_LOCAL):
+            return self._embed_local(value.strip(), place)
+        if value.startswith("file"):
+            return self._embed_file(value, place)
+        return self._embed_remote(value, place)
+
+    def embed_path(self, value: str, place: Place) -> Embedded | None:
+        """Replace a plain path from the app directory by the content of that file."""
+        return self._find(value, [posixpath.normpath(value)], place)
+
+    def _embed_local(self, value: str, place: Place) -> Embedded | None:
+        tried = [posixpath.normpath(posixpath.join(base, value)) for base in self.bases]
+        return self._find(value, list(dict.fromkeys(tried)), place)
+
+    def _embed_file(self, value: str, place: Place) -> Embedded | None:
+        if not value.startswith("file://"):
+            return Embedded(value)
+        path = value.removeprefix("file://")
+        root = f"{self.directory.root}/"
+        if not path.startswith(root):
+            self._refuse(value, place)
+            return None
+        return self._find(value, [posixpath.normpath(path.removeprefix(root))], place)
+
+    def _embed_remote(self, value: str, place: Place) -> Embedded | None:
+        report = self.directory.report
+        if self.fetcher is None or not value.startswith("http"):
+            if "template_url" not in place.at:
+                message = f"`{value}` was not fetched: its content is not checked"
+                hint = "Add --fetch to get it, or keep the file in the app directory."
+                report.warn(Code.REFERENCE_NOT_FOLLOWED, place, message, hint)
+            return Embedded(value, remote=True)
+        try:
+            return Embedded(self.fetcher.fetch(value), remote=True)
+        except FetchFailed as problem:
+            report.error(Code.REFERENCE_FAILED, place, f"`{value}`: {problem}", problem.hint)
+            return None
+
+    def _find(self, value: str, tried: list[str], place: Place) -> Embedded | None:
+        inside = [path for path in tried if not leaves(path) and "\0" not in path]
+        if not inside:
+            self._refuse(value, place)
+            return None
+        for path in inside:
+            if self.directory.exists(path) and not self.directory.has_folder(path):
+                source = self.directory.read(path, place, toml=False)
+                return None if source is None else Embedded(source.text, source)
+        near = self._guess_file(inside)
+        hint = f"Looked for {', '.join(f'`{path}`' for path in inside)}."
+        hint += f" Did you mean `{near}`?" if near else ""
+        self.directory.report.error(
+            Code.REFERENCE_MISSING, place, f"there is no file `{value}`", hint
+        )
+        return None
+
+    def _guess_file(self, tried: list[str]) -> str:
+        for path in tried:
+            folder, name = posixpath.split(path)
+            near = guess(name, self.directory.list_files(folder))
+            if near:
+                return posixpath.join(folder, near)
+        return ""
+
+    def _refuse(self, value: str, place: Place) -> None:
+        message = f"`{value}` is outside the app directory"
+        hint = "Copy the file into the app directory, or link it from there."
+        self.directory.report.error(Code.REFERENCE_OUTSIDE, place, message, hint)
+
+    def _keep_text(self, value: str, place: Place) -> Embedded:
+        start = value.split(maxsplit=1)[0][:40]
+        message = f"a text that starts with `{start}` looks like the name of a file"
+        hint = "It is kept as text. Start it with another line, such as `#!/bin/sh`."
+        self.directory.report.warn(Code.REFERENCE_DOUBTFUL, place, message, hint)
+        return Embedded(value)
+
+
+class FetchFailed(Exception):  # noqa: N818 - the house words problems like this
+    """A remote file could not be had."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint

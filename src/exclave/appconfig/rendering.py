@@ -1,0 +1,76 @@
+"""Every templated field of an app for a given state, and what is still unknown."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from exclave.appconfig.app import App, Entry
+from exclave.appconfig.kinds.runbooks import Runbook
+from exclave.appconfig.positions import KeyPath
+from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS, Fault, is_template, render_text
+from exclave.appconfig.uses import locate
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One field: its value, or why there is none yet."""
+
+    owner: str
+    """`components.api`, `sandbox`."""
+    field: str
+    file: str
+    line: int
+    template: str
+    value: str | None
+    unknown: str = ""
+    hint: str = ""
+
+
+def render_app(app: App, state: Mapping[str, object]) -> Iterator[Rendered]:
+    """Render every template of the app."""
+    values = complete_state(app, state)
+    for entry in app.entries:
+        roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)
+        given = {root: values[root] for root in roots if root in values}
+        for text in entry.texts:
+            if not text.field.templated or not is_template(text.content, roots):
+                continue
+            done = render_text(text.content, given)
+            fault = done if isinstance(done, Fault) else None
+            place = text.place if fault is None else locate(text, fault.position)
+            yield Rendered(
+                owner=_name(entry),
+                field=_show(text.at),
+                file=place.source.path,
+                line=place.find().line,
+                template=text.content,
+                value=done if isinstance(done, str) else None,
+                unknown=fault.message if fault else "",
+                hint=fault.hint if fault else "",
+            )
+
+
+def complete_state(app: App, state: Mapping[str, object]) -> dict[str, object]:
+    """Take a state as it is given, with or without its root, and fill in defaults of inputs."""
+    whole = dict(state) if ROOT in state else {ROOT: dict(state)}
+    tree = _table(whole[ROOT])
+    defaults = {each.name: each.default for each in app.inputs if each.default is not None}
+    inputs, install = _table(tree.get("inputs")), _table(tree.get("install"))
+    given = {**defaults, **_table(install.get("inputs")), **_table(inputs.get("inputs"))}
+    if given:
+        tree |= {"inputs": {**inputs, "inputs": given}, "install": {**install, "inputs": given}}
+    return {**whole, ROOT: {"app": {"name": app.name}, **tree}}
+
+
+def _table(value: object) -> dict[str, object]:
+    return {str(key): each for key, each in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _name(entry: Entry) -> str:
+    return f"{entry.section}.{entry.name}" if entry.name else entry.section
+
+
+def _show(at: KeyPath) -> str:
+    shown = ""
+    for key in at:
+        shown += f"[{key}]" if isinstance(key, int) else f".{key}" if shown else key
+    return shown

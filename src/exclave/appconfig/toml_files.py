@@ -1,0 +1,45 @@
+"""Parsing TOML, with the place and the remedy when it is not."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.sources import Position, Source
+
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_HINTS: Mapping[str, str] = {
+    "Invalid value": 'Text needs quotes: key = "text".',
+    "Expected '=' after a key": "A line is `key = value`, `[table]` or `# comment`.",
+    "Cannot overwrite a value": "The same key is written twice; remove one of them.",
+    "Cannot declare": "The same table is written twice; merge them, or use [[…]] for a list.",
+    "Unclosed array": "The list lacks its `]`.",
+    "Unterminated string": "The text lacks its closing quote.",
+    "Illegal character '\\n'": "Close the quote before the line ends, or use three quotes.",
+    "Expected newline or end of document": "Only one key stands on a line; is a quote missing?",
+    "Unescaped '\\'": "Write `\\\\`, or use single quotes, in which nothing is escaped.",
+}
+
+
+def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
+    """Parse a file; None if it is not valid, which is reported."""
+    try:
+        return tomllib.loads(source.text)
+    except RecursionError:
+        report.error(Code.TOML_SYNTAX, source.path, "lists or tables are nested too deeply")
+    except ValueError as error:
+        message = str(error)
+        found = _PLACE.search(message)
+        told = message[: found.start()] if found else message
+        position = source.locate_offset(len(source.text))
+        if found and found[1]:
+            position = Position(int(found[1]), int(found[2]))
+        hint = next((hint for start, hint in _HINTS.items() if told.startswith(start)), "")
+        report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(told), hint)
+    return None
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

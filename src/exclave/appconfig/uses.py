@@ -1,0 +1,132 @@
+"""What the texts of an app read: every reference of every template, with its place."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from exclave.appconfig.app import App, Entry
+from exclave.appconfig.codes import Code
+from exclave.appconfig.decode import Text
+from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.kinds.runbooks import Runbook
+from exclave.appconfig.sources import Position
+from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS, Fault, Use, find_uses, is_template
+
+_MENTION = re.compile(r"nuon\.(?:install\.)?components\.([A-Za-z0-9_-]+)\.outputs\b")
+_INPUT = re.compile(r"nuon\.(?:inputs|install)\.inputs\.([A-Za-z0-9_-]+)")
+_BROKEN_DOT = re.compile(r"\{\{-?\s*(nuon\.[\w.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One use, in one text, of one thing."""
+
+    entry: Entry
+    text: Text
+    use: Use
+
+    @property
+    def place(self) -> Place:
+        """Where it stands: in the TOML, or in the file that the TOML names."""
+        return locate(self.text, self.use.position)
+
+
+def find_all(app: App, report: Report) -> tuple[Found, ...]:
+    """Parse every template of an app; those that cannot be parsed are reported."""
+    return tuple(
+        found
+        for entry in app.entries
+        for text in entry.texts
+        for found in _find(entry, text, report)
+    )
+
+
+def locate(text: Text, position: Position) -> Place:
+    """Say where a position inside a text is."""
+    if text.file is not None:
+        return Place(text.file, (), position)
+    source, at = text.place.source, text.place.at
+    return Place(source, at, source.locate_inside(at, text.content, position))
+
+
+def mentioned_components(entry: Entry) -> Iterator[tuple[str, Text]]:
+    """Find the components whose outputs any text mentions, in a template or not."""
+    for text in entry.texts:
+        if "components" in text.content:
+            for found in _MENTION.finditer(text.content):
+                yield found[1], text
+
+
+def mentioned_inputs(entry: Entry) -> set[str]:
+    """Find the inputs that any text mentions."""
+    return {
+        name
+        for text in entry.texts
+        if "inputs" in text.content
+        for name in _INPUT.findall(text.content)
+    }
+
+
+def used_component(use: Use) -> str:
+    """Name the component whose outputs are read; empty if none is."""
+    path = use.path
+    match path:
+        case (root, "components", name, *rest) if root == ROOT:
+            return _with_outputs(name, rest, use)
+        case (root, "install", "components", name, *rest) if root == ROOT:
+            return _with_outputs(name, rest, use)
+        case _:
+            return ""
+
+
+def used_input(use: Use) -> str:
+    """Name the input that is read; empty if none is."""
+    match use.path:
+        case (root, "inputs" | "install", "inputs", name, *_) if root == ROOT:
+            return name
+        case _:
+            return ""
+
+
+def _with_outputs(name: str, rest: list[str], use: Use) -> str:
+    if rest:
+        return name if rest[0] == "outputs" else ""
+    return name if use.whole or not use.exact else ""
+
+
+def _find(entry: Entry, text: Text, report: Report) -> Iterator[Found]:
+    if "{{" not in text.content or text.remote:
+        return
+    if not text.field.templated:
+        _check_plain(text, report)
+        return
+    _check_dot(text, report)
+    roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)
+    uses = find_uses(text.content, roots)
+    if isinstance(uses, Fault):
+        tell = report.warn if text.field.key == "readme" else report.error
+        tell(Code.TEMPLATE_SYNTAX, locate(text, uses.position), uses.message, uses.hint)
+        return
+    for use in uses:
+        yield Found(entry, text, use)
+
+
+def _check_plain(text: Text, report: Report) -> None:
+    """Report a template in a text that nobody renders."""
+    if not text.field.reference and is_template(text.content):
+        message = f"`{text.field.key}` is not rendered: the template stays as it is"
+        report.warn(Code.NOT_RENDERED, text.place, message, "Write the value itself.")
+
+
+def _check_dot(text: Text, report: Report) -> None:
+    """Report a template that was meant to be one."""
+    found = _BROKEN_DOT.search(text.content)
+    if found is not None:
+        message = f"`{found[1]}` lacks the dot before it, so it stays as it is"
+        place = locate(text, _find_position(text.content, found.start(1)))
+        report.warn(Code.TEMPLATE_DOT, place, message, f"Write `.{found[1]}`.")
+
+
+def _find_position(content: str, offset: int) -> Position:
+    start = content.rfind("\n", 0, offset) + 1
+    return Position(content.count("\n", 0, offset) + 1, offset - start + 1)

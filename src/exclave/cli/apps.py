@@ -1,0 +1,158 @@
+"""`exclave apps`: work on an app directory on this machine, without a server."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from exclave.appconfig.apps import Reading, read_app
+from exclave.appconfig.references import Fetcher
+from exclave.base.errors import InvalidInput
+from exclave.cli import apps_graph, apps_text
+from exclave.cli.root import SuggestingGroup
+
+
+@click.group("apps", cls=SuggestingGroup)
+def group() -> None:
+    """App directories: check, graph, render, new."""
+
+
+_directory = click.argument("directory", type=click.Path(path_type=Path), default=".")
+_json = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+
+
+def _command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Make a function a command; unlike those of `deps.verb` it needs no server and no client."""
+
+    def decorate(body: Callable[..., int | None]) -> click.Command:
+        def run(**arguments: Any) -> None:
+            click.get_current_context().exit(body(**arguments) or 0)
+
+        run.__doc__ = body.__doc__
+        run.__click_params__ = getattr(body, "__click_params__", [])  # type: ignore[attr-defined]
+        return group.command(name)(_json(run))
+
+    return decorate
+
+
+@_command("validate")
+@_directory
+@click.option("--strict", is_flag=True, help="Unknown keys are errors.")
+@click.option("--fetch", is_flag=True, help="Also get remote files that the app names.")
+def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> int:
+    """Check an app directory: all findings at once; exit 0 if nothing must be repaired."""
+    reading = read_app(directory, strict=strict, fetcher=_choose_fetcher() if fetch else None)
+    if json_mode:
+        _print_json(apps_text.describe(reading))
+    else:
+        click.echo(apps_text.write_findings(reading, colour=_wants_colour()), nl=False)
+    return 0 if reading.ok else 1
+
+
+@_command("graph")
+@_directory
+@click.option(
+    "--format", "form", type=click.Choice(("text", "dot", "mermaid", "json")), default="text",
+    help="How to draw it.",
+)  # fmt: skip
+@click.option("--input", "inputs", multiple=True, help="Show what a change of this input touches.")
+def graph(directory: Path, *, form: str, inputs: tuple[str, ...], json_mode: bool) -> int:
+    """Draw which component needs which."""
+    reading = read_app(directory)
+    unknown = set(inputs) - {each.name for each in reading.app.inputs}
+    if unknown:
+        raise InvalidInput(f"there is no input `{min(unknown)}`", hint="See inputs.toml.")
+    if json_mode or form == "json":
+        _print_json(apps_graph.describe(reading, inputs))
+    else:
+        click.echo(apps_graph.FORMS[form](reading.graph, inputs), nl=False)
+    return _warn_of_errors(reading)
+
+
+@_command("render")
+@_directory
+@click.option("--values", type=click.Path(path_type=Path), help="The state, as JSON.")
+@click.option("--only", default="", help="One part, such as `components.api` or `sandbox`.")
+def render(directory: Path, *, values: Path | None, only: str, json_mode: bool) -> int:
+    """Show every templated field for a state, and what is still unknown."""
+    from exclave.cli import apps_render  # noqa: PLC0415 - the other commands render nothing
+
+    reading = read_app(directory)
+    state = {} if values is None else _read_state(values)
+    fields = apps_render.select(reading.app, state, only)
+    if json_mode:
+        _print_json(apps_render.describe(reading.app, fields))
+    else:
+        click.echo(apps_render.write(fields, colour=_wants_colour()), nl=False)
+    return _warn_of_errors(reading)
+
+
+@_command("schema")
+@click.argument("kind", default="")
+def schema(kind: str, *, json_mode: bool) -> None:
+    """Print the JSON Schema of a file kind; without KIND list the kinds (--json: all schemas)."""
+    from exclave.appconfig.catalog import KINDS, find_kind  # noqa: PLC0415 - as above
+    from exclave.appconfig.schema import build_component_schema, build_schema  # noqa: PLC0415 - as above
+
+    if kind == "component":
+        _print_json(build_component_schema())
+    elif kind:
+        _print_json(build_schema(find_kind(kind)))
+    elif json_mode:
+        _print_json({name: build_schema(each) for name, each in KINDS.items()})
+    else:
+        width = max(map(len, KINDS))
+        click.echo(
+            "".join(f"{name:<{width}}  {each.where}\n" for name, each in KINDS.items()), nl=False
+        )
+
+
+@_command("new")
+@click.argument("name", type=click.Path(path_type=Path))
+def new(name: Path, *, json_mode: bool) -> None:
+    """Write a small working app into a new directory."""
+    from exclave.appconfig.starter import write_starter  # noqa: PLC0415 - as above
+
+    files = write_starter(name)
+    if json_mode:
+        _print_json({"directory": str(name), "files": files})
+        return
+    click.echo("".join(f"{name}/{file}\n" for file in files), nl=False)
+    click.echo(f"\nNext: exclave apps validate {name}", err=True)
+
+
+def _read_state(file: Path) -> Mapping[str, object]:
+    try:
+        state = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"cannot read `{file}`: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"`{file}` is not JSON: {error}") from error
+    if not isinstance(state, dict):
+        raise InvalidInput(f"`{file}` does not hold an object", hint='Write {"nuon": {…}}.')
+    return state
+
+
+def _choose_fetcher() -> Fetcher:
+    from exclave.appconfig.fetching import HttpsFetcher  # noqa: PLC0415 - network code, if asked for
+
+    return HttpsFetcher()
+
+
+def _warn_of_errors(reading: Reading) -> int:
+    if not reading.ok:
+        click.echo("This app has errors; see `exclave apps validate`.", err=True)
+    return 0 if reading.ok else 1
+
+
+def _print_json(value: object) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _wants_colour() -> bool:
+    world = click.get_current_context().find_root().obj
+    environment = getattr(world, "env", world) or {}
+    return sys.stdout.isatty() and not environment.get("NO_COLOR")

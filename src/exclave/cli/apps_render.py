@@ -1,0 +1,79 @@
+"""Rendered fields of an app directory, for a person and for programs."""
+
+from collections.abc import Mapping, Sequence
+
+import click
+
+from exclave.appconfig.app import App
+from exclave.appconfig.rendering import Rendered, render_app
+from exclave.base.errors import InvalidInput
+from exclave.cli.errors import clean
+
+
+def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
+    """Render the app, or one part of it."""
+    fields = [each for each in render_app(app, state) if only in {"", each.owner}]
+    owners = {
+        f"{entry.section}.{entry.name}" if entry.name else entry.section for entry in app.entries
+    }
+    if only and only not in owners:
+        raise InvalidInput(f"there is no `{only}`", hint="Write `components.<name>` or `sandbox`.")
+    return fields
+
+
+def describe(app: App, fields: Sequence[Rendered]) -> dict[str, object]:
+    """Say what was rendered, for programs."""
+    return {
+        "app": app.name,
+        "complete": all(each.value is not None for each in fields),
+        "fields": [
+            {
+                "owner": each.owner,
+                "field": each.field,
+                "file": each.file,
+                "line": each.line,
+                "template": each.template,
+                "value": each.value,
+                "unknown": each.unknown,
+                "hint": each.hint,
+            }
+            for each in fields
+        ],
+    }
+
+
+def write(fields: Sequence[Rendered], *, colour: bool) -> str:
+    """Write the fields by their owner; long texts below their name."""
+    lines: list[str] = []
+    owner = ""
+    for each in fields:
+        if each.owner != owner:
+            owner = each.owner
+            lines += (
+                ["", _paint(owner, "", colour=colour)]
+                if lines
+                else [_paint(owner, "", colour=colour)]
+            )
+        lines += _write_field(each, colour=colour)
+    unknown = sum(each.value is None for each in fields)
+    lines += ["", f"{len(fields) - unknown} of {len(fields)} fields rendered"]
+    if unknown:
+        lines[-1] += f", {unknown} unknown"
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _write_field(each: Rendered, *, colour: bool) -> list[str]:
+    name = clean(each.field)
+    if each.value is None:
+        told = _paint(f"unknown: {clean(each.unknown)}", "yellow", colour=colour)
+        return [f"  {name} = ? {told} ({clean(each.file)}:{each.line})"]
+    body = clean(each.value).splitlines()
+    if len(body) <= 1:
+        return [f"  {name} = {body[0] if body else ''}"]
+    return [f"  {name} =", *(f"    {line}" for line in body)]
+
+
+def _paint(text: str, shade: str, *, colour: bool) -> str:
+    if not colour:
+        return text
+    return click.style(text, fg=shade) if shade else click.style(text, bold=True)
