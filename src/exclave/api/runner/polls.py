@@ -1,6 +1,7 @@
 """The two calls that every runner makes all the time, as bare routes: ten thousand may be held."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -36,7 +37,7 @@ async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
     return await executions.renew_executions(deps, who, request)
 
 
-class BareRoute:
+class BareRoute(ABC):
     """An ASGI endpoint for POST by runners."""
 
     def __init__(self, deps: Deps) -> None:
@@ -55,9 +56,9 @@ class BareRoute:
             response = Response(reply.model_dump_json(), media_type="application/json")
         await response(scope, receive, send)
 
+    @abstractmethod
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Carry the request out; None if the runner hung up."""
-        raise NotImplementedError
 
 
 class PollRoute(BareRoute):
