@@ -47,7 +47,7 @@ OF_ALL_ORGS = {
     "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
     "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "list_unmerged", "block_wanted_lanes",
     # The instance's own rows.
-    "read_generation", "find_cluster", "add_cluster", "raise_generation", "list_keys", "add_key",
+    "read_generation", "add_cluster", "raise_generation", "list_keys", "add_key",
 }  # fmt: skip
 QUERIES = ("accounts", "audit", "executions", "jobs", "keys", "logs", "queues", "runners",
            "workflows")  # fmt: skip

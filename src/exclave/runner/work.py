@@ -24,11 +24,6 @@ class Work:
     dispatch: Dispatch
     folder: Path
 
-    @property
-    def work_folder(self) -> Path:
-        """Where the job's commands run."""
-        return self.folder / "work"
-
 
 class Stop:
     """A lasting wish to end; the first reason wins. For use within the event loop only."""

@@ -8,11 +8,6 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.storage.tables import cluster, signing_keys
 
 
-def find_cluster(tx: Tx) -> AnyRow | None:
-    """Find the one row that describes this control plane."""
-    return tx.first(select(cluster))
-
-
 def add_cluster(tx: Tx, name: str) -> None:
     """Create the cluster's row."""
     tx.run(tx.insert_missing(cluster), {"id": 1, "name": name, "generation": 1,

@@ -32,7 +32,3 @@ class Metadata(Table):
         "Labels that every install gets; values may be templates, keys not.",
         '{ region = "{{.nuon.cloud_account.aws.region}}" }', since=NEW, templated=True,
     )  # fmt: skip
-
-
-class Installer(Table):
-    """The old installer page: read and ignored."""
