@@ -44,6 +44,7 @@ class Entry:
     def title(self) -> str:
         """What a person calls it."""
         kind = _TITLES.get(self.section, self.section.replace("_", " ").removesuffix("s"))
+        kind = "input group" if isinstance(self.value, InputGroup) else kind
         return f"{kind} `{self.name}`" if self.name and self.section != "stack" else kind
 
 

@@ -29,6 +29,10 @@ class Code(StrEnum):
     FILE_OUTSIDE = "file_outside", "A link leads out of what belongs to the app."
     FILE_TOO_LARGE = "file_too_large", "A file, or all files together, pass a limit."
     TOO_MANY_FILES = "too_many_files", "The directory holds more files than the limit."
+    LINK_AS_TEXT = (
+        "link_as_text",
+        "A file holds the path of another one, as git writes a link where there are no links.",
+    )
     FILE_EMPTY = "file_empty", "A file in a folder holds no key; it is skipped."
     FILE_IGNORED = "file_ignored", "A file of an older form is not used any more."
     UNKNOWN_FILE = (
@@ -56,6 +60,10 @@ class Code(StrEnum):
     REFERENCE_OUTSIDE = "reference_outside", "A value points to a file outside the app directory."
     REFERENCE_NOT_FOLLOWED = "reference_not_followed", "A remote file was not fetched."
     REFERENCE_FAILED = "reference_failed", "A remote file could not be fetched."
+    FOLDER_REFUSED = (
+        "folder_refused",
+        "A folder of the app directory that a source names cannot be uploaded.",
+    )
     REFERENCE_DOUBTFUL = "reference_doubtful", "A text starts like a reference to a file."
 
     BAD_NAME = "bad_name", "A name has characters that a name cannot have."
@@ -71,10 +79,18 @@ class Code(StrEnum):
     UNKNOWN_CONTEXT = "unknown_context", "A Kubernetes context that does not exist is named."
     UNKNOWN_RUNBOOK = "unknown_runbook", "A runbook that does not exist is named."
     UNKNOWN_BRANCH = "unknown_branch", "A branch, or a group of one, that does not exist is named."
+    TYPE_CHANGED = (
+        "type_changed",
+        "A component has another type than in the version before, under the same name.",
+    )
     SELF_DEPENDENCY = "self_dependency", "A component depends on itself."
     DEPENDENCY_CYCLE = "dependency_cycle", "Components depend on each other in a circle."
 
     TEMPLATE_SYNTAX = "template_syntax", "A template cannot be parsed."
+    TEMPLATE_FUNCTION = (
+        "template_function",
+        "A template calls a function that other tools have, and that is refused here.",
+    )
     TEMPLATE_SCOPE = (
         "template_scope",
         "A template uses what does not exist yet when it is rendered.",

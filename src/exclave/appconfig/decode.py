@@ -29,6 +29,11 @@ class Text:
     remote: bool = False
 
     @property
+    def is_rendered(self) -> bool:
+        """Whether it may be a template: a Stack's own file is not, only its address is."""
+        return self.field.templated and (self.file is None or self.field.key != "template_url")
+
+    @property
     def start(self) -> Place:
         """Where it starts: in the TOML, or in the file that the TOML names."""
         return self.place if self.file is None else Place(self.file, (), WHOLE)

@@ -13,10 +13,12 @@ import urllib.parse
 from typing import Final
 
 from exclave.appconfig.references import FetchFailed
+from exclave.base.clock import SystemClock
 
 _LIMIT: Final = 4 * 1024 * 1024
 _TIMEOUT_S: Final = 5.0
 _MAX_REDIRECTS: Final = 3
+_PIECE: Final = 64 * 1024
 
 
 class HttpsFetcher:
@@ -69,6 +71,21 @@ class _Connection(http.client.HTTPSConnection):
         self.sock = self._tls.wrap_socket(raw, server_hostname=self.host)
 
 
+def _read_body(answer: http.client.HTTPResponse) -> bytes:
+    """Read as much as is allowed; a server that hands it out in drops is left alone."""
+    clock = SystemClock()
+    until = clock.monotonic() + _TIMEOUT_S
+    body = b""
+    while len(body) <= _LIMIT:
+        piece = answer.read1(_PIECE)
+        if not piece:
+            break
+        if clock.monotonic() > until:
+            raise FetchFailed(f"it took longer than {_TIMEOUT_S:g} s")
+        body += piece
+    return body
+
+
 def _get(address: str) -> bytes | str:
     """Get the body, or where to look for it."""
     try:
@@ -84,7 +101,7 @@ def _get(address: str) -> bytes | str:
         with contextlib.closing(_Connection(host, port)) as connection:
             connection.request("GET", target, headers={"User-Agent": "exclave"})
             answer = connection.getresponse()
-            body = answer.read(_LIMIT + 1)
+            body = _read_body(answer)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise FetchFailed(f"{type(error).__name__}: {error}") from error
     if answer.status in {301, 302, 303, 307, 308}:

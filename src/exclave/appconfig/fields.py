@@ -72,6 +72,8 @@ class Field:
     """Tables inside a map become dotted keys."""
     model: "type[Table] | None" = None
     deprecated: str = ""
+    unless: tuple[str, str] | None = None
+    """A key beside it, and the value of that key which makes this one needless."""
 
     @property
     def is_strict(self) -> bool:

@@ -25,6 +25,7 @@ _CRON_FIELDS = (
     ),
     ("day of the week", 0, 7, ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 )
+_CRON_ZONE = re.compile(r"^(?:CRON_)?TZ=\S+\s+")
 _CRON_WORDS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _NAME = re.compile(r"[a-z0-9_{}.]+")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
@@ -69,7 +70,7 @@ def check_cron(text: str) -> Flaw | None:
     """Check a schedule of five fields."""
     if text in _CRON_WORDS or (text.startswith("@every ") and parse_duration(text[7:])):
         return None
-    fields = text.split()
+    fields = _CRON_ZONE.sub("", text).split()
     if len(fields) != len(_CRON_FIELDS):
         found = f"`{text}` has {len(fields)} fields, and a schedule has 5"
         return Flaw(found, "Write minute, hour, day, month and weekday: `0 6 * * 1-5`.")
@@ -111,6 +112,15 @@ def check_name(text: str) -> Flaw | None:
         return Flaw(f"the name `{text}` has a hyphen", hint, warning=True, code=Code.DOUBTFUL_NAME)
     hint = f"Use a-z, 0-9 and `_`: `{usable}`."
     return Flaw(f"`{text}` is not a name", hint, code=Code.BAD_NAME)
+
+
+def check_key(text: str) -> Flaw | None:
+    """Check a name that templates read, where any other name is fine as well."""
+    if re.fullmatch(r"[A-Za-z_]\w*", text):
+        return None
+    hint = "Use letters, digits and `_`; other names need `index` in templates."
+    message = f"`{text}` cannot be read with a dot"
+    return Flaw(message, hint, warning=True, code=Code.DOUBTFUL_NAME)
 
 
 def check_release(text: str) -> Flaw | None:
@@ -173,6 +183,7 @@ FORMATS: Mapping[str, Callable[[str], Flaw | None]] = {
     "duration": check_duration,
     "cron": check_cron,
     "name": check_name,
+    "key": check_key,
     "release": check_release,
     "version": check_version,
     "terraform_version": check_terraform_version,

@@ -1,35 +1,22 @@
-"""Content hashes: what a component is, whatever machine, file name or order it is read from."""
+"""Content hashes: what a part is, whatever machine, file name or order it is read from."""
 
 from collections.abc import Mapping
 
-from exclave.appconfig.fields import Table
-from exclave.appconfig.kinds.components import Component
+from exclave.appconfig.fields import NOTHING, Table
+from exclave.appconfig.freezing import freeze
 from exclave.base.digests import digest_json
 
 
-def hash_component(component: Component) -> str:
-    """Name a component by its definition and the content of the files it embeds.
+def hash_part(table: Table, folders: Mapping[str, str] = NOTHING) -> str:
+    """Name a part by its definition, the content of the files it embeds, and its source folders.
 
     Only what differs from its default counts, so that a new field of the format leaves the hashes
-    of components that do not use it alone. The order of dependencies does not count.
+    of parts that do not use it alone. The order of dependencies does not count. `folders` are the
+    digests of the folders of the app directory that it is built from.
     """
-    definition = _plain(component)
-    if isinstance(definition, dict) and "dependencies" in definition:
-        definition["dependencies"] = sorted(set(component.dependencies))
+    definition = freeze(table)
+    if "dependencies" in definition:
+        definition["dependencies"] = sorted(set(definition["dependencies"]))
+    if folders:
+        definition["folders of the app directory"] = dict(folders)
     return digest_json(definition)
-
-
-def _plain(value: object) -> object:
-    match value:
-        case Table():
-            return {
-                key: _plain(getattr(value, field.attribute))
-                for key, field in value.FIELDS.items()
-                if getattr(value, field.attribute) != field.default
-            }
-        case Mapping():
-            return {name: _plain(each) for name, each in value.items()}
-        case tuple():
-            return [_plain(each) for each in value]
-        case _:
-            return value

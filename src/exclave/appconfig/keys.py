@@ -34,6 +34,8 @@ def check_needs(report: Report, place: Place, model: type[Table], data: Mapping[
     for key, spec in model.FIELDS.items():
         if spec.need is Need.OPTIONAL or data.get(key) not in (None, "", [], {}):
             continue
+        if spec.unless is not None and data.get(spec.unless[0]) == spec.unless[1]:
+            continue
         at = place.child(key) if key in data else place
         hint = spec.doc if not spec.example else f"{spec.doc} Example: {key} = {spec.example}"
         if spec.need is Need.REQUIRED:

@@ -3,7 +3,7 @@
 import dataclasses
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from exclave.appconfig.app import Entry
@@ -52,11 +52,17 @@ class Loader:
         self._look_around()
         return tuple(entry for section in SECTIONS for entry in self._load_section(section))
 
+    def load_installs(self, paths: Sequence[str]) -> tuple[Entry, ...]:
+        """Read files of installs, wherever they lie."""
+        section = next(each for each in SECTIONS if each.name == "installs")
+        form = section.folders[0]
+        return tuple(entry for path in paths for entry in self._load_one(section, form, path))
+
     def _load_section(self, section: Section) -> Iterator[Entry]:
         has_file = section.file is not None and self.directory.has(section.file.path)
         files = {form: self._list_files(form) for form in section.folders}
         if section.file and has_file:
-            self._check_both_forms(section, [form.path for form in files if files[form]])
+            self._check_both_forms(section.file, files)
             yield from self._load_file(section, section.file)
         elif section.required and not any(map(self.directory.has_folder, _folders(section))):
             self._report_missing(section)
@@ -135,10 +141,12 @@ class Loader:
     def _open(self, source: Source, data: dict[str, Any], model: type[Table], base: str) -> Decoder:
         own = posixpath.dirname(source.path)
         first = own if base == OWN else base
-        bases = [first] if self.directory.has_folder(first or ".") else []
-        references = References(
-            self.directory, tuple(dict.fromkeys([*bases, own, ""])), self.fetcher
-        )
+        # The last resort is the folder of the section, where older tools looked.
+        section = source.path.partition("/")[0].removesuffix(".toml")
+        bases = [
+            each for each in (first, own, "", section) if self.directory.has_folder(each or ".")
+        ]
+        references = References(self.directory, tuple(dict.fromkeys(bases)), self.fetcher)
         decoder = Decoder(source, self.report, references)
         if "source" in data and ("source" in model.FIELDS and model is not InputsFile):
             included = self._read_include(data["source"], Place(source, ("source",)))
@@ -183,12 +191,23 @@ class Loader:
             return COMPONENT_TYPES[kind]
         return Component
 
-    def _check_both_forms(self, section: Section, folders: list[str]) -> None:
-        if section.file and folders:
-            also = " and ".join(f"{folder}/" for folder in folders)
-            message = f"both {section.file.path} and {also} exist"
-            hint = "Keep one of the two forms: move everything into the folder, or into the file."
-            self.report.error(Code.BOTH_FORMS, section.file.path, message, hint)
+    def _check_both_forms(self, form: FileForm, files: Mapping[FolderForm, list[str]]) -> None:
+        """Report a section in two forms; if one of them holds nothing, it is clear what counts."""
+        folders = [folder.path for folder, paths in files.items() if paths]
+        if not folders:
+            return
+        paths = [path for found in files.values() for path in found]
+        clear = not self._holds_keys(form.path) or not any(map(self._holds_keys, paths))
+        also = " and ".join(f"{folder}/" for folder in folders)
+        message = f"both {form.path} and {also} exist"
+        hint = "Keep one of the two forms: move everything into the folder, or into the file."
+        tell = self.report.warn if clear else self.report.error
+        tell(Code.BOTH_FORMS, form.path, message, hint)
+
+    def _holds_keys(self, path: str) -> bool:
+        source = self.directory.read(path, toml=True)
+        lines = source.text.splitlines() if source else []
+        return any(line.strip() and not line.lstrip().startswith("#") for line in lines)
 
     def _report_missing(self, section: Section) -> None:
         if section.file:
@@ -211,7 +230,9 @@ class Loader:
             elif name.startswith("nuon.") and name.endswith(".toml"):
                 message = f"{name} holds a whole app in one file, which is not read any more"
                 hint = "Write one file per section; `exclave apps new` shows the layout."
-                self.report.error(Code.LEGACY_FORM, name, message, hint)
+                has_both = self.directory.has("metadata.toml")
+                tell = self.report.warn if has_both else self.report.error
+                tell(Code.LEGACY_FORM, name, message, hint)
             elif name.endswith(".toml") or self.directory.has_folder(name):
                 self._report_near(name)
 

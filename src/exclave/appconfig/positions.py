@@ -7,7 +7,7 @@ so it need not judge, and a directory without findings does not pay for it.
 import contextlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 KeyPath = tuple[str | int, ...]
@@ -31,23 +31,23 @@ def index_keys(text: str) -> Mapping[KeyPath, Spot]:
     return scanner.found
 
 
-def skip_in_string(text: str, start: int, count: int) -> int:
-    """Find the offset of the n-th character of the string value that starts at `start`."""
+def locate_characters(text: str, start: int, count: int) -> Sequence[int]:
+    """Find the offsets of the first characters of the string value that starts at `start`."""
     quote = text[start : start + 1]
     if quote not in {'"', "'"}:
-        return start
+        return [start] * count
     at = start + 1
     if text.startswith(quote * 3, start):
         at = start + 3 + text.startswith("\n", start + 3)
     if quote == "'":
-        return at + count
-    while at < len(text):
+        return range(at, at + count)
+    found: list[int] = []
+    while at < len(text) and len(found) < count:
         width, counts = _measure_character(text, at)
-        if count == 0 and counts:
-            break
+        if counts:
+            found.append(at)
         at += width
-        count -= counts
-    return at
+    return found
 
 
 def _measure_character(text: str, at: int) -> tuple[int, int]:

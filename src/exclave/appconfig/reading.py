@@ -16,7 +16,8 @@ class Limits:
     """How much is read at most."""
 
     file_bytes: int = 4 * 1024 * 1024
-    total_bytes: int = 64 * 1024 * 1024
+    total_bytes: int = 16 * 1024 * 1024
+    """Of all files whose text is read: TOML, and what it embeds."""
     files: int = 5000
     depth: int = 64
     entries: int = 50_000
@@ -26,16 +27,17 @@ class Limits:
 class Directory:
     """An app directory; every path that goes in is relative to it, with `/`.
 
-    A path never leaves the directory by `..`. A symbolic link may, because apps share files that
-    way: as far as the repository the app lies in, or the folder beside it when there is none.
+    A symbolic link or `..` may lead out of it, because apps share files that way: as far as the
+    repository the app lies in, or the folders around it when there is none. A directory that is
+    sealed has no such surroundings.
     """
 
-    def __init__(self, root: Path, report: Report, limits: Limits) -> None:
+    def __init__(self, root: Path, report: Report, limits: Limits, *, sealed: bool = False) -> None:
         self.root = Path(os.path.abspath(root))  # noqa: PTH100 - `resolve` would follow links
         self.report = report
         self.limits = limits
         self._real = os.path.realpath(self.root)
-        self._workspace = _find_workspace(self._real)
+        self._workspace = "" if sealed else _find_workspace(self._real)
         self._read = 0
         self._files = 0
         self._entries = 0
@@ -53,9 +55,14 @@ class Directory:
         """Whether there is such a folder."""
         return os.path.isdir(self.root / path)  # noqa: PTH112 - never raises
 
-    def exists(self, path: str) -> bool:
-        """Whether there is a file or folder of that name inside the directory."""
-        return not leaves(path) and "\0" not in path and os.path.exists(self.root / path)  # noqa: PTH110
+    def has_file(self, path: str) -> bool:
+        """Whether there is a file of that name, in the directory or where a link may lead."""
+        if "\0" in path or path.startswith(("/", "~")):
+            return False
+        full = self.root / path
+        if leaves(path) and not self.owns(os.path.realpath(full)):
+            return False
+        return os.path.exists(full) and not os.path.isdir(full)  # noqa: PTH110, PTH112 - never raise
 
     def list_names(self) -> list[str]:
         """List what lies directly in the directory."""
@@ -86,7 +93,7 @@ class Directory:
         real = os.path.realpath(self.root / folder)
         if depth > self.limits.depth or real in seen:
             return
-        if not self._owns(real):
+        if not self.owns(real):
             self.report.error(Code.FILE_OUTSIDE, folder, _outside(folder), _OUTSIDE_HINT)
             return
         try:
@@ -100,7 +107,7 @@ class Directory:
             return
         for entry in entries:
             path = f"{folder}/{entry.name}"
-            if entry.is_dir():
+            if self.has_folder(path):
                 yield from self._walk(path, (*seen, real), depth + 1)
             elif entry.name.endswith(".toml"):
                 yield path
@@ -108,7 +115,7 @@ class Directory:
     def _open(self, path: str, place: Place | str, *, toml: bool) -> Source | None:
         report = self.report
         real = os.path.realpath(self.root / path)
-        if not self._owns(real):
+        if not self.owns(real):
             report.error(Code.FILE_OUTSIDE, place, _outside(path), _OUTSIDE_HINT)
             return None
         self._files += 1
@@ -117,16 +124,40 @@ class Directory:
             return None
         try:
             data = self._read_bytes(real)
+            target = self._find_target(real, data or b"", toml=toml)
+            if target:
+                message = f"`{path}` holds the path of another file, which is read in its place"
+                report.warn(Code.LINK_AS_TEXT, path, message, "Make it a symbolic link again.")
+                data = self._read_bytes(target)
         except OSError as error:
             hint = "Is it a link whose target is gone, or a file of somebody else?"
             message = f"cannot read `{path}`: {error.strerror}"
             report.error(Code.FILE_UNREADABLE, place, message, hint)
             return None
         if data is None:
-            message = f"`{path}` is larger than the limit of {self.limits.file_bytes} bytes"
-            report.error(Code.FILE_TOO_LARGE, place, message, "Keep large files in a repository.")
+            report.error(
+                Code.FILE_TOO_LARGE,
+                place,
+                self._explain_size(path),
+                "Keep large files in a repository.",
+            )
             return None
         return self._decode(path, data, place, toml=toml)
+
+    def _explain_size(self, path: str) -> str:
+        if self.limits.total_bytes - self._read < self.limits.file_bytes:
+            return f"with `{path}` the files have more than {self.limits.total_bytes} bytes"
+        return f"`{path}` is larger than the limit of {self.limits.file_bytes} bytes"
+
+    def _find_target(self, real: str, data: bytes, *, toml: bool) -> str:
+        """Find the file that a path names which is all that a file holds."""
+        if len(data) > _LONGEST_LINK or len(data.split()) != 1 or b"\0" in data or b"=" in data:
+            return ""
+        if not toml and not data.startswith((b"../", b"./")):
+            return ""
+        named = os.path.join(os.path.dirname(real), os.fsdecode(data.strip()))  # noqa: PTH118, PTH120 - `real` is text already
+        target = os.path.realpath(named)
+        return target if target != real and os.path.isfile(target) and self.owns(target) else ""  # noqa: PTH113
 
     def _report_many(self, limit: int) -> None:
         message = f"more than {limit} files belong to the app"
@@ -146,16 +177,24 @@ class Directory:
         return data if len(data) <= room else None
 
     def _decode(self, path: str, data: bytes, place: Place | str, *, toml: bool) -> Source | None:
+        if b"\0" in data:
+            message = f"`{path}` is not text: it has bytes that are zero"
+            self.report.error(Code.FILE_UNREADABLE, place, message, "Only text can be embedded.")
+            return None
         try:
             text = data.decode("utf-8-sig" if toml else "utf-8")
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             message = f"`{path}` is not UTF-8 text (line {line})"
-            self.report.error(Code.FILE_UNREADABLE, place, message, "Save the file as UTF-8.")
-            return None
+            tell = self.report.error if toml else self.report.warn
+            tell(Code.FILE_UNREADABLE, place, message, "Save the file as UTF-8.")
+            if toml:
+                return None
+            text = data.decode("utf-8", "replace")
         return Source(path, text.replace("\r\n", "\n") if toml else text, is_toml=toml)
 
-    def _owns(self, real: str) -> bool:
+    def owns(self, real: str) -> bool:
+        """Whether the file behind a path, all links followed, may belong to the app."""
         if _contains(self._real, real):
             return True
         if not self._workspace or not _contains(self._workspace, real):
@@ -169,6 +208,7 @@ def leaves(path: str) -> bool:
     return os.path.normpath(path).split(os.sep, 1)[0] == ".." or path.startswith(("/", "~"))
 
 
+_LONGEST_LINK = 1024
 _OUTSIDE_HINT = "A link may lead to files of the same repository only; copy the file instead."
 
 
@@ -181,8 +221,12 @@ def _contains(folder: str, path: str) -> bool:
 
 
 def _find_workspace(real: str) -> str:
-    """Find the repository around a directory, or else its parent; never the root of the disk."""
+    """Find the repository around a directory, or else two folders up; never a home or all."""
     folder = Path(real)
-    around = [each for each in (folder, *folder.parents) if (each / ".git").exists()]
-    found = str(around[0] if around else folder.parent)
-    return "" if found == folder.anchor else found
+    around = [folder, *folder.parents]
+    for each in around:
+        if (each / ".git").exists():
+            return str(each)
+    home = os.path.expanduser("~")  # noqa: PTH111 - `home` raises where there is none
+    allowed = [str(each) for each in around[1:3] if each != Path(folder.anchor)]
+    return next((each for each in reversed(allowed) if not _contains(each, home)), "")

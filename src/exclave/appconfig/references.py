@@ -1,6 +1,7 @@
 """Values that name a file: which ones do, where the file is looked for, what stands in it."""
 
 import posixpath
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,9 @@ from exclave.appconfig.sources import Source
 
 _REMOTE = ("http", "git")
 _LOCAL = ("./", "../")
+_ON_GITHUB = re.compile(
+    r"(?:git::)?(?:https://)?github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?//([^?#]+)(?:\?ref=([\w./-]+))?"
+)
 _NEVER = "./nuon"
 """A text that starts like this is never a reference."""
 
@@ -46,7 +50,9 @@ class References:
         """Replace a value by the content it names; None if that failed, which is reported."""
         if not value.startswith((*_LOCAL, *_REMOTE, "file")) or value.startswith(_NEVER):
             return Embedded(value)
-        if any(each.isspace() for each in value.strip()):
+        if "{{" in value and "template_url" in place.at:
+            return Embedded(value)
+        if any(each.isspace() for each in value.strip()) and not self._names_file(value.strip()):
             return self._keep_text(value, place)
         if value.startswith(_LOCAL):
             return self._embed_local(value.strip(), place)
@@ -58,9 +64,16 @@ class References:
         """Replace a plain path from the app directory by the content of that file."""
         return self._find(value, [posixpath.normpath(value)], place)
 
+    def _names_file(self, value: str) -> bool:
+        return value.startswith(_LOCAL) and any(map(self.directory.has_file, self._resolve(value)))
+
     def _embed_local(self, value: str, place: Place) -> Embedded | None:
+        return self._find(value, self._resolve(value), place)
+
+    def _resolve(self, value: str) -> list[str]:
+        """List the places that a relative reference can mean, best first."""
         tried = [posixpath.normpath(posixpath.join(base, value)) for base in self.bases]
-        return self._find(value, list(dict.fromkeys(tried)), place)
+        return list(dict.fromkeys(tried))
 
     def _embed_file(self, value: str, place: Place) -> Embedded | None:
         if not value.startswith("file://"):
@@ -74,28 +87,39 @@ class References:
 
     def _embed_remote(self, value: str, place: Place) -> Embedded | None:
         report = self.directory.report
-        if self.fetcher is None or not value.startswith("http"):
-            if "template_url" not in place.at:
+        is_template_url = "template_url" in place.at
+        address = value if value.startswith("http") else find_raw_address(value)
+        if self.fetcher is None or not address or (is_template_url and address != value):
+            if not is_template_url:
                 message = f"`{value}` was not fetched: its content is not checked"
-                hint = "Add --fetch to get it, or keep the file in the app directory."
+                hint = "Add --fetch to get it, or keep" if address else "Keep"
+                hint += " the file in the app directory."
                 report.warn(Code.REFERENCE_NOT_FOLLOWED, place, message, hint)
             return Embedded(value, remote=True)
         try:
-            return Embedded(self.fetcher.fetch(value), remote=True)
+            return Embedded(self.fetcher.fetch(address), remote=True)
         except FetchFailed as problem:
             report.error(Code.REFERENCE_FAILED, place, f"`{value}`: {problem}", problem.hint)
             return None
 
     def _find(self, value: str, tried: list[str], place: Place) -> Embedded | None:
+        found = next(filter(self.directory.has_file, tried), None)
+        if found is not None:
+            if leaves(found):
+                message = f"`{value}` is outside the app directory"
+                hint = "It is read here, but does not go along when the app is uploaded."
+                self.directory.report.warn(Code.REFERENCE_OUTSIDE, place, message, hint)
+            source = self.directory.read(found, place, toml=False)
+            return None if source is None else Embedded(source.text, source)
         inside = [path for path in tried if not leaves(path) and "\0" not in path]
         if not inside:
             self._refuse(value, place)
             return None
-        for path in inside:
-            if self.directory.exists(path) and not self.directory.has_folder(path):
-                source = self.directory.read(path, place, toml=False)
-                return None if source is None else Embedded(source.text, source)
         near = self._guess_file(inside)
+        if any(map(self.directory.has_folder, inside)):
+            message, hint = f"`{value}` is a folder, not a file", "Name a file in it."
+            self.directory.report.error(Code.REFERENCE_MISSING, place, message, hint)
+            return None
         hint = f"Looked for {', '.join(f'`{path}`' for path in inside)}."
         hint += f" Did you mean `{near}`?" if near else ""
         self.directory.report.error(
@@ -122,6 +146,14 @@ class References:
         hint = "It is kept as text. Start it with another line, such as `#!/bin/sh`."
         self.directory.report.warn(Code.REFERENCE_DOUBTFUL, place, message, hint)
         return Embedded(value)
+
+
+def find_raw_address(value: str) -> str:
+    """Find where a file of a public repository on GitHub can be had without git; else empty."""
+    found = _ON_GITHUB.fullmatch(value)
+    if found is None:
+        return ""
+    return f"https://raw.githubusercontent.com/{found[1]}/{found[3] or 'HEAD'}/{found[2]}"
 
 
 class FetchFailed(Exception):  # noqa: N818 - the house words problems like this

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from exclave.appconfig.app import App, Entry
 from exclave.appconfig.kinds.runbooks import Runbook
@@ -25,16 +26,18 @@ class Rendered:
     hint: str = ""
 
 
-def render_app(app: App, state: Mapping[str, object]) -> Iterator[Rendered]:
-    """Render every template of the app."""
+def render_app(
+    app: App, state: Mapping[str, object], now: datetime | None = None
+) -> Iterator[Rendered]:
+    """Render every template of the app; without `now`, what reads the time is unknown."""
     values = complete_state(app, state)
     for entry in app.entries:
         roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)
         given = {root: values[root] for root in roots if root in values}
         for text in entry.texts:
-            if not text.field.templated or not is_template(text.content, roots):
+            if not text.is_rendered or not is_template(text.content, roots):
                 continue
-            done = render_text(text.content, given)
+            done = render_text(text.content, given, now)
             fault = done if isinstance(done, Fault) else None
             place = text.place if fault is None else locate(text, fault.position)
             yield Rendered(

@@ -64,7 +64,11 @@ def _build_table(model: type[Table], tables: dict[str, dict[str, Any]]) -> dict[
     for key, dead in model.DEAD.items():
         if dead.silent:
             properties[key] = {"description": dead.hint}
-    needed = [key for key, field in model.FIELDS.items() if field.need is Need.REQUIRED]
+    needed = [
+        key
+        for key, field in model.FIELDS.items()
+        if field.need is Need.REQUIRED and field.unless is None
+    ]
     body: dict[str, Any] = {
         "description": (model.__doc__ or "").strip(),
         "type": "object",

@@ -16,7 +16,13 @@ from exclave.appconfig.kinds.kubernetes_manifest import KubernetesManifest
 from exclave.appconfig.kinds.metadata import Metadata
 from exclave.appconfig.kinds.operation_roles import OperationRoles
 from exclave.appconfig.kinds.other_components import DockerBuild, Job, Pulumi
-from exclave.appconfig.kinds.permissions import BreakGlassFile, NamedPolicy, PermissionsFile, Role
+from exclave.appconfig.kinds.permissions import (
+    BreakGlassFile,
+    BreakGlassRole,
+    NamedPolicy,
+    PermissionsFile,
+    Role,
+)
 from exclave.appconfig.kinds.policies import PoliciesFile, Policy
 from exclave.appconfig.kinds.runbooks import Runbook
 from exclave.appconfig.kinds.runner import Runner
@@ -80,7 +86,7 @@ SECTIONS: tuple[Section, ...] = (
     Section(
         "break_glass",
         FileForm("break_glass.toml", BreakGlassFile, "permissions"),
-        (FolderForm("break_glass", Role, "permissions"),),
+        (FolderForm("break_glass", BreakGlassRole, "permissions"),),
     ),
     Section(
         "policies",

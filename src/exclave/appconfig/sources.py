@@ -4,8 +4,9 @@ import bisect
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from exclave.appconfig.positions import KeyPath, Spot, index_keys, skip_in_string
+from exclave.appconfig.positions import KeyPath, Spot, index_keys, locate_characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,13 @@ class Source:
         spot = self._find(at)
         if spot is None or at not in self._keys:
             return self.locate_key(at)
-        starts = _find_lines(content)
+        if self._inner.get("at") != at:
+            offsets = locate_characters(self.text, spot.value, len(content) + 1)
+            self._inner.update(at=at, starts=_find_lines(content), offsets=offsets)
+        starts, offsets = self._inner["starts"], self._inner["offsets"]
         line = min(max(inner.line, 1), len(starts))
         count = starts[line - 1] + max(inner.column, 1) - 1
-        return self.locate_offset(skip_in_string(self.text, spot.value, count))
+        return self.locate_offset(offsets[min(count, len(offsets) - 1)] if offsets else spot.value)
 
     def locate_offset(self, offset: int) -> Position:
         """Turn an offset into line and column."""
@@ -69,6 +73,11 @@ class Source:
             if at[:length] in self._keys:
                 return self._keys[at[:length]]
         return Spot(0, 0) if self.text else None
+
+    @functools.cached_property
+    def _inner(self) -> dict[str, Any]:
+        """The text that was looked into last, because findings about one text come together."""
+        return {}
 
     @functools.cached_property
     def _keys(self) -> Mapping[KeyPath, Spot]:

@@ -1,4 +1,4 @@
-"""A small working app to start from."""
+"""A small working app to start from: it deploys on any machine that has Terraform, offline."""
 
 import re
 from collections.abc import Mapping
@@ -7,35 +7,24 @@ from pathlib import Path
 from exclave.base.errors import Conflict, InvalidInput
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_TITLE = "<TITLE>"
 
 FILES: Mapping[str, str] = {
     "metadata.toml": """\
 version = "v2"
-display_name = "{title}"
+display_name = "<TITLE>"
 description = "A small app to start from."
 readme = "./README.md"
 """,
     "README.md": """\
-# {title}
+# <TITLE>
 
-Install `{{{{ .nuon.install.id }}}}` greets {{{{ .nuon.inputs.inputs.who }}}}.
+Install `{{ .nuon.install.id }}` greets {{ .nuon.inputs.inputs.who }}.
 """,
     "runner.toml": """\
 # The runner works on the machine that it is started on: a laptop, a VM.
 # For a cloud write "aws", "azure" or "gcp"; then the app needs roles in permissions/.
 runner_type = "local"
-""",
-    "sandbox.toml": """\
-# What an install stands on. This module makes names and nothing else.
-terraform_version = "1.11.3"
-
-[public_repo]
-repo = "cloudposse/terraform-null-label"
-directory = "."
-branch = "0.25.0"
-
-[vars]
-name = "{{{{ .nuon.install.id }}}}"
 """,
     "inputs.toml": """\
 [[group]]
@@ -50,18 +39,81 @@ description = "Who is greeted."
 group = "greeting"
 default = "world"
 """,
-    "components/label.toml": """\
-name = "label"
-type = "terraform_module"
-terraform_version = "1.11.3"
-
+    "sandbox.toml": """\
+# What an install stands on. `repo = "."` is this directory; for another one write "owner/name".
 [public_repo]
-repo = "cloudposse/terraform-null-label"
-directory = "."
-branch = "0.25.0"
+repo = "."
+directory = "modules/sandbox"
 
 [vars]
-name = "hello-{{{{ .nuon.inputs.inputs.who }}}}"
+install_id = "{{ .nuon.install.id }}"
+""",
+    "modules/sandbox/main.tf": """\
+variable "install_id" {
+  type = string
+}
+
+resource "terraform_data" "base" {
+  input = { name = "hello-${var.install_id}" }
+}
+
+output "name" {
+  value = terraform_data.base.output.name
+}
+""",
+    "components/greeting.toml": """\
+name = "greeting"
+type = "terraform_module"
+
+[public_repo]
+repo = "."
+directory = "modules/greeting"
+
+[vars]
+who  = "{{ .nuon.inputs.inputs.who }}"
+base = "{{ .nuon.sandbox.outputs.name }}"
+""",
+    "modules/greeting/main.tf": """\
+variable "who" {
+  type = string
+}
+
+variable "base" {
+  type = string
+}
+
+resource "terraform_data" "greeting" {
+  input = "Hello ${var.who}, this is ${var.base}"
+}
+
+output "text" {
+  value = terraform_data.greeting.output
+}
+""",
+    "components/page.toml": """\
+# It reads an output of `greeting`, so it is deployed after it.
+name = "page"
+type = "terraform_module"
+
+[public_repo]
+repo = "."
+directory = "modules/page"
+
+[vars]
+title = "{{ .nuon.components.greeting.outputs.text }}"
+""",
+    "modules/page/main.tf": """\
+variable "title" {
+  type = string
+}
+
+resource "terraform_data" "page" {
+  input = "<h1>${var.title}</h1>"
+}
+
+output "html" {
+  value = terraform_data.page.output
+}
 """,
     "actions/greet.toml": """\
 name = "greet"
@@ -72,20 +124,20 @@ type = "manual"
 
 [[triggers]]
 type = "post-deploy-component"
-component_name = "label"
+component_name = "page"
 
 [[steps]]
 name = "greet"
 inline_contents = "./greet.sh"
 
 [steps.env_vars]
-WHO = "{{{{ .nuon.inputs.inputs.who }}}}"
-LABEL = "{{{{ .nuon.components.label.outputs.id }}}}"
+WHO  = "{{ .nuon.inputs.inputs.who }}"
+PAGE = "{{ .nuon.components.page.outputs.html }}"
 """,
     "actions/greet.sh": """\
 #!/bin/sh
 set -eu
-echo "Hello $WHO, this is $LABEL"
+echo "The page for $WHO is $PAGE"
 echo "greeted=$WHO" >> "$NUON_ACTIONS_OUTPUT_FILEPATH"
 """,
 }
@@ -107,7 +159,7 @@ def write_starter(directory: Path) -> list[str]:
     for path, content in FILES.items():
         file = directory / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content.format(title=title), encoding="utf-8")
+        file.write_text(content.replace(_TITLE, title), encoding="utf-8")
         if path.endswith(".sh"):
             file.chmod(0o755)
     return list(FILES)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from exclave.appconfig.sources import Position
 
@@ -60,7 +61,37 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
     )
 
 
-def render_text(content: str, values: Mapping[str, object]) -> str | Fault:
+def find_refused(content: str) -> tuple[Fault, ...]:
+    """Find the functions that a template calls and that are refused, with the reasons."""
+    if _find_plain(content) is not None:
+        return ()
+    from exclave.template import TemplateProblem, parse  # noqa: PLC0415 - as above
+    from exclave.template.names import REASONS  # noqa: PLC0415 - as above
+
+    words = [each for each in re.finditer(r"\w+", content) if each[0] in REASONS]
+    if not words:
+        return ()
+    try:
+        called = parse(content).functions
+    except TemplateProblem:
+        return ()
+    found = {each[0]: each.start() for each in reversed(words) if each[0] in called}
+    hint = "Hand the value in as an input or a secret."
+    return tuple(
+        Fault(f"`{name}` is not available: it {REASONS[name]}", hint, find_position(content, at))
+        for name, at in sorted(found.items())
+    )
+
+
+def find_position(content: str, offset: int) -> Position:
+    """Turn an offset into line and column."""
+    start = content.rfind("\n", 0, offset) + 1
+    return Position(content.count("\n", 0, offset) + 1, offset - start + 1)
+
+
+def render_text(
+    content: str, values: Mapping[str, object], now: datetime | None = None
+) -> str | Fault:
     """Render a template with the values that are known."""
     roots = tuple(values)
     if not is_template(content, roots):
@@ -68,7 +99,7 @@ def render_text(content: str, values: Mapping[str, object]) -> str | Fault:
     from exclave.template import TemplateProblem, parse, render  # noqa: PLC0415 - as above
 
     try:
-        return render(parse(content, root=_pick_root(content, roots)), values)
+        return render(parse(content, root=_pick_root(content, roots)), values, now=now)
     except TemplateProblem as problem:
         return Fault(problem.message, problem.advice, Position(problem.line, problem.column))
 
@@ -79,10 +110,12 @@ def _find_plain(content: str) -> tuple[Use, ...] | None:
     if len(found) != content.count("{{"):
         return None
     uses = []
+    line, line_start = 1, 0
     for each in found:
         start = each.start(1)
-        line_start = content.rfind("\n", 0, start) + 1
-        position = Position(content.count("\n", 0, start) + 1, start - line_start + 1)
+        line += content.count("\n", line_start, start)
+        line_start = max(line_start, content.rfind("\n", line_start, start) + 1)
+        position = Position(line, start - line_start + 1)
         uses.append(Use(tuple(each[1][1:].split(".")), position, whole=True))
     return tuple(uses)
 

@@ -3,13 +3,15 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
 from exclave.appconfig.sources import Position, Source
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_DEEPEST = 64
+_ZERO = re.compile(r"\\u0000|\\U00000000")
 _HINTS: Mapping[str, str] = {
     "Invalid value": 'Text needs quotes: key = "text".',
     "Expected '=' after a key": "A line is `key = value`, `[table]` or `# comment`.",
@@ -26,7 +28,14 @@ _HINTS: Mapping[str, str] = {
 def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
     """Parse a file; None if it is not valid, which is reported."""
     try:
-        return tomllib.loads(source.text)
+        data = tomllib.loads(source.text)
+        _refuse_depth(data)
+        escaped = _ZERO.search(source.text)
+        if escaped is None or not _holds_zero(data):
+            return data
+        place = Place(source, (), source.locate_offset(escaped.start()))
+        message = "a text holds the character zero, which nothing can store"
+        report.error(Code.TOML_SYNTAX, place, message, "Remove it.")
     except RecursionError:
         report.error(Code.TOML_SYNTAX, source.path, "lists or tables are nested too deeply")
     except ValueError as error:
@@ -39,6 +48,33 @@ def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
         hint = next((hint for start, hint in _HINTS.items() if told.startswith(start)), "")
         report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(told), hint)
     return None
+
+
+def _holds_zero(value: object) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case dict():
+            return any(_holds_zero(key) or _holds_zero(each) for key, each in value.items())
+        case list():
+            return any(map(_holds_zero, value))
+        case _:
+            return False
+
+
+def _refuse_depth(data: dict[str, Any]) -> None:
+    """Raise if tables lie deeper in each other than anything that looks at them should go."""
+    level: list[object] = [data]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else cast("list[object]", each))
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise RecursionError
 
 
 def _lower(text: str) -> str:

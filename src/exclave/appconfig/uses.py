@@ -10,10 +10,22 @@ from exclave.appconfig.decode import Text
 from exclave.appconfig.diagnostics import Place, Report
 from exclave.appconfig.kinds.runbooks import Runbook
 from exclave.appconfig.sources import Position
-from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS, Fault, Use, find_uses, is_template
+from exclave.appconfig.templates import (
+    ROOT,
+    RUNBOOK_ROOTS,
+    Fault,
+    Use,
+    find_position,
+    find_refused,
+    find_uses,
+    is_template,
+)
 
 _MENTION = re.compile(r"nuon\.(?:install\.)?components\.([A-Za-z0-9_-]+)\.outputs\b")
 _INPUT = re.compile(r"nuon\.(?:inputs|install)\.inputs\.([A-Za-z0-9_-]+)")
+_ACTION = re.compile(r"\{\{[^}]*")
+MOST_CHARACTERS = 1024 * 1024
+"""Of all actions of all templates of an app; who reads the apps of others must come to an end."""
 _BROKEN_DOT = re.compile(r"\{\{-?\s*(nuon\.[\w.]*)")
 
 
@@ -33,12 +45,18 @@ class Found:
 
 def find_all(app: App, report: Report) -> tuple[Found, ...]:
     """Parse every template of an app; those that cannot be parsed are reported."""
-    return tuple(
-        found
-        for entry in app.entries
-        for text in entry.texts
-        for found in _find(entry, text, report)
-    )
+    all_found: list[Found] = []
+    left = MOST_CHARACTERS
+    for entry in app.entries:
+        for text in entry.texts:
+            left -= sum(map(len, _ACTION.findall(text.content)))
+            if left < 0:
+                message = f"all templates hold more than {MOST_CHARACTERS} characters in braces"
+                hint = "The templates from here on are not checked."
+                report.error(Code.FILE_TOO_LARGE, text.place, message, hint)
+                return tuple(all_found)
+            all_found += _find(entry, text, report)
+    return tuple(all_found)
 
 
 def locate(text: Text, position: Position) -> Place:
@@ -97,7 +115,7 @@ def _with_outputs(name: str, rest: list[str], use: Use) -> str:
 def _find(entry: Entry, text: Text, report: Report) -> Iterator[Found]:
     if "{{" not in text.content or text.remote:
         return
-    if not text.field.templated:
+    if not text.is_rendered:
         _check_plain(text, report)
         return
     _check_dot(text, report)
@@ -107,6 +125,8 @@ def _find(entry: Entry, text: Text, report: Report) -> Iterator[Found]:
         tell = report.warn if text.field.key == "readme" else report.error
         tell(Code.TEMPLATE_SYNTAX, locate(text, uses.position), uses.message, uses.hint)
         return
+    for fault in find_refused(text.content) if is_template(text.content, roots) else ():
+        report.warn(Code.TEMPLATE_FUNCTION, locate(text, fault.position), fault.message, fault.hint)
     for use in uses:
         yield Found(entry, text, use)
 
@@ -123,10 +143,5 @@ def _check_dot(text: Text, report: Report) -> None:
     found = _BROKEN_DOT.search(text.content)
     if found is not None:
         message = f"`{found[1]}` lacks the dot before it, so it stays as it is"
-        place = locate(text, _find_position(text.content, found.start(1)))
+        place = locate(text, find_position(text.content, found.start(1)))
         report.warn(Code.TEMPLATE_DOT, place, message, f"Write `.{found[1]}`.")
-
-
-def _find_position(content: str, offset: int) -> Position:
-    start = content.rfind("\n", 0, offset) + 1
-    return Position(content.count("\n", 0, offset) + 1, offset - start + 1)

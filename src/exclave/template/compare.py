@@ -1,6 +1,6 @@
 """Comparison with Go's rules: equal kinds only, no order between bools, no equality of lists."""
 
-from exclave.template.limits import Budget
+from exclave.template.limits import Budget, weigh
 from exclave.template.problems import Fault
 from exclave.template.text import to_bytes
 from exclave.template.values import (
@@ -53,7 +53,7 @@ def less(left: Value, right: Value) -> bool:
 
 def deep_equal(left: Value, right: Value, budget: Budget) -> bool:
     """Compare with everything inside; types have to be the same, also int and int64."""
-    budget.spend()
+    budget.spend(1 + weigh(left))
     if type(left) is not type(right):
         return False
     if isinstance(left, list) and isinstance(right, list):

@@ -12,7 +12,7 @@ from exclave.template.functions import FUNCTIONS
 from exclave.template.functions.dicts import CHANGING, copy_value
 from exclave.template.functions.signature import Env, Function
 from exclave.template.layouts import make_time
-from exclave.template.limits import Budget, Limits
+from exclave.template.limits import Budget, Limits, weigh
 from exclave.template.nodes import (
     Action,
     Body,
@@ -175,6 +175,7 @@ class Evaluator:
         known = len(self._eval.variables)
         value = self._eval.pipe(node.pipe, dot.value, dot.path)
         self._eval.at = node.at
+        self._budget.spend(weigh(value))
         signal, ran = Signal.DONE, False
         path = f"{find_path(node.pipe, dot.path)}[…]"
         top = len(self._eval.variables)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
 from exclave.template.functions.signature import Env, Function, Param, check_type
+from exclave.template.limits import weigh
 from exclave.template.nodes import (
     Bool,
     Chain,
@@ -30,6 +31,8 @@ class _Missing:
 
 
 _MISSING: Final = _Missing()
+_VARIABLES_PER_STEP = 32
+_NAMES_PER_STEP = 4
 
 
 class Expressions:
@@ -43,11 +46,7 @@ class Expressions:
 
     def assign(self, name: str, value: Value) -> None:
         """Change the innermost variable of that name."""
-        for number in range(len(self.variables) - 1, -1, -1):
-            if self.variables[number][0] == name:
-                self.variables[number] = (name, value)
-                return
-        raise Fault(f"the variable {name} is not set here")
+        self.variables[self._find_variable(name)] = (name, value)
 
     def pipe(self, pipe: Pipe, dot: Value, path: str) -> Value:
         """Evaluate a pipeline and set its variables; in a range, the loop sets them again."""
@@ -106,17 +105,26 @@ class Expressions:
                 assert_never(node)
 
     def _variable(self, node: Variable) -> Value:
-        for name, value in reversed(self.variables):
-            if name == node.name:
-                start = "" if name == "$" else name
-                return self._fields(value, node.names, start, node.at)
-        raise Fault(f"the variable {node.name} is not set here")
+        value = self.variables[self._find_variable(node.name)][1]
+        start = "" if node.name == "$" else node.name
+        return self._fields(value, node.names, start, node.at)
+
+    def _find_variable(self, name: str) -> int:
+        """Find the innermost variable of that name."""
+        for number in range(len(self.variables) - 1, -1, -1):
+            if self.variables[number][0] == name:
+                self._env.budget.spend((len(self.variables) - number) // _VARIABLES_PER_STEP)
+                return number
+        raise Fault(f"the variable {name} is not set here")
 
     def _fields(self, value: Value, names: Sequence[str], path: str, at: int) -> Value:
-        for name in names:
+        self._env.budget.spend(len(names) // _NAMES_PER_STEP)
+        for number, name in enumerate(names):
+            if isinstance(value, dict) and name in value:
+                value = value[name]
+                continue
             self.at = at
-            value = read_field(value, name, path)
-            path = f"{path}.{name}"
+            value = read_field(value, name, path + "".join(f".{key}" for key in names[:number]))
         return value
 
     def _call(
@@ -138,7 +146,7 @@ class Expressions:
         self.at = node.at
         if final is not _MISSING:
             given.append(check_type(final, function.param(len(args)), node.name))
-        self._env.budget.spend()
+        self._env.budget.spend(1 + sum(map(weigh, given)))
         call = function.call
         result = call(self._env, *given) if function.with_env else call(*given)
         self._check_result(result)
@@ -147,7 +155,7 @@ class Expressions:
     def _check_result(self, result: Value) -> None:
         if isinstance(result, str):
             self._env.budget.check_text(size(result))
-        elif isinstance(result, list):
+        elif isinstance(result, list | dict):
             self._env.budget.check_items(len(result))
 
     def _choose(
@@ -191,11 +199,9 @@ def _literal(node: Operand, param: Param) -> Value | _Missing:
 
 
 def read_field(value: Value, name: str, path: str) -> Value:
-    """Read a key of a map; what is missing is an error that names what is there."""
+    """Read a part of a version; anything else is an error that names what is there."""
     here = path or "the root"
     if isinstance(value, dict):
-        if name in value:
-            return value[name]
         raise Fault(
             f"{path}.{name} does not exist",
             hint=_suggest(name, value, here),

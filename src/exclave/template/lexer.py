@@ -57,9 +57,10 @@ _DECIMAL = "0123456789_"
 class Lexer:
     """Reads a template once, from left to right."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, most: int) -> None:
         self._text = text
         self._name = name
+        self._most = most
         self._at = 0
         self._parens = 0
         self._tokens: list[Token] = []
@@ -114,6 +115,8 @@ class Lexer:
                 return self._close(start, trims=trims)
             if self._at >= len(self._text):
                 raise self._problem("this action is never closed", start, "Add `}}`.")
+            if len(self._tokens) > self._most:
+                raise self._problem(f"the template has more than {self._most} parts", start)
             self._take_token(start)
 
     def _close(self, start: int, *, trims: bool) -> bool:

@@ -24,11 +24,21 @@ class Limits:
     source: int = 1024 * 1024
     """Characters of the template itself."""
 
+    tokens: int = 100_000
+    """Names, numbers, marks and texts that the template is made of."""
+
 
 DEFAULT_LIMITS = Limits()
 
 _BYTES_PER_STEP = 16
-_ITEMS_PER_STEP = 64
+_ITEMS_PER_STEP = 4
+
+
+def weigh(value: object) -> int:
+    """Count the steps that a value costs whoever looks at all of it."""
+    if isinstance(value, str):
+        return len(value) // _BYTES_PER_STEP
+    return len(value) // _ITEMS_PER_STEP if isinstance(value, list | dict) else 0
 
 
 class Budget:

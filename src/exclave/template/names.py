@@ -29,3 +29,20 @@ NAMES = frozenset(
     upper urlJoin urlParse urlquery uuidv4 values without wrap wrapWith
     """.split()  # noqa: SIM905 - a list would take a line per name
 )
+
+_REASONS = {
+    "reads the environment of the server": ("env", "expandenv"),
+    "looks up names on the network": ("getHostByName",),
+    "is random, so that two renderings would differ": (
+        "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric", "shuffle",
+        "uuidv4",
+    ),
+    "makes or uses keys and passwords, which do not belong into a template": (
+        "bcrypt", "buildCustomCert", "decryptAES", "derivePassword", "encryptAES", "genCA",
+        "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
+        "genSignedCert", "genSignedCertWithKey", "htpasswd",
+    ),
+}  # fmt: skip
+
+REASONS = {name: reason for reason, names in _REASONS.items() for name in names}
+"""Why each function is refused."""

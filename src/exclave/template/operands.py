@@ -127,8 +127,10 @@ class OperandParser(ABC):
             if follows.kind in (Kind.ASSIGN, Kind.DECLARE):
                 self.next()
                 names.append(token.text)
-                self.declare(token.text)
-                return names, follows.kind is Kind.ASSIGN
+                assigns = follows.kind is Kind.ASSIGN
+                if not (assigns and self.find_variable(token.text)):
+                    self.declare(token.text)
+                return names, assigns
             if follows.kind is not Kind.COMMA:
                 self._next = mark
                 break

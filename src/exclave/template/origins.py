@@ -9,6 +9,8 @@ ELEMENT = "*"
 """A key that only the values decide: an element of a list, or a computed key."""
 
 _MOST_ORIGINS = 64
+_LONGEST_PATH = 32
+"""Keys that are followed; what is deeper counts as a part of what is there."""
 
 
 class TooTangled(Exception):  # noqa: N818 - it never leaves this room
@@ -31,7 +33,7 @@ ROOT: Origins = (Origin(()),)
 
 def below(origins: Origins, key: str, *, optional: bool = False) -> Origins:
     """Go one key down."""
-    return tuple(Origin((*origin.path, key), optional) for origin in origins)
+    return tuple(Origin(_extend(origin.path, (key,)), optional) for origin in origins)
 
 
 def look_up(origins: Origins, keys: Sequence[Operand]) -> Origins:
@@ -46,7 +48,12 @@ def follow(origins: Origins, names: tuple[str, ...]) -> Origins:
     """Follow fields, which have to exist."""
     if not names:
         return origins
-    return tuple(Origin((*origin.path, *names)) for origin in origins)
+    return tuple(Origin(_extend(origin.path, names)) for origin in origins)
+
+
+def _extend(path: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    longer = (*path, *names[: _LONGEST_PATH + 1])
+    return longer if len(longer) <= _LONGEST_PATH else (*longer[: _LONGEST_PATH - 1], ELEMENT)
 
 
 def join(*groups: Origins) -> Origins:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from exclave.template import literals
 from exclave.template.lexer import Kind, Lexer, Token
+from exclave.template.limits import Limits
 from exclave.template.nodes import (
     Action,
     Body,
@@ -35,9 +36,10 @@ class Parser(OperandParser):
     """Reads the tokens of one template, with one token of look-ahead (spaces apart)."""
 
     def __init__(
-        self, text: str, name: str, root: str, functions: Container[str], depth: int
+        self, text: str, name: str, root: str, functions: Container[str], limits: Limits
     ) -> None:
-        super().__init__(Lexer(text, name).run(), text, name, functions, depth)
+        tokens = Lexer(text, name, limits.tokens).run()
+        super().__init__(tokens, text, name, functions, limits.depth)
         self._root = root
         self._scope = Scope()
         self._parts: dict[str, Body] = {}
@@ -226,13 +228,13 @@ def _is_blank(body: Body) -> bool:
 
 
 def parse_template(
-    text: str, name: str, root: str, functions: Container[str], *, depth: int, longest: int
+    text: str, name: str, root: str, functions: Container[str], limits: Limits
 ) -> Template:
     """Parse a template whose calls are limited to the given functions."""
-    if len(text) > longest:
-        raise TemplateProblem(f"the template is longer than {longest} characters", file=name)
+    if len(text) > limits.source:
+        raise TemplateProblem(f"the template is longer than {limits.source} characters", file=name)
     try:
-        return Parser(text, name, root, functions, depth).run()
+        return Parser(text, name, root, functions, limits).run()
     except RecursionError:
         place = find_position(text, 0)
         raise TemplateProblem(

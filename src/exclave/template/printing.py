@@ -8,6 +8,7 @@ from exclave.template.values import Byte, Int64, Time, Uint64, Value, Version, c
 
 _LARGE_EXPONENT = 6
 _SMALL_EXPONENT = -4
+_BYTES_PER_STEP = 256
 
 
 def format_float(number: float, *, largest: int = _LARGE_EXPONENT) -> str:
@@ -109,7 +110,7 @@ class _Writer:
         self._budget.depth -= 1
 
     def _add(self, piece: str) -> None:
-        self._budget.spend()
+        self._budget.spend(1 + len(piece) // _BYTES_PER_STEP)
         self._size += len(piece)
         self._budget.refuse_text(self._size)
         self._pieces.append(piece)

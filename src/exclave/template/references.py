@@ -32,7 +32,6 @@ from exclave.template.nodes import (
 from exclave.template.origins import (
     ELEMENT,
     ROOT,
-    Origin,
     Origins,
     TooTangled,
     below,
@@ -67,6 +66,7 @@ Given = tuple[Origins, int]
 
 _MOST_NODES = 100_000
 _DEEPEST_INCLUDE = 16
+_VARIABLES_PER_NODE = 32
 _PASSING = frozenset({"and", "or", "coalesce", "default", "ternary", "first", "last", "deepCopy"})
 """Functions whose result can be one of their arguments, or an element of it."""
 
@@ -82,7 +82,7 @@ def find_references(template: Template) -> list[Reference]:
     try:
         finder.walk(template.body, ROOT)
     except (TooTangled, RecursionError):
-        finder.note((Origin((template.root, ELEMENT)),), 0, whole=True)
+        finder.give_up()
     return finder.result()
 
 
@@ -109,8 +109,13 @@ class _Finder:
             references.append(Reference(path, exact, whole, optional, line, column))
         return references
 
+    def give_up(self) -> None:
+        """Remember that anything below the root key can be read."""
+        self._found.add((0, (self._template.root,), False, True, False))
+
     def note(self, origins: Origins, at: int, *, whole: bool) -> None:
         """Remember that a value is read."""
+        self._count(len(origins))
         for origin in origins:
             path, exact = origin.path, True
             if ELEMENT in path:
@@ -140,8 +145,8 @@ class _Finder:
                     assert_never(node)
         del self._variables[known:]
 
-    def _count(self) -> None:
-        self._nodes += 1
+    def _count(self, work: int = 1) -> None:
+        self._nodes += work
         if self._nodes > _MOST_NODES:
             raise TooTangled
 
@@ -252,20 +257,25 @@ class _Finder:
             case Nil() | Bool() | String() | Number():
                 return ()
             case Field():
-                return follow(dot, node.names)
+                return self._follow(dot, node.names)
             case Variable():
-                return follow(self._variable(node.name), node.names)
+                return self._follow(self._variable(node.name), node.names)
             case Function():
                 return self._call(node, [], [])
             case Chain():
-                return follow(self._operand(node.base, dot), node.names)
+                return self._follow(self._operand(node.base, dot), node.names)
             case Pipe():
                 return self._pipe(node, dot)
             case _:
                 assert_never(node)
 
+    def _follow(self, origins: Origins, names: tuple[str, ...]) -> Origins:
+        self._count(len(origins))
+        return follow(origins, names)
+
     def _variable(self, name: str) -> Origins:
-        for known, value in reversed(self._variables):
+        for distance, (known, value) in enumerate(reversed(self._variables)):
             if known == name:
+                self._count(distance // _VARIABLES_PER_NODE)
                 return value
         return ()

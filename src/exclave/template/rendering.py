@@ -12,14 +12,7 @@ from exclave.template.text import clean
 
 def parse(text: str, *, name: str = "", root: str = "nuon") -> Template:
     """Parse a template; `name` is the file that problems point at."""
-    return parse_template(
-        clean(text),
-        name,
-        root,
-        NAMES,
-        depth=DEFAULT_LIMITS.depth,
-        longest=DEFAULT_LIMITS.source,
-    )
+    return parse_template(clean(text), name, root, NAMES, DEFAULT_LIMITS)
 
 
 def render(

@@ -60,7 +60,8 @@ def read_broken(name: str, folder: Path) -> Reading:
     for path, target in told.get("links", {}).items():
         (app / path).symlink_to(target)
     limits = Limits(**told.get("limits", {}))
-    return read_app(app, limits=limits, fetcher=HttpsFetcher() if told.get("fetch") else None)
+    fetcher = HttpsFetcher() if told.get("fetch") else None
+    return read_app(app, limits=limits, fetcher=fetcher, before=told.get("before", {}))
 
 
 def show_broken(name: str) -> str:

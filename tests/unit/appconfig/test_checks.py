@@ -58,7 +58,7 @@ CASES = [
     ("components/w.toml", HELM + REPO + '[values]\nx = "{{ .nuon.install_stack.outputs.x_arn }}"\n', set()),
     ("components/w.toml", HELM + REPO + '[values]\nx = "{{ request.object }}"\n', set()),
     ("sandbox.toml", 'terraform_version = "1.11.3"\n', {"one_of"}),
-    ("sandbox.toml", REPO, {"wanted_key"}),
+    ("sandbox.toml", REPO, set()),
     ("sandbox.toml", 'type = "pulumi"\n' + REPO, {"missing_key"}),
     ("sandbox.toml", 'type = "pulumi"\nruntime = "go"\n' + REPO + '[pulumi_config]\nproject = "x"\n', {"doubtful_format"}),
     ("stack.toml", STACK + 'type = "aws-cloudformation"\n', {"wanted_key"}),
@@ -136,6 +136,7 @@ AWS = 'runner_type = "aws"\n'
     [
         ("permissions/r.toml", ROLE + 'cloud_platform = "gcp"\n[[policies]]\nmanaged_policy_name = "x"\n', {"cloud_mismatch", "missing_role"}),
         ("permissions/r.toml", ROLE + '[[policies]]\nname = "x"\ngcp_predefined_role = "x"\n', {"cloud_mismatch", "missing_role"}),
+        ("sandbox.toml", REPO, {"wanted_key", "missing_role"}),
         ("installs/i.toml", INSTALL + '[gcp_account]\nregion = "x"\n', {"cloud_mismatch", "missing_role"}),
         ("components/w.toml", HELM + REPO + '[values]\nx = "{{ .nuon.install_stack.outputs.token_arn }}"\n', {"unknown_secret", "missing_role"}),
         ("components/w.toml", HELM + REPO + '[values]\nx = "{{ .nuon.install_stack.outputs.runner_iam_role_arn }}"\n', {"missing_role"}),

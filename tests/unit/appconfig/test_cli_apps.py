@@ -203,7 +203,7 @@ def test_a_new_app_is_green(cli: Cli, tmp_path: Path) -> None:
     assert out.splitlines()[0] == f"{tmp_path}/demo/metadata.toml"
     assert "exclave apps validate" in err
     assert cli("validate", tmp_path / "demo", "--strict") == (
-        0, "demo: ok, no findings, 1 component\n", "",
+        0, "demo: ok, no findings, 2 components\n", "",
     )  # fmt: skip
 
 

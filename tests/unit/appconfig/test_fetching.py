@@ -1,10 +1,11 @@
+import http.client
 import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from exclave.appconfig.fetching import HttpsFetcher, find_public_address
+from exclave.appconfig.fetching import HttpsFetcher, _read_body, find_public_address
 from exclave.appconfig.kinds.helm_chart import HelmChart
 from exclave.appconfig.references import FetchFailed
 from tests.unit.appconfig.directories import REPO, codes, read
@@ -78,3 +79,47 @@ def test_what_cannot_be_fetched_is_an_error(tmp_path: Path) -> None:
     reading = read(tmp_path, {"components/w.toml": HELM}, fetcher=Answers(None))
 
     assert codes(reading) == {"reference_failed"}
+
+
+@pytest.mark.parametrize(
+    ("value", "address"),
+    [
+        ("github.com/o/r//a/v.yaml", "https://raw.githubusercontent.com/o/r/HEAD/a/v.yaml"),
+        ("git::https://github.com/o/r.git//v.yaml?ref=v1.2", "https://raw.githubusercontent.com/o/r/v1.2/v.yaml"),
+    ],
+)  # fmt: skip
+def test_a_file_of_a_public_repository_is_fetched_without_git(
+    value: str, address: str, tmp_path: Path
+) -> None:
+    text = HELM.replace("https://example.com/v.yaml", value)
+
+    reading = read(tmp_path, {"components/w.toml": text}, fetcher=Answers("got"))
+
+    chart = next(each for each in reading.app.list(HelmChart) if each.name == "web")
+    assert (codes(reading), chart.values_file[0].contents) == (set(), f"got {address}")
+
+
+@pytest.mark.parametrize(
+    "value", ["git::https://git.example.com/o/r//v.yaml", "git@github.com:o/r"]
+)
+def test_other_repositories_are_told_about(value: str, tmp_path: Path) -> None:
+    text = HELM.replace("https://example.com/v.yaml", value)
+
+    reading = read(tmp_path, {"components/w.toml": text}, fetcher=Answers("got"))
+
+    assert [each.hint for each in reading.diagnostics] == ["Keep the file in the app directory."]
+
+
+class Dripping:
+    def read1(self, size: int) -> bytes:
+        return b"x"[:size]
+
+
+def test_a_server_that_hands_out_drops_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(range(100))
+    monkeypatch.setattr(
+        "exclave.appconfig.fetching.SystemClock.monotonic", lambda _: float(next(times))
+    )
+
+    with pytest.raises(FetchFailed, match="longer than 5 s"):
+        _read_body(cast("http.client.HTTPResponse", Dripping()))

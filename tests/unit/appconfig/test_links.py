@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from exclave.appconfig.apps import read_app
+from exclave.appconfig.kinds.helm_chart import HelmChart
 from exclave.appconfig.reading import Limits
 from tests.unit.appconfig.directories import REPO, codes, make_app
 
@@ -64,3 +65,27 @@ def test_a_hidden_file_beside_the_app_is_not_opened_through_a_link(tmp_path: Pat
     (app / "components" / "v.yaml").symlink_to("../../.ssh/key")
 
     assert codes(read_app(app)) == {"file_outside"}
+
+
+def test_a_link_that_git_wrote_as_text_is_followed(tmp_path: Path) -> None:
+    shared = {"../shared/web.toml": HELM + FILE, "../shared/v.yaml": "a: b\n"}
+    links = {
+        "components/web.toml": "../../shared/web.toml\n",
+        "components/v.yaml": "../../shared/v.yaml",
+    }
+    app = make_app(tmp_path, {**shared, **links})
+
+    reading = read_app(app)
+
+    chart = next(each for each in reading.app.list(HelmChart) if each.name == "web")
+    assert (codes(reading), reading.ok) == ({"link_as_text"}, True)
+    assert chart.values_file[0].contents == "a: b\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["../../../../../../../etc/hostname", "web.toml", "./gone.toml", "../.."]
+)
+def test_a_text_that_leads_nowhere_is_a_text(text: str, tmp_path: Path) -> None:
+    app = make_app(tmp_path, {"components/web.toml": text})
+
+    assert codes(read_app(app)) == {"toml_syntax"}

@@ -55,7 +55,9 @@ def _check_trigger(report: Report, place: Place, trigger: ActionTrigger) -> None
         report.warn(Code.NEEDLESS_KEY, place.child("cron_schedule"), message)
     if trigger.type in COMPONENT_TRIGGERS and not trigger.component_name:
         message = f"`component_name` is missing, which {trigger.type} needs"
-        report.error(Code.MISSING_KEY, place, message, "Name the component that sets it off.")
+        soft = trigger.type.endswith(("enable-component", "disable-component"))
+        tell, code = (report.warn, Code.WANTED_KEY) if soft else (report.error, Code.MISSING_KEY)
+        tell(code, place, message, "Name the component that sets it off.")
     if trigger.type and trigger.type not in COMPONENT_TRIGGERS and trigger.component_name:
         message = f"a trigger of type {trigger.type} takes no `component_name`"
         hint = "Remove the key, or use a trigger such as post-deploy-component."

@@ -1,5 +1,7 @@
 """Checks of components."""
 
+from collections.abc import Mapping
+
 from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import (
     check_exists,
@@ -41,6 +43,17 @@ def check(app: App, report: Report) -> None:
             _check_health(report, entry, value.health)
 
 
+def check_types(app: App, before: Mapping[str, str], report: Report) -> None:
+    """Report components that changed their type: what is deployed could not become the other."""
+    for entry in app.entries_of(Component):
+        kind = entry.value.type if isinstance(entry.value, Component) else ""
+        old = before.get(entry.name, kind)
+        if kind and old != kind:
+            message = f"`{entry.name}` was a {old} before, and cannot become a {kind}"
+            hint = "Give the new component another name; the old one is then torn down."
+            report.error(Code.TYPE_CHANGED, entry.place.child("type").value, message, hint)
+
+
 def _check_type(report: Report, entry: Entry, value: Component) -> None:
     match value:
         case HelmChart():
@@ -76,7 +89,9 @@ def _check_image(report: Report, place: Place, value: ContainerImage) -> None:
         source: ImageSource | None = getattr(value, key)
         if source is None:
             continue
-        check_one_of(report, place.child(key), source, ("tag", "update_policy"))
+        pinned = "@" in source.image_url or ":" in source.image_url.rpartition("/")[2]
+        keys = ("tag", "update_policy")
+        check_one_of(report, place.child(key), source, keys, needed=not pinned)
         if isinstance(source, AzureAcr):
             _check_credentials(report, place.child(key), source)
 

@@ -33,6 +33,8 @@ def check(app: App, report: Report) -> None:
                 line = first.source.locate_key((*first.at, "name")).line
                 message = f"{entry.title} is defined twice"
                 hint = f"The first one is in {first.source.path}:{line}. Rename one of them."
-                report.error(Code.DUPLICATE_NAME, entry.place.child("name"), message, hint)
+                # Two groups of a name are shown as one: nothing is lost.
+                tell = report.warn if model is InputGroup else report.error
+                tell(Code.DUPLICATE_NAME, entry.place.child("name"), message, hint)
             elif name:
                 seen[name] = entry

@@ -31,6 +31,10 @@ def check(app: App, uses: Sequence[Found], report: Report) -> None:
         checker.check(found)
 
 
+_OLD_KEYS = ("populated", "components")
+"""What some documents say stands beside the components."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Problem:
     code: Code
@@ -43,6 +47,8 @@ class _Checker:
     def __init__(self, app: App, report: Report) -> None:
         self.report = report
         self.app = app
+        self.told: set[tuple[int, int, _Problem | None]] = set()
+        """What was told about a line: a value that is tested and then used is one mistake."""
         self.inputs = names_of(app.inputs)
         self.secrets = names_of(app.secrets)
         self.actions = {each.name: each for each in app.actions}
@@ -63,7 +69,9 @@ class _Checker:
             problem = self._check_other_root(found)
         else:
             problem = self._check_scope(found) or self._check_path(path[1:])
-        if problem is not None:
+        told = (id(found.text), found.use.position.line, problem)
+        if problem is not None and told not in self.told:
+            self.told.add(told)
             soft = problem.soft or found.use.optional or found.text.field.key == "readme"
             tell = self.report.warn if soft else self.report.error
             place: Place = found.place
@@ -132,6 +140,10 @@ class _Checker:
 
     def _check_component(self, rest: tuple[str, ...]) -> _Problem | None:
         name = rest[0]
+        if name not in self.types and name in _OLD_KEYS:
+            hint = f"Write the name of a component after `.{ROOT}.components`."
+            message = f"there is no `.{ROOT}.components.{name}`"
+            return _Problem(Code.UNKNOWN_PATH, message, hint, soft=True)
         if name not in self.types:
             return _missing(Code.UNKNOWN_COMPONENT, name, self.types)
         if len(rest) > 1 and rest[1] not in COMPONENT_KEYS:

@@ -55,7 +55,9 @@ def _check_policy(app: App, report: Report, place: Place, policy: RolePolicy) ->
     if len(given) > 1:
         message = f"{list_words(given)} exclude each other"
         hint = "Write one [[policies]] table for each."
-        report.error(Code.ONE_OF, place.child(given[1]), message, hint)
+        # What two ways of one cloud mean together is clear.
+        tell = report.warn if len({_WAYS[way] for way in given}) == 1 else report.error
+        tell(Code.ONE_OF, place.child(given[1]), message, hint)
     if app.cloud not in {"", "local", _WAYS[given[0]]}:
         message = f"`{given[0]}` is for {_WAYS[given[0]]}, and the runner for {app.cloud}"
         report.warn(Code.CLOUD_MISMATCH, place.child(given[0]), message)

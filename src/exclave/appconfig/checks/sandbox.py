@@ -18,6 +18,6 @@ def check(app: App, report: Report) -> None:
         if value.type == "pulumi" and not value.runtime:
             hint = 'Write runtime = "go", "nodejs" or "python".'
             report.error(Code.MISSING_KEY, entry.place, "`runtime` is missing for pulumi", hint)
-        elif value.type == "terraform" and not value.terraform_version:
+        elif value.type == "terraform" and not value.terraform_version and app.cloud != "local":
             hint = 'Pin it: terraform_version = "1.11.3".'
             report.warn(Code.WANTED_KEY, entry.place, "`terraform_version` is missing", hint)

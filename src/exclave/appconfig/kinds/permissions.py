@@ -47,7 +47,7 @@ class Role(Table):
     """A role in the customer's account."""
 
     type: str = text(
-        "What it is for; needed in `permissions/`, absent elsewhere.",
+        "What it is for; needed in `permissions/`.",
         choices=(*STANDARD_ROLES, "custom"),
     )
     name: str = text("Unique.", '"{{.nuon.install.id}}-provision"', need=REQUIRED, templated=True)
@@ -69,6 +69,12 @@ class Role(Table):
     )
 
 
+class BreakGlassRole(Role):
+    """A role for emergencies, which the customer switches on."""
+
+    type: str = text("Without effect: the place says what the role is for.", '"custom"')
+
+
 class PermissionsFile(Table):
     """All roles in one file."""
 
@@ -84,4 +90,4 @@ class PermissionsFile(Table):
 class BreakGlassFile(Table):
     """Roles for emergencies, which the customer switches on."""
 
-    role: tuple[Role, ...] = tables(Role, "The roles; their `type` is not written.")
+    role: tuple[BreakGlassRole, ...] = tables(BreakGlassRole, "The roles.")

@@ -27,7 +27,7 @@ class RunbookInput(Table):
     """A value that is asked for when the runbook starts."""
 
     name: str = text(
-        "Read as `.runbook_inputs.<name>`.", '"version"', need=REQUIRED, since=NEW, format="name"
+        "Read as `.runbook_inputs.<name>`.", '"version"', need=REQUIRED, since=NEW, format="key"
     )
     display_name: str = text("The label.", '"Version"', since=NEW)
     description: str = text("The explanation.", '"What to deploy."', since=NEW)

@@ -13,12 +13,22 @@ DEPRECATED_ARRAYS: Mapping[str, Dead] = {
 OPERATIONS = ("provision", "reprovision", "deprovision", "deploy", "teardown", "trigger")
 
 
+HERE = "."
+"""The `repo` of sources that lie in the app directory itself."""
+
+
 class Repo(Table):
     """Where source code lies: a folder of a repository at a branch, tag or commit."""
 
-    repo: str = text("`owner/name`, or a full https URL.", '"acme/charts"', need=REQUIRED)
+    repo: str = text(
+        "`owner/name`, or a full https URL; `.` is the app directory itself (in `public_repo`).",
+        '"acme/charts"', need=REQUIRED,
+    )  # fmt: skip
     directory: str = text("The folder in the repository; `.` is its root.", '"."', need=REQUIRED)
-    branch: str = text("A branch, a tag or a commit.", '"main"', need=REQUIRED)
+    branch: str = text(
+        "A branch, a tag or a commit; not needed for the app directory.", '"main"',
+        need=REQUIRED, unless=("repo", HERE),
+    )  # fmt: skip
 
 
 class Repos(Table):

@@ -24,8 +24,8 @@ ANY, TEXT = Param.ANY, Param.TEXT
 
 @BUILTINS.add("and", "or", takes=(ANY,), rest=ANY)
 def choose(*_: Value) -> NoReturn:
-    """Stand in the table; the evaluator does it, because it stops early."""
-    raise AssertionError
+    """Give the first that decides: for `and` an empty one, for `or` a full one; else the last."""
+    raise AssertionError  # the evaluator does it, because it stops early
 
 
 @BUILTINS.add("not", takes=(ANY,))

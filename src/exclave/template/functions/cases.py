@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from exclave.template.functions.signature import Param, Registry
+from exclave.template.functions.signature import Env, Param, Registry
 from exclave.template.functions.strings import SPACES
 from exclave.template.text import to_bytes
 
@@ -142,16 +142,16 @@ def camel_case(text: str) -> str:
     return "".join([*done, current])
 
 
-@CASES.add("snakecase", takes=(TEXT,))
-def snake_case(text: str) -> str:
+@CASES.add_with_env("snakecase", takes=(TEXT,))
+def snake_case(env: Env, text: str) -> str:
     """Write words small, with underscores between them."""
-    return _join_words(text, "_")
+    return _join_words(env, text, "_")
 
 
-@CASES.add("kebabcase", takes=(TEXT,))
-def kebab_case(text: str) -> str:
+@CASES.add_with_env("kebabcase", takes=(TEXT,))
+def kebab_case(env: Env, text: str) -> str:
     """Write words small, with hyphens between them."""
-    return _join_words(text, "-")
+    return _join_words(env, text, "-")
 
 
 _NUMBER, _UPPER, _LETTERS, _CONNECTOR, _PUNCTUATION, _OTHER = range(6)
@@ -253,5 +253,6 @@ class _WordJoiner:
         self._finish_number()
 
 
-def _join_words(text: str, mark: str) -> str:
+def _join_words(env: Env, text: str, mark: str) -> str:
+    env.budget.spend(len(text))
     return _WordJoiner(_split_words(text), mark).run()

@@ -17,9 +17,9 @@ _META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
 
-def _compile(pattern: str) -> Pattern:
+def _compile(env: Env, pattern: str) -> Pattern:
     try:
-        return compile_pattern(pattern)
+        return compile_pattern(pattern, env.budget)
     except BadPattern as bad:
         raise Fault(f"the regular expression {pattern!r} is wrong: {bad}") from None
 
@@ -28,7 +28,7 @@ def _compile(pattern: str) -> Pattern:
 def regex_match(env: Env, pattern: str, text: str) -> bool:
     """Tell whether a text has a match; a wrong pattern matches nothing."""
     try:
-        return compile_pattern(pattern).search(text, 0, env.budget) is not None
+        return compile_pattern(pattern, env.budget).search(text, 0, env.budget) is not None
     except BadPattern:
         return False
 
@@ -36,27 +36,27 @@ def regex_match(env: Env, pattern: str, text: str) -> bool:
 @PATTERNS.add_with_env("mustRegexMatch", takes=(TEXT, TEXT))
 def must_regex_match(env: Env, pattern: str, text: str) -> bool:
     """Tell whether a text has a match."""
-    return _compile(pattern).search(text, 0, env.budget) is not None
+    return _compile(env, pattern).search(text, 0, env.budget) is not None
 
 
 @PATTERNS.add_with_env("regexFind", "mustRegexFind", takes=(TEXT, TEXT))
 def regex_find(env: Env, pattern: str, text: str) -> str:
     """Give the first match."""
-    found = _compile(pattern).search(text, 0, env.budget)
+    found = _compile(env, pattern).search(text, 0, env.budget)
     return "" if found is None else text[found[0] : found[1]]
 
 
 @PATTERNS.add_with_env("regexFindAll", "mustRegexFindAll", takes=(TEXT, TEXT, INT))
 def regex_find_all(env: Env, pattern: str, text: str, most: int) -> Strings:
     """Give all matches, or at most so many."""
-    found = _compile(pattern).find_all(text, most, env.budget)
+    found = _compile(env, pattern).find_all(text, most, env.budget)
     return Strings([text[slots[0] : slots[1]] for slots in found])
 
 
 @PATTERNS.add_with_env("regexReplaceAll", "mustRegexReplaceAll", takes=(TEXT, TEXT, TEXT))
 def regex_replace_all(env: Env, pattern: str, text: str, new: str) -> str:
     """Replace all matches; `$1` and `${name}` stand for groups."""
-    compiled = _compile(pattern)
+    compiled = _compile(env, pattern)
     return _replace(env, compiled, text, lambda slots: _expand(compiled, new, text, slots))
 
 
@@ -65,13 +65,13 @@ def regex_replace_all(env: Env, pattern: str, text: str, new: str) -> str:
 )
 def regex_replace_all_literal(env: Env, pattern: str, text: str, new: str) -> str:
     """Replace all matches by a plain text."""
-    return _replace(env, _compile(pattern), text, lambda _: new)
+    return _replace(env, _compile(env, pattern), text, lambda _: new)
 
 
 @PATTERNS.add_with_env("regexSplit", "mustRegexSplit", takes=(TEXT, TEXT, INT))
 def regex_split(env: Env, pattern: str, text: str, most: int) -> Strings:
     """Split a text at matches, into at most so many parts."""
-    compiled = _compile(pattern)
+    compiled = _compile(env, pattern)
     if most == 0:
         return Strings()
     if pattern and not text:

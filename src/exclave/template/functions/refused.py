@@ -3,27 +3,11 @@
 from typing import NoReturn
 
 from exclave.template.functions.signature import Param, Registry
+from exclave.template.names import REASONS as REASONS
 from exclave.template.problems import Fault
 from exclave.template.values import Value
 
 REFUSED = Registry()
-
-_REASONS = {
-    "reads the environment of the server": ("env", "expandenv"),
-    "looks up names on the network": ("getHostByName",),
-    "is random, so that two renderings would differ": (
-        "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric", "shuffle",
-        "uuidv4",
-    ),
-    "makes or uses keys and passwords, which do not belong into a template": (
-        "bcrypt", "buildCustomCert", "decryptAES", "derivePassword", "encryptAES", "genCA",
-        "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
-        "genSignedCert", "genSignedCertWithKey", "htpasswd",
-    ),
-}  # fmt: skip
-
-REASONS = {name: reason for reason, names in _REASONS.items() for name in names}
-"""Why each function is refused."""
 
 
 def _refuse(name: str, reason: str) -> None:

@@ -1,7 +1,7 @@
 """sprig: semantic versions."""
 
 from exclave.template import semver
-from exclave.template.functions.signature import Param, Registry
+from exclave.template.functions.signature import Env, Param, Registry
 from exclave.template.values import Uint64, Version
 
 VERSIONS = Registry()
@@ -24,7 +24,8 @@ def make_version(text: str) -> Version:
     return Version(fields, parsed.text(), text)
 
 
-@VERSIONS.add("semverCompare", takes=(TEXT, TEXT))
-def compare_version(constraint: str, version: str) -> bool:
+@VERSIONS.add_with_env("semverCompare", takes=(TEXT, TEXT))
+def compare_version(env: Env, constraint: str, version: str) -> bool:
     """Tell whether a version satisfies a constraint."""
+    env.budget.spend(len(constraint))
     return semver.check_constraint(constraint, version)

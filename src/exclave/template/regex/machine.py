@@ -23,6 +23,7 @@ from exclave.template.regex.tree import (
 _MOST_INSTRUCTIONS = 10_000
 _LONGEST_PATTERN = 10_000
 _VISITS_PER_STEP = 4
+_KEPT_PATTERNS = 32
 
 
 @dataclass(slots=True)
@@ -77,9 +78,20 @@ class Pattern:
                 yield found
 
 
-@functools.lru_cache(maxsize=256)
-def compile_pattern(text: str) -> Pattern:
+def compile_pattern(text: str, budget: Budget) -> Pattern:
     """Compile a pattern; what Go would refuse is `BadPattern`."""
+    budget.spend(len(text))
+    try:
+        pattern = _compile(text)
+    except BadPattern:
+        budget.spend(_MOST_INSTRUCTIONS // _VISITS_PER_STEP)
+        raise
+    budget.spend(len(pattern.program) // _VISITS_PER_STEP)
+    return pattern
+
+
+@functools.lru_cache(maxsize=_KEPT_PATTERNS)
+def _compile(text: str) -> Pattern:
     if len(text) > _LONGEST_PATTERN:
         raise BadPattern("the pattern is too long")
     parser = Parser(text)
@@ -202,7 +214,7 @@ class _Run:
         self, threads: list[tuple[int, Slots]], at: int, found: Slots | None
     ) -> tuple[Slots | None, list[tuple[int, Slots]]]:
         """Let each thread take the character; a match cuts off all threads after it."""
-        self._budget.spend(1 + len(threads) // _VISITS_PER_STEP)
+        self._budget.spend(len(threads) // _VISITS_PER_STEP)
         char = self._text[at : at + 1]
         moved: list[tuple[int, Slots]] = []
         for place, slots in threads:
@@ -240,7 +252,7 @@ class _Run:
                     waiting.append((place, slots))
                 case _:
                     assert_never(instruction)
-        self._budget.spend(len(seen) // _VISITS_PER_STEP)
+        self._budget.spend(1 + len(seen) // _VISITS_PER_STEP)
         return waiting
 
 

@@ -18,6 +18,7 @@ from exclave.template.regex.tree import (
 )
 
 _MOST_REPEATS = 1000
+_MOST_GROUPS = 100
 _DEEPEST = 100
 _SIMPLE = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _ANCHORS = {
@@ -168,6 +169,8 @@ class Parser:
 
     def _add_group(self, name: str) -> int:
         self.groups += 1
+        if self.groups > _MOST_GROUPS:
+            raise BadPattern("the pattern has too many groups")
         if name:
             if name in self.names:
                 raise BadPattern(f"two groups have the name {name}")

@@ -1,0 +1,66 @@
+"""Files of installs: read apart from their app, one file or a folder of them."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.appconfig.app import Entry
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Diagnostic, Report
+from exclave.appconfig.kinds.installs import Install
+from exclave.appconfig.loading import Loader
+from exclave.appconfig.reading import Directory, Limits
+from exclave.base.errors import InvalidInput
+
+_KNOWN = frozenset({"name", "approval_option", "inputs", "labels"})
+"""The keys that this version obeys."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallFiles:
+    """What the files say, and all that is wrong with them."""
+
+    installs: Mapping[str, Install]
+    """By file, in the order of their names."""
+    diagnostics: tuple[Diagnostic, ...]
+    ok: bool
+
+
+def read_install_files(path: Path) -> InstallFiles:
+    """Read one file, all `.toml` files below a folder, or those in `installs/` of an app."""
+    if not path.exists():
+        raise InvalidInput(f"there is no `{path}`", hint="Name a file or a folder of installs.")
+    report = Report()
+    wanted = Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow links
+    if (wanted / "metadata.toml").is_file():
+        wanted /= "installs"
+    directory = Directory(wanted.parent, report, Limits())
+    files = [wanted.name] if wanted.is_file() else directory.walk(wanted.name)
+    if not files:
+        raise InvalidInput(f"there is no .toml file below `{wanted}`")
+    entries = Loader(directory, None).load_installs(files)
+    for entry in entries:
+        _check(entry, report)
+    found = {entry.place.source.path: entry.value for entry in entries}
+    installs = {file: each for file, each in found.items() if isinstance(each, Install)}
+    return InstallFiles(installs, report.sorted(), report.ok)
+
+
+def _check(entry: Entry, report: Report) -> None:
+    """Report what this version does not do: nothing that is written may be ignored."""
+    install = entry.value
+    for key, field in install.FIELDS.items():
+        if key not in _KNOWN and getattr(install, field.attribute) != field.default:
+            message = f"`{key}` of an install is not supported yet"
+            report.error(Code.NEEDLESS_KEY, entry.place.child(key), message, "Remove it for now.")
+    if not isinstance(install, Install):
+        return
+    if install.approval_option == "auto":
+        message = "approval_option `auto` is not supported yet"
+        hint = "Write `prompt` or `approve-all`."
+        report.error(Code.NEEDLESS_KEY, entry.place.child("approval_option"), message, hint)
+    for key, value in install.labels.items():
+        if "{{" in value:
+            message = f"the label `{key}` is a template, which is not supported here yet"
+            report.error(Code.NEEDLESS_KEY, entry.place.child("labels", key), message, "")
