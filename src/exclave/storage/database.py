@@ -13,9 +13,12 @@ from sqlalchemy.exc import OperationalError
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
 from exclave.storage.dialects import Dialect
+from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.group_commit import Batch, Handler, Item, LoopWriter, Writer, commit_batch
 from exclave.storage.hub import Hub
+from exclave.storage.sessions import Sessions
+from exclave.storage.statements import Prepared
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -27,18 +30,21 @@ AnyRow = Row[*tuple[Any, ...]]
 class Tx:
     """An open transaction. Queries use it; nobody but the database commits it."""
 
-    def __init__(self, connection: Connection, dialect: Dialect, clock: Clock) -> None:
-        self._connection = connection
+    def __init__(
+        self, session: Session, dialect: Dialect, clock: Clock, now: datetime | None = None
+    ) -> None:
+        """Wrap a session in a transaction; `now` is the database's own time, if it has one."""
+        self.session = session
         self._dialect = dialect
         self._clock = clock
-        self._now: datetime | None = None
+        self._now = now
         self.wakes: list[str] = []
 
     @property
     def now(self) -> datetime:
         """The one moment at which this transaction happens."""
         if self._now is None:
-            self._now = self._dialect.read_clock(self._connection) or self._clock.now()
+            self._now = self._clock.now()
         return self._now
 
     def run(
@@ -46,16 +52,33 @@ class Tx:
         statement: Executable,
         rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
     ) -> CursorResult[*tuple[Any, ...]]:
-        """Execute a statement."""
-        return self._connection.execute(statement, rows)
+        """Execute a statement that is not worth preparing."""
+        return self.session.connection.execute(statement, rows)
 
-    def all(self, statement: Executable, **values: Any) -> Sequence[AnyRow]:
+    def all(self, statement: Prepared | Executable, **values: Any) -> Sequence[AnyRow]:
         """Fetch every row; `values` are those of the statement's parameters."""
-        return self._connection.execute(statement, values).all()
+        if isinstance(statement, Prepared):
+            return self.session.fetch(statement, values)
+        return self.session.connection.execute(statement, values).all()
 
-    def first(self, statement: Executable, **values: Any) -> AnyRow | None:
+    def first(self, statement: Prepared | Executable, **values: Any) -> AnyRow | None:
         """Fetch the first row, or None."""
-        return self._connection.execute(statement, values).first()
+        if isinstance(statement, Prepared):
+            found = self.session.fetch(statement, values)
+            return found[0] if found else None
+        return self.session.connection.execute(statement, values).first()
+
+    def one(self, statement: Prepared, **values: Any) -> AnyRow:
+        """Fetch a row that is there."""
+        found = self.session.fetch(statement, values)
+        if not found:
+            raise LookupError("a row that must be there is missing")
+        row: AnyRow = found[0]
+        return row
+
+    def count(self, statement: Prepared, **values: Any) -> int:
+        """Run a statement that changes rows; tell how many."""
+        return self.session.count(statement, values)
 
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""
@@ -64,12 +87,12 @@ class Tx:
     def insert_each(self, table: Table, rows: Rows) -> None:
         """Insert rows of the same columns, fast where they are many."""
         if rows:
-            self._dialect.insert_each(self._connection, table, rows)
+            self.session.insert_each(table, rows)
 
     def update_each(self, table: Table, rows: Rows, *, kept: tuple[str, ...] = ()) -> None:
         """Update rows by their primary keys; in `kept` columns, None leaves what is there."""
         if rows:
-            self._dialect.update_each(self._connection, table, rows, kept)
+            self.session.update_each(table, rows, kept)
 
     def wake(self, *keys: str) -> None:
         """Wake who watches these keys, once the transaction is committed."""
@@ -77,8 +100,8 @@ class Tx:
 
     @property
     def connection(self) -> Connection:
-        """The connection, for savepoints of the database itself and for migrations."""
-        return self._connection
+        """The connection as SQLAlchemy knows it, for migrations."""
+        return self.session.connection
 
 
 class Database:
@@ -95,7 +118,11 @@ class Database:
         self._inline = inline
         self._write_engine = dialect.open_writer()
         self._read_engine = dialect.open_reader()
+        self._writing = Sessions(lambda: dialect.open_session(self._write_engine, writes=True))
+        self._reading = Sessions(lambda: dialect.open_session(self._read_engine, writes=False))
         self._writers = [] if inline else self._open_writers(dialect.writers)
+        self.has_patience = not dialect.writers and not inline
+        """Whether it makes a difference that a write is patient."""
         threads = dialect.writers and not inline
         self._readers = ThreadPoolExecutor(4, "reader") if threads else None
 
@@ -105,14 +132,19 @@ class Database:
             return self._read(query)
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
 
-    async def write(self, change: Callable[[Tx], T | Problem], *, key: str = "") -> T:
+    async def write(
+        self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
+    ) -> T:
         """Run a function in a transaction; all of it is committed when this returns, or nothing.
 
         A problem that `change` raises undoes it; one that it returns is raised after the commit.
+        Where commits are what costs, a `patient` one waits a moment for others to share it with.
         """
-        return await self.write_each(_each(change), None, key=key)
+        return await self.write_each(_each(change), None, key=key, patient=patient)
 
-    async def write_each(self, handler: Handler[C, T], command: C, *, key: str = "") -> T:
+    async def write_each(
+        self, handler: Handler[C, T], command: C, *, key: str = "", patient: bool = False
+    ) -> T:
         """Hand a command to a set-based handler, together with its like that arrive meanwhile."""
         if self._inline:
             outcome = self._commit([Item(handler, command)])[0]
@@ -120,7 +152,7 @@ class Database:
                 raise outcome
             return outcome  # type: ignore[no-any-return]
         writer = self._writers[crc32(key.encode()) % len(self._writers)]
-        return await writer.submit(Item(handler, command))
+        return await writer.submit(Item(handler, command, patient=patient))
 
     def close(self) -> None:
         """Finish what was submitted, then close all connections."""
@@ -128,6 +160,8 @@ class Database:
             writer.stop()
         if self._readers is not None:
             self._readers.shutdown()
+        self._writing.close()
+        self._reading.close()
         self._write_engine.dispose()
         self._read_engine.dispose()
 
@@ -141,31 +175,31 @@ class Database:
     def _open_writers(self, threads: int) -> list[Writer | LoopWriter]:
         if threads:
             return [Writer(self._commit, f"writer-{number}") for number in range(threads)]
-        return [LoopWriter(self._write_engine, self._open_tx, self._announce, self.hub.wake)]
+        return [LoopWriter(self._writing, self._open_tx, self._announce, self.hub.wake)]
 
     def _read(self, query: Callable[[Tx], T]) -> T:
         try:
-            with self._read_engine.connect() as connection:
-                return query(Tx(connection, self.dialect, self._clock))
+            with self._reading.begin() as (session, now):
+                return query(self._open_tx(session, now))
         except OperationalError as error:
             message = f"the database does not answer: {type(error).__name__}"
             raise Unavailable(message) from error
 
     def _commit(self, batch: Batch) -> list[Any]:
-        outcomes, wakes = commit_batch(self._write_engine, self._open_tx, self._announce, batch)
+        outcomes, wakes = commit_batch(self._writing, self._open_tx, self._announce, batch)
         if wakes and self._inline:
             self.hub.wake(wakes)
         elif wakes:
             self.hub.wake_soon(wakes)
         return outcomes
 
-    def _open_tx(self, connection: Connection) -> Tx:
-        return Tx(connection, self.dialect, self._clock)
+    def _open_tx(self, session: Session, now: datetime | None) -> Tx:
+        return Tx(session, self.dialect, self._clock, now if self.dialect.has_clock else None)
 
     def _announce(self, tx: Tx) -> None:
         if tx.wakes and self.dialect.crosses_processes:
             keys: Iterable[str] = dict.fromkeys(tx.wakes)
-            self.dialect.announce(tx.connection, self.name, tuple(keys))
+            tx.session.announce(self.name, tuple(keys))
 
 
 def _each(change: Callable[[Tx], T | Problem]) -> Handler[None, T]:

@@ -5,14 +5,16 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from exclave.base.errors import Conflict, Problem, Unavailable
 from exclave.base.logs import Log
+from exclave.storage.dialects.base import Session
+from exclave.storage.sessions import Sessions
 
 if TYPE_CHECKING:
     from exclave.storage.database import Tx
@@ -29,6 +31,7 @@ its changes undone, and its commands are then run one by one.
 """
 
 MOST_TOGETHER = 512
+PATIENCE_S = 0.25
 _TRIES = 4
 
 
@@ -39,18 +42,20 @@ class Item(Generic[C, R]):
     handler: Handler[C, R]
     command: C
     future: "asyncio.Future[R] | None" = field(default=None)
+    patient: bool = False
+    """Whether it may wait a moment for company."""
 
 
 Batch = list[Item[Any, Any]]
 
 
-OpenTx = Callable[[Connection], "Tx"]
+OpenTx = Callable[[Session, datetime | None], "Tx"]
 Announce = Callable[["Tx"], None]
 Wake = Callable[[list[str]], None]
 
 
 def commit_batch(
-    engine: Engine, open_tx: OpenTx, announce: Announce, batch: Batch
+    sessions: Sessions, open_tx: OpenTx, announce: Announce, batch: Batch
 ) -> tuple[list[Any], list[str]]:
     """Run a batch in one transaction; answer an outcome or an exception per item, and the wakes.
 
@@ -59,16 +64,17 @@ def commit_batch(
     error: Exception
     for _ in range(_TRIES):
         try:
-            with engine.begin() as connection:
-                tx = open_tx(connection)
+            with sessions.begin() as (session, now):
+                tx = open_tx(session, now)
                 outcomes = _run_all(tx, batch)
                 announce(tx)
+                session.commit()
         except DBAPIError as failure:
             error = failure
             if not _was_rolled_back(failure):
                 break
             if len(batch) > 1:
-                return _commit_one_by_one(engine, open_tx, announce, batch)
+                return _commit_one_by_one(sessions, open_tx, announce, batch)
         except _Refused as refused:
             return [_translate(refused.error)], []
         else:
@@ -116,28 +122,28 @@ def _run_groups(tx: "Tx", batch: Batch) -> list[Any]:
 
 def _run_group(tx: "Tx", group: Batch) -> list[Any]:
     mark = len(tx.wakes)
-    savepoint = tx.connection.begin_nested()
+    tx.session.set_mark()
     try:
         outcomes = list(group[0].handler(tx, [item.command for item in group]))
     except Exception as error:
         if isinstance(error, DBAPIError) and _breaks_transaction(error):
             raise
-        savepoint.rollback()
+        tx.session.undo_to_mark()
         del tx.wakes[mark:]
         if len(group) == 1:
             return [_translate(error)]
         return [outcome for item in group for outcome in _run_group(tx, [item])]
-    savepoint.commit()
+    tx.session.drop_mark()
     return outcomes
 
 
 def _commit_one_by_one(
-    engine: Engine, open_tx: OpenTx, announce: Announce, batch: Batch
+    sessions: Sessions, open_tx: OpenTx, announce: Announce, batch: Batch
 ) -> tuple[list[Any], list[str]]:
     outcomes: list[Any] = []
     wakes: list[str] = []
     for item in batch:
-        outcome, woken = commit_batch(engine, open_tx, announce, [item])
+        outcome, woken = commit_batch(sessions, open_tx, announce, [item])
         outcomes += outcome
         wakes += woken
     return outcomes, wakes
@@ -172,27 +178,38 @@ class LoopWriter:
     batch. Made for an embedded database, whose statements take microseconds.
     """
 
-    def __init__(self, engine: Engine, open_tx: OpenTx, announce: Announce, wake: Wake) -> None:
-        self._engine = engine
+    def __init__(self, sessions: Sessions, open_tx: OpenTx, announce: Announce, wake: Wake) -> None:
+        self._sessions = sessions
         self._open_tx = open_tx
         self._announce = announce
         self._wake = wake
         self._committer = ThreadPoolExecutor(1, "committer")
         self._waiting: Batch = []
         self._working: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def submit(self, item: Item[C, R]) -> R:
         """Queue an item and wait for its outcome."""
         loop = asyncio.get_running_loop()
         item.future = loop.create_future()
         self._waiting.append(item)
-        if self._working is None or self._working.done():
-            self._working = loop.create_task(self._work())
+        if not item.patient:
+            self._begin(loop)
+        elif self._timer is None:
+            self._timer = loop.call_later(PATIENCE_S, self._begin, loop)
         return await item.future
 
     def stop(self) -> None:
         """Give the committing thread back; nothing may be waiting any more."""
         self._committer.shutdown()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Work off what waits, the patient with the others."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._working is None or self._working.done():
+            self._working = loop.create_task(self._work())
 
     async def _work(self) -> None:
         while self._waiting:
@@ -210,15 +227,14 @@ class LoopWriter:
     async def _commit(self, batch: Batch) -> tuple[list[Any], list[str]]:
         """Commit a batch beside the loop. If anything fails, all of it is undone and run again."""
         try:
-            with self._engine.connect() as connection:
-                transaction = connection.begin()
-                tx = self._open_tx(connection)
+            with self._sessions.begin() as (session, now):
+                tx = self._open_tx(session, now)
                 outcomes = _run_all(tx, batch)
                 self._announce(tx)
                 loop = asyncio.get_running_loop()
-                await asyncio.shield(loop.run_in_executor(self._committer, transaction.commit))
+                await asyncio.shield(loop.run_in_executor(self._committer, session.commit))
         except (DBAPIError, _Refused):
-            return commit_batch(self._engine, self._open_tx, self._announce, batch)
+            return commit_batch(self._sessions, self._open_tx, self._announce, batch)
         return outcomes, tx.wakes
 
 

@@ -12,7 +12,9 @@ class Watch:
     def __init__(self, hub: "Hub", keys: tuple[str, ...]) -> None:
         self._hub = hub
         self._keys = keys
-        self._changed = False
+        self._changed: list[str] = []
+        self.heard: list[str] = []
+        """The keys that ended the last wait."""
         self._waiter: asyncio.Future[None] | None = None
 
     def __enter__(self) -> Self:
@@ -33,9 +35,9 @@ class Watch:
                 if not watching:
                     del self._hub.watches[key]
 
-    def notify(self) -> None:
+    def notify(self, key: str) -> None:
         """Remember the change, and wake the waiter if there is one."""
-        self._changed = True
+        self._changed.append(key)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -50,8 +52,8 @@ class Watch:
             finally:
                 timer.cancel()
                 self._waiter = None
-        changed, self._changed = self._changed, False
-        return changed
+        self.heard, self._changed = self._changed, []
+        return bool(self.heard)
 
 
 class Hub:
@@ -74,7 +76,7 @@ class Hub:
         """Wake everybody who watches one of the keys; on the loop only."""
         for key in keys:
             for watch in tuple(self.watches.get(key, ())):
-                watch.notify()
+                watch.notify(key)
 
     def wake_all(self) -> None:
         """Wake everybody: some wake-ups may have been missed."""

@@ -7,7 +7,7 @@ import psycopg
 from sqlalchemy import make_url
 
 from exclave.base.logs import Log
-from exclave.storage.dialects.postgres import CHANNEL
+from exclave.storage.dialects.postgres_session import CHANNEL
 from exclave.storage.hub import Hub
 
 log = Log("listener")

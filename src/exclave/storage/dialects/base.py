@@ -7,6 +7,69 @@ from typing import Any, ClassVar, Protocol
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from exclave.storage.dialects.bulk import Rows
+from exclave.storage.statements import Prepared, Values
+
+
+class Session(Protocol):
+    """One connection, and at most one transaction on it."""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection as SQLAlchemy knows it, in the same transaction."""
+        ...
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is of no use any more."""
+        ...
+
+    def begin(self) -> datetime | None:
+        """Begin a transaction; tell the database's own time, if it has a clock."""
+        ...
+
+    def commit(self) -> None:
+        """Commit; whether it happened is unknown only if the connection is lost."""
+        ...
+
+    def rollback(self) -> None:
+        """Undo the transaction; never fails."""
+        ...
+
+    def set_mark(self) -> None:
+        """Remember this point of the transaction."""
+        ...
+
+    def drop_mark(self) -> None:
+        """Forget the mark; what happened since stays."""
+        ...
+
+    def undo_to_mark(self) -> None:
+        """Undo what happened since the mark, and forget it."""
+        ...
+
+    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+        """Run a statement; answer its rows."""
+        ...
+
+    def count(self, statement: Prepared, values: Values) -> int:
+        """Run a statement; answer how many rows it changed."""
+        ...
+
+    def insert_each(self, table: Table, rows: Rows) -> None:
+        """Insert many rows of the same columns."""
+        ...
+
+    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
+        """Update many rows by their primary keys; in `kept` columns, None changes nothing."""
+        ...
+
+    def announce(self, sender: str, keys: Sequence[str]) -> None:
+        """Tell other servers, when this transaction commits, which keys changed."""
+        ...
+
+    def close(self) -> None:
+        """Give the connection up."""
+        ...
 
 
 class Dialect(Protocol):
@@ -16,6 +79,8 @@ class Dialect(Protocol):
     """How many threads write at once; with none, only commits leave the event loop."""
     crosses_processes: ClassVar[bool]
     """Whether several servers may share the database."""
+    has_clock: ClassVar[bool]
+    """Whether the database's own time counts, so that no decision compares two servers' clocks."""
 
     def open_writer(self) -> Engine:
         """Make the engine whose transactions write."""
@@ -25,26 +90,12 @@ class Dialect(Protocol):
         """Make the engine whose transactions only read, each on one snapshot."""
         ...
 
+    def open_session(self, engine: Engine, *, writes: bool) -> Session:
+        """Connect."""
+        ...
+
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""
-        ...
-
-    def insert_each(self, connection: Connection, table: Table, rows: Rows) -> None:
-        """Insert many rows of the same columns."""
-        ...
-
-    def update_each(
-        self, connection: Connection, table: Table, rows: Rows, kept: tuple[str, ...]
-    ) -> None:
-        """Update many rows by their primary keys; in `kept` columns, None changes nothing."""
-        ...
-
-    def read_clock(self, connection: Connection) -> datetime | None:
-        """Tell the database's own time, or None where it has no clock of its own."""
-        ...
-
-    def announce(self, connection: Connection, sender: str, keys: Sequence[str]) -> None:
-        """Tell other servers, when this transaction commits, which keys changed."""
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -1,0 +1,239 @@
+"""A connection to PostgreSQL, used through libpq: the driver above it takes longer than the server.
+
+Every statement is prepared by name when a connection first runs it; values and rows go as text.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from psycopg.errors import error_from_result
+from sqlalchemy import JSON, Connection, Dialect, Table
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.engine import RootTransaction
+from sqlalchemy.sql.type_api import TypeEngine
+
+from exclave.storage.dialects.bulk import (
+    Rows,
+    find_converters,
+    list_defaults,
+    list_keys,
+    quote_all,
+    write_assignment,
+)
+from exclave.storage.dialects.failures import translate
+from exclave.storage.statements import Compiled, Convert, Prepared, Values, name_statement
+
+CHANNEL = "exclave"
+_PAYLOAD = 7000
+"""Bytes of one notification; PostgreSQL takes less than 8,000."""
+_GOOD = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
+_CLOCK = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_BEGIN_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _CLOCK
+_BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _CLOCK
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WORDS: Dialect = PGDialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+"""How statements are written for libpq; one for all, so that each is compiled once."""
+_FROM_TEXT: dict[type, Callable[[bytes], Any]] = {
+    int: int, str: bytes.decode, bool: b"t".__eq__,
+}  # fmt: skip
+
+
+class PostgresSession:
+    """One connection, whose transactions we begin and end by ourselves."""
+
+    def __init__(self, connection: Connection, *, writes: bool) -> None:
+        self.connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, psycopg.Connection)  # noqa: S101 - the only driver we use
+        self._pq = raw.pgconn
+        self._begin = _BEGIN_WRITE if writes else _BEGIN_READ
+        self._transaction: RootTransaction | None = None
+        self._known: set[bytes] = set()
+        self._last = b""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is gone."""
+        return self._pq.status != pq.ConnStatus.OK
+
+    def begin(self) -> datetime | None:
+        """Begin, and tell the database's time, in one exchange."""
+        micros = self._check(self._pq.exec_(self._begin), "BEGIN").get_value(0, 0)
+        self._transaction = self.connection.begin()
+        self._last = b""
+        return _EPOCH + timedelta(microseconds=int(micros or 0))
+
+    def commit(self) -> None:
+        """Commit, and send what was announced with it."""
+        result = self._check(self._pq.exec_(self._last + b"COMMIT"), "COMMIT")
+        if result.command_status != b"COMMIT":
+            error = psycopg.errors.InFailedSqlTransaction("the transaction had failed before")
+            raise translate(error, psycopg.Error, "COMMIT")
+        self._forget_transaction()
+
+    def rollback(self) -> None:
+        """Undo the transaction."""
+        if not self.lost and self._pq.transaction_status != pq.TransactionStatus.IDLE:
+            self._pq.exec_(b"ROLLBACK")
+        self._forget_transaction()
+
+    def set_mark(self) -> None:
+        """Remember this point of the transaction."""
+        self._say(b"SAVEPOINT mark")
+
+    def drop_mark(self) -> None:
+        """Forget the mark."""
+        self._say(b"RELEASE mark")
+
+    def undo_to_mark(self) -> None:
+        """Undo what happened since the mark."""
+        self._say(b"ROLLBACK TO mark; RELEASE mark")
+
+    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+        """Run a statement; answer its rows."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        return compiled.read(_read_rows(self._run(compiled, values)))
+
+    def count(self, statement: Prepared, values: Values) -> int:
+        """Run a statement; answer how many rows it changed."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        return self._run(compiled, values).command_tuples or 0
+
+    def insert_each(self, table: Table, rows: Rows) -> None:
+        """Insert many rows as one set."""
+        defaults = list_defaults(table)
+        names = (*rows[0], *(name for name in defaults if name not in rows[0]))
+        self._run_set(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
+
+    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
+        """Update many rows as one set."""
+        names = tuple(rows[0])
+        self._run_set(_write_update(table, names, kept), table, names, rows)
+
+    def announce(self, sender: str, keys: Sequence[str]) -> None:
+        """Send the keys to every listening server, with the commit."""
+        escaping = pq.Escaping(self._pq)
+        for payload in _cut_payloads(sender, keys):
+            text = escaping.escape_literal(payload.encode())
+            self._last += b"SELECT pg_notify('%s', %s); " % (CHANNEL.encode(), bytes(text))
+
+    def close(self) -> None:
+        """Give the connection up."""
+        if self.lost:
+            self.connection.invalidate()
+        self.connection.close()
+
+    def _forget_transaction(self) -> None:
+        """Let SQLAlchemy know; for the driver below it nothing is left to do."""
+        if self._transaction is not None:
+            if self.lost:
+                self.connection.invalidate()
+            self._transaction.close()
+            self._transaction = None
+
+    def _run(self, compiled: Compiled, values: Values) -> pq.abc.PGresult:
+        bound = [_write_value(value) for value in compiled.bind(values)]
+        return self._run_prepared(compiled.name, compiled.sql, bound)
+
+    def _run_set(
+        self, form: tuple[bytes, str], table: Table, names: tuple[str, ...], rows: Rows
+    ) -> None:
+        """Send the rows as one document: many parameters would be slower."""
+        converters = find_converters(table, names, _WORDS, keep_json=True)
+        plain = [
+            {**row, **{name: convert(row[name]) for name, convert in converters.items()}}
+            for row in rows
+        ]
+        self._run_prepared(*form, [json.dumps(plain).encode()])
+
+    def _run_prepared(self, name: bytes, sql: str, bound: "list[bytes | None]") -> pq.abc.PGresult:
+        if name not in self._known:
+            self._check(self._pq.prepare(name, sql.encode()), sql)
+            self._known.add(name)
+        return self._check(self._pq.exec_prepared(name, bound), sql)  # type: ignore[arg-type]
+
+    def _say(self, sql: bytes) -> None:
+        self._check(self._pq.exec_(sql), sql.decode())
+
+    def _check(self, result: pq.abc.PGresult, sql: str) -> pq.abc.PGresult:
+        if result.status in _GOOD:
+            return result
+        error = error_from_result(result)
+        raise translate(error, psycopg.Error, sql, lost=self.lost)
+
+
+def _read_rows(result: pq.abc.PGresult) -> Iterator[list[bytes | None]]:
+    places = range(result.nfields)
+    for number in range(result.ntuples):
+        yield [result.get_value(number, place) for place in places]
+
+
+def _write_value(value: object) -> bytes | None:
+    """Write a value as PostgreSQL reads it; the statement says which type it has."""
+    match value:
+        case None:
+            return None
+        case str():
+            return value.encode()
+        case bool():
+            return b"t" if value else b"f"
+        case int():
+            return b"%d" % value
+        case _:
+            raise TypeError(f"a value of type {type(value).__name__} cannot be sent")
+
+
+def _find_reader(kind: TypeEngine[Any]) -> Convert | None:
+    implementation = kind.dialect_impl(_WORDS)
+    stored = getattr(implementation, "impl_instance", implementation)
+    parse = bytes.decode if isinstance(stored, JSON) else _FROM_TEXT[stored.python_type]
+    convert = implementation.result_processor(_WORDS, None)
+    if convert is None:
+        return parse
+    return lambda text: convert(parse(text))
+
+
+def _cut_payloads(sender: str, keys: Sequence[str]) -> list[str]:
+    payloads: list[str] = []
+    part: list[str] = []
+    size = 0
+    for key in keys:
+        if part and size + len(key) > _PAYLOAD:
+            payloads.append(json.dumps([sender, *part]))
+            part, size = [], 0
+        part.append(key)
+        size += len(key) + 4
+    return [*payloads, json.dumps([sender, *part])] if part else payloads
+
+
+@lru_cache
+def _write_insert(table: Table, names: tuple[str, ...]) -> tuple[bytes, str]:
+    columns = ", ".join(quote_all(names, _WORDS))
+    rows = _write_rows(table, names)
+    sql = f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM {rows}"  # noqa: S608 - our own names
+    return name_statement(), sql
+
+
+@lru_cache
+def _write_update(table: Table, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[bytes, str]:
+    keys = list_keys(table)
+    changes = ", ".join(
+        write_assignment(column, f"new.{column}", f"{table.name}.{column}", kept=name in kept)
+        for name, column in zip(names, quote_all(names, _WORDS), strict=True)
+        if name not in keys
+    )
+    found = " AND ".join(f"{table.name}.{key} = new.{key}" for key in quote_all(keys, _WORDS))
+    rows = _write_rows(table, names)
+    sql = f"UPDATE {table.name} SET {changes} FROM {rows} WHERE {found}"  # noqa: S608 - our own names
+    return name_statement(), sql
+
+
+def _write_rows(table: Table, names: tuple[str, ...]) -> str:
+    columns = zip(names, quote_all(names, _WORDS), strict=True)
+    typed = ", ".join(f"{column} {table.c[name].type.compile(_WORDS)}" for name, column in columns)
+    return f"json_to_recordset($1::json) AS new ({typed})"
