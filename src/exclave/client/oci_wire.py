@@ -1,0 +1,138 @@
+"""What an OCI registry says: descriptors, manifests, refusals, places of uploads."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from exclave.base.digests import digest_bytes
+from exclave.base.errors import Kind, Problem
+from exclave.client.problems import RemoteProblem, UnexpectedReply
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+EMPTY = "application/vnd.oci.empty.v1+json"
+EMPTY_BYTES = b"{}"
+MAX_MANIFEST = 4 << 20
+"""Most bytes of a manifest that are sent or read."""
+
+DigestText = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+class CorruptContent(Problem):
+    """A registry sent other bytes than the digest names; nothing of them was kept."""
+
+    kind: ClassVar = Kind.CONFLICT
+    code: ClassVar = "corrupt_content"
+    hint: ClassVar = "Check the registry's storage; build the artifact again if it is damaged."
+
+
+class _Document(BaseModel):
+    """Something that a registry sent: fields we do not know are none of our business."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Descriptor(_Document):
+    """Content by its digest, with its type and size."""
+
+    mediaType: str  # noqa: N815 - the name in the document
+    digest: DigestText
+    size: Annotated[int, Field(ge=0)]
+    artifactType: str = ""  # noqa: N815 - the name in the document
+    annotations: dict[str, str] = {}
+
+
+class Manifest(_Document):
+    """An image manifest: what an artifact is made of."""
+
+    mediaType: str = ""  # noqa: N815 - the name in the document
+    artifactType: str = ""  # noqa: N815 - the name in the document
+    config: Descriptor
+    layers: list[Descriptor]
+    subject: Descriptor | None = None
+    annotations: dict[str, str] = {}
+
+
+class Index(_Document):
+    """A list of manifests, such as those that refer to a subject."""
+
+    manifests: list[Descriptor]
+
+
+class _Fault(_Document):
+    code: str = "UNKNOWN"
+    message: str = ""
+
+
+class _Faults(_Document):
+    errors: Annotated[list[_Fault], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class PushedManifest:
+    """A manifest that is in the registry now."""
+
+    digest: str
+    size: int
+    media_type: str = MANIFEST
+
+
+def describe_empty() -> dict[str, Any]:
+    """Describe the config of an artifact that has none."""
+    return {"mediaType": EMPTY, "digest": digest_bytes(EMPTY_BYTES), "size": len(EMPTY_BYTES)}
+
+
+def read_document(kind: type[Manifest] | type[Index], data: bytes) -> Any:
+    """Read a manifest or an index."""
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UnexpectedReply(
+            f"the registry sent a document that is no {kind.__name__}: `{where}`: {first['msg']}",
+            hint="Check that the digest names an artifact that Exclave built.",
+        ) from error
+
+
+def read_refusal(response: httpx.Response) -> RemoteProblem:
+    """Read a refusal in the words of the distribution specification, or in none."""
+    asked = response.headers.get("Retry-After", "")
+    facts: dict[str, Any] = {"retry_after_s": float(asked)} if asked.isdecimal() else {}
+    try:
+        fault = _Faults.model_validate_json(response.content).errors[0]
+    except ValidationError:
+        fault = _Fault(message=f"status {response.status_code}")
+    where = f"{response.request.method} {response.request.url.path}"
+    return RemoteProblem(
+        response.status_code,
+        fault.code.lower()[:64],
+        f"the registry refused {where}: {fault.message or fault.code}",
+        hint=_advise(response.status_code),
+        facts=facts,
+    )
+
+
+def read_location(response: httpx.Response) -> str:
+    """Tell where an upload goes on."""
+    location = response.headers.get("Location", "")
+    if not location:
+        raise UnexpectedReply("the registry began an upload without telling where")
+    return str(response.request.url.join(location))
+
+
+def read_end(response: httpx.Response) -> int:
+    """Tell how many bytes of an upload have arrived, from its Range header."""
+    found = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
+    return int(found[1]) + 1 if found else 0
+
+
+def _advise(status: int) -> str:
+    if status in {401, 403}:
+        return "Check the credentials for the registry, and that they reach this repository."
+    if status == httpx.codes.NOT_FOUND:
+        return "It was never pushed, or it was deleted; build it again."
+    return ""

@@ -1,0 +1,90 @@
+"""Who may do what in the registry: runners by their identity, other clients by short tokens."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from exclave.base.digests import hash_token
+from exclave.base.errors import Unauthenticated
+from exclave.control.access import ACCESS_TOKEN, authenticate_runner, require
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.domain.identity import QueueKind, Right, RunnerIdentity, User
+from exclave.domain.registry import ALL, Reach
+from exclave.storage import registry_tokens
+from exclave.storage.database import Tx
+from exclave.wire.registry import NewRegistryToken, RegistryPlace, RegistryTokenCreated
+
+REGISTRY_TOKEN = "xcg"  # noqa: S105 - a prefix
+USERNAME = "exclave"
+"""The name under which a registry token is the password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A caller of the registry, and until when its credential is good."""
+
+    reach: Reach
+    expires_at: datetime
+
+
+async def authenticate_client(deps: Deps, token: str) -> Admitted:
+    """Find what a credential opens; API tokens open nothing here."""
+    if token.startswith(f"{ACCESS_TOKEN}_"):
+        return await _admit_runner(deps, await authenticate_runner(deps, token))
+    if not token.startswith(f"{REGISTRY_TOKEN}_"):
+        raise Unauthenticated(
+            "this is not a registry token", hint="Make one: `exclave registry token`."
+        )
+    row = await deps.db.read(lambda tx: registry_tokens.find_registry_token(tx, hash_token(token)))
+    if row is None:
+        raise Unauthenticated(
+            "the registry token is unknown or expired", hint="Make one: `exclave registry token`."
+        )
+    reach = Reach(row.org_id, row.created_by, (row.repository,), push=row.push, delete=row.push)
+    return Admitted(reach, row.expires_at)
+
+
+async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
+    """A build runner adds to its org's repositories, an install's runner reads its app's."""
+    until = deps.clock.now() + timedelta(seconds=deps.timings.access_token_s)
+    match who.kind:
+        case QueueKind.BUILD:
+            return Admitted(Reach(who.org, who.runner, (ALL,), push=True), until)
+        case QueueKind.INSTALL:
+            name = await deps.db.read(
+                lambda tx: registry_tokens.find_app_name(tx, who.org, who.queue)
+            )
+            repositories = () if name is None else (f"apps/{name}",)
+            return Admitted(Reach(who.org, who.runner, repositories), until)
+
+
+async def create_registry_token(
+    deps: Deps, user: User, wish: NewRegistryToken
+) -> RegistryTokenCreated:
+    """Make a short-lived credential for a registry client; its secret is in this reply only."""
+    require(user, Right.ADMINISTER if wish.push else Right.OPERATE)
+
+    def create(tx: Tx) -> RegistryTokenCreated:
+        secret = deps.ids.token(REGISTRY_TOKEN)
+        expires = tx.now + timedelta(minutes=wish.minutes)
+        registry_tokens.add_registry_token(
+            tx, user.org, hashed=hash_token(secret), repository=wish.repository, push=wish.push,
+            by=user.name, expires_at=expires,
+        )  # fmt: skip
+        record(
+            tx, deps, user.org, user.name, "registry_token_created", wish.repository,
+            push=str(wish.push).lower(), minutes=str(wish.minutes),
+        )  # fmt: skip
+        return RegistryTokenCreated(
+            url=deps.runner_url, repository=f"{user.org}/{wish.repository}", push=wish.push,
+            username=USERNAME, password=secret, expires_at=expires,
+        )  # fmt: skip
+
+    return await deps.db.write(create)
+
+
+async def show_place(deps: Deps, who: RunnerIdentity) -> RegistryPlace:
+    """Tell a runner which registry to use."""
+    if deps.registry_url:
+        return RegistryPlace(url=deps.registry_url)
+    return RegistryPlace(folder=who.org)

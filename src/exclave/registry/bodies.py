@@ -1,0 +1,37 @@
+"""Bodies of requests: small ones as a whole, large ones piece by piece, cut ones as they are."""
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import ClientDisconnect, Request
+
+from exclave.domain.registry import ContentTooLarge
+
+
+class Body:
+    """A large body on its way in; a client that hangs up ends it early."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.cut = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Give its pieces."""
+        try:
+            async for chunk in self._request.stream():
+                if chunk:
+                    yield chunk
+        except ClientDisconnect:
+            self.cut = True
+
+
+async def read_small(request: Request, limit: int) -> bytes:
+    """Read a body, but not more than the limit of it."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and (len(announced) > len(str(limit)) or int(announced) > limit):
+        raise ContentTooLarge(f"the body has more than {limit} bytes")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise ContentTooLarge(f"the body has more than {limit} bytes")
+    return bytes(body)

@@ -1,0 +1,108 @@
+"""Uploads over HTTP: in one request, in two, or in as many as it takes."""
+
+import re
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from exclave.control import registry_blobs, registry_uploads
+from exclave.control.registry_uploads import Upload
+from exclave.domain.registry import DigestInvalid, UploadInvalid, UploadUnknown
+from exclave.registry.bodies import Body
+from exclave.registry.credentials import admit, deps_of
+from exclave.registry.problems import write_progress
+
+_RANGE = re.compile(r"(?:bytes )?(\d{1,18})-(\d{1,18})(?:/\S*)?")
+_ID = re.compile(r"upl_[0-9a-z]{26}")
+_ID_HEADER = "Docker-Upload-Uuid"
+
+
+async def begin(request: Request) -> Response:
+    """Begin an upload, mount a blob of another repository, or take a blob in one go."""
+    reach = await admit(request)
+    deps, name, query = deps_of(request), request.path_params["name"], request.query_params
+    if "mount" in query:
+        digest, source = query["mount"], query.get("from", "")
+        if source and await registry_blobs.mount_blob(deps, reach, name, digest, source):
+            return _created(name, digest)
+    upload = await registry_uploads.begin_upload(deps, reach, name)
+    if "digest" in query and "mount" not in query:
+        digest = query["digest"]
+        await registry_uploads.finish(deps, reach, name, upload.id, digest, Body(request))
+        return _created(name, digest)
+    return _progress(HTTPStatus.ACCEPTED, name, upload)
+
+
+async def show(request: Request) -> Response:
+    """Tell how much of an upload has arrived."""
+    reach = await admit(request)
+    name = request.path_params["name"]
+    upload = await registry_uploads.show_upload(deps_of(request), reach, name, _read_id(request))
+    return _progress(HTTPStatus.NO_CONTENT, name, upload)
+
+
+async def append(request: Request) -> Response:
+    """Take a piece of an upload."""
+    reach = await admit(request)
+    name = request.path_params["name"]
+    start, size = read_place(request)
+    upload = await registry_uploads.append(
+        deps_of(request), reach, name, _read_id(request), Body(request), start=start, size=size
+    )
+    return _progress(HTTPStatus.ACCEPTED, name, upload)
+
+
+async def finish(request: Request) -> Response:
+    """Take the last piece, if there is one, and make the upload a blob."""
+    reach = await admit(request)
+    name = request.path_params["name"]
+    digest = request.query_params.get("digest")
+    if digest is None:
+        raise DigestInvalid("the digest of the blob is missing")
+    start, size = read_place(request)
+    await registry_uploads.finish(
+        deps_of(request), reach, name, _read_id(request), digest, Body(request),
+        start=start, size=size,
+    )  # fmt: skip
+    return _created(name, digest)
+
+
+async def cancel(request: Request) -> Response:
+    """End an upload."""
+    reach = await admit(request)
+    name = request.path_params["name"]
+    await registry_uploads.cancel_upload(deps_of(request), reach, name, _read_id(request))
+    return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+def read_place(request: Request) -> tuple[int | None, int | None]:
+    """Read where a piece begins and how long it is, as far as the client says so."""
+    announced = request.headers.get("content-range")
+    if announced is None:
+        return None, None
+    found = _RANGE.fullmatch(announced)
+    if found is None or int(found[2]) < int(found[1]):
+        raise UploadInvalid("`Content-Range` must be `<first>-<last>`")
+    size = int(found[2]) - int(found[1]) + 1
+    length = request.headers.get("content-length")
+    if length is not None and length != str(size):
+        raise UploadInvalid("`Content-Length` differs from `Content-Range`")
+    return int(found[1]), size
+
+
+def _read_id(request: Request) -> str:
+    upload: str = request.path_params["upload"]
+    if not _ID.fullmatch(upload):
+        raise UploadUnknown("there is no such upload")
+    return upload
+
+
+def _progress(status: HTTPStatus, name: str, upload: Upload) -> Response:
+    headers = write_progress(f"/v2/{name}/blobs/uploads/{upload.id}", upload.size)
+    return Response(status_code=status, headers={**headers, _ID_HEADER: upload.id})
+
+
+def _created(name: str, digest: str) -> Response:
+    headers = {"Location": f"/v2/{name}/blobs/{digest}", "Docker-Content-Digest": digest}
+    return Response(status_code=HTTPStatus.CREATED, headers=headers)

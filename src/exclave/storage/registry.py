@@ -1,0 +1,168 @@
+"""Queries for the registry's repositories, manifests and tags."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Select, delete, exists, func, select, union, update
+from sqlalchemy.sql import tuple_
+
+from exclave.domain.identity import OrgId
+from exclave.domain.manifests import ReadManifest
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables_registry import oci_blobs, oci_links, oci_manifests, oci_tags
+
+_AT_ONCE = 500
+
+
+def find_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None:
+    """Find a manifest by its digest."""
+    return tx.first(select(oci_manifests).where(*_manifest(org, repository, digest)))
+
+
+def find_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> str | None:
+    """Tell the digest that a tag means."""
+    row = tx.first(select(oci_tags.c.digest).where(*_tag(org, repository, tag)))
+    return None if row is None else str(row.digest)
+
+
+def find_manifest_sizes(
+    tx: Tx, org: OrgId, repository: str, digests: Iterable[str]
+) -> dict[str, int]:
+    """Tell the sizes of those of these manifests that a repository has."""
+    found: dict[str, int] = {}
+    wanted = list(digests)
+    mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = oci_manifests.c.digest.in_(wanted[start : start + _AT_ONCE])
+        rows = tx.all(select(oci_manifests.c.digest, oci_manifests.c.size).where(*mine, some))
+        found |= {row.digest: row.size for row in rows}
+    return found
+
+
+def put_manifest(
+    tx: Tx, org: OrgId, repository: str, digest: str, manifest: ReadManifest, content: bytes
+) -> None:
+    """Store a manifest; one that is there already is as young as a new one again."""
+    row = {
+        "org_id": org, "repository": repository, "digest": digest, "created_at": tx.now,
+        "media_type": manifest.media_type, "artifact_type": manifest.artifact_type,
+        "size": len(content), "subject": manifest.subject, "refers": manifest.refers,
+        "annotations": dict(manifest.annotations), "content": content,
+    }  # fmt: skip
+    tx.run(tx.insert_missing(oci_manifests).values(**row))
+    mine = _manifest(org, repository, digest)
+    tx.run(
+        update(oci_manifests).where(*mine).values(created_at=tx.now, media_type=manifest.media_type)
+    )
+
+
+def put_tag(tx: Tx, org: OrgId, repository: str, tag: str, digest: str) -> None:
+    """Let a tag mean a digest."""
+    row = {"org_id": org, "repository": repository, "tag": tag, "digest": digest}
+    tx.run(tx.insert_missing(oci_tags).values(**row, changed_at=tx.now))
+    change = update(oci_tags).where(*_tag(org, repository, tag))
+    tx.run(change.values(digest=digest, changed_at=tx.now))
+
+
+def drop_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> bool:
+    """Take a tag away; tell whether there was one."""
+    return tx.run(delete(oci_tags).where(*_tag(org, repository, tag))).rowcount == 1
+
+
+def drop_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> bool:
+    """Take a manifest away, and the tags that mean it; tell whether there was one."""
+    mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
+    tx.run(delete(oci_tags).where(*mine, oci_tags.c.digest == digest))
+    gone = tx.run(delete(oci_manifests).where(*_manifest(org, repository, digest)))
+    return gone.rowcount == 1
+
+
+def list_tags(tx: Tx, org: OrgId, repository: str, after: str, limit: int) -> Sequence[AnyRow]:
+    """List tags without regard to case, from after a tag."""
+    order = (func.lower(oci_tags.c.tag), oci_tags.c.tag)
+    mine = [oci_tags.c.org_id == org, oci_tags.c.repository == repository]
+    if after:
+        mine.append(tuple_(*order) > tuple_(after.lower(), after))
+    return tx.all(
+        select(oci_tags.c.tag, oci_tags.c.digest, oci_tags.c.changed_at)
+        .where(*mine)
+        .order_by(*order)
+        .limit(limit)
+    )
+
+
+def list_referrers(
+    tx: Tx, org: OrgId, repository: str, subject: str, kind: str, after: str, limit: int
+) -> Sequence[AnyRow]:
+    """List the manifests that refer to one, of one artifact type if it is given."""
+    where = [
+        oci_manifests.c.org_id == org,
+        oci_manifests.c.repository == repository,
+        oci_manifests.c.subject == subject,
+        oci_manifests.c.digest > after,
+    ]
+    if kind:
+        where.append(oci_manifests.c.artifact_type == kind)
+    columns = [column for column in oci_manifests.c if column.name != "content"]
+    return tx.all(select(*columns).where(*where).order_by(oci_manifests.c.digest).limit(limit))
+
+
+def has_repository(tx: Tx, org: OrgId, repository: str) -> bool:
+    """Tell whether anything was ever pushed to a repository and is still there."""
+    links = exists().where(oci_links.c.org_id == org, oci_links.c.repository == repository)
+    documents = exists().where(
+        oci_manifests.c.org_id == org, oci_manifests.c.repository == repository
+    )
+    row = tx.first(select(links | documents))
+    return bool(row and row[0])
+
+
+def list_repositories(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+    """List repositories by name, with how much is in each."""
+    names = union(
+        select(oci_links.c.repository).where(oci_links.c.org_id == org),
+        select(oci_manifests.c.repository).where(oci_manifests.c.org_id == org),
+    ).subquery()
+    name = names.c.repository
+    return tx.all(
+        select(
+            name,
+            _count(oci_manifests, org, name).label("manifests"),
+            _count(oci_tags, org, name).label("tags"),
+            _sum_blobs(org, name).label("size"),
+        )
+        .where(name > after)
+        .order_by(name)
+        .limit(limit)
+    )
+
+
+def _count(table: Any, org: OrgId, name: Any) -> Any:
+    counted: Select[Any] = select(func.count()).select_from(table)
+    return counted.where(table.c.org_id == org, table.c.repository == name).scalar_subquery()
+
+
+def _sum_blobs(org: OrgId, name: Any) -> Any:
+    return (
+        select(func.coalesce(func.sum(oci_blobs.c.size), 0))
+        .join(oci_links, (oci_links.c.org_id == oci_blobs.c.org_id)
+              & (oci_links.c.digest == oci_blobs.c.digest))
+        .where(oci_links.c.org_id == org, oci_links.c.repository == name)
+        .scalar_subquery()
+    )  # fmt: skip
+
+
+def _manifest(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:
+    return (
+        oci_manifests.c.org_id == org,
+        oci_manifests.c.repository == repository,
+        oci_manifests.c.digest == digest,
+    )
+
+
+def _tag(org: OrgId, repository: str, tag: str) -> tuple[Any, ...]:
+    return (
+        oci_tags.c.org_id == org,
+        oci_tags.c.repository == repository,
+        oci_tags.c.tag == tag,
+    )

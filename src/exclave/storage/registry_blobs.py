@@ -1,0 +1,118 @@
+"""Queries for the registry's blobs, their links to repositories, and open uploads."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import delete, insert, select, update
+
+from exclave.domain.identity import OrgId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import orgs
+from exclave.storage.tables_registry import oci_blobs, oci_links, oci_uploads
+
+_AT_ONCE = 500
+
+
+def hold_off_collector(tx: Tx, org: OrgId) -> None:
+    """Keep garbage collection out of this org until the transaction ends; pushes share it."""
+    tx.first(select(orgs.c.id).where(orgs.c.id == org).with_for_update(read=True))
+
+
+def hold_off_pushes(tx: Tx, org: OrgId) -> None:
+    """Keep pushes and pins out of this org until the transaction ends."""
+    tx.first(select(orgs.c.id).where(orgs.c.id == org).with_for_update())
+
+
+def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None:
+    """Find a blob that a repository has: its size, its key in the blob store, its age there."""
+    return tx.first(
+        select(oci_blobs.c.size, oci_blobs.c.blob, oci_links.c.linked_at)
+        .join(oci_links, (oci_links.c.org_id == oci_blobs.c.org_id)
+              & (oci_links.c.digest == oci_blobs.c.digest))
+        .where(oci_links.c.org_id == org, oci_links.c.repository == repository)
+        .where(oci_links.c.digest == digest)
+    )  # fmt: skip
+
+
+def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> dict[str, int]:
+    """Tell the sizes of those of these blobs that a repository has."""
+    found: dict[str, int] = {}
+    wanted = list(digests)
+    for start in range(0, len(wanted), _AT_ONCE):
+        rows = tx.all(
+            select(oci_blobs.c.digest, oci_blobs.c.size)
+            .join(oci_links, (oci_links.c.org_id == oci_blobs.c.org_id)
+                  & (oci_links.c.digest == oci_blobs.c.digest))
+            .where(oci_links.c.org_id == org, oci_links.c.repository == repository)
+            .where(oci_links.c.digest.in_(wanted[start : start + _AT_ONCE]))
+        )  # fmt: skip
+        found |= {row.digest: row.size for row in rows}
+    return found
+
+
+def add_blob(tx: Tx, org: OrgId, digest: str, size: int, key: str) -> str:
+    """Note where a blob lies; tell the key that counts, if it was there before."""
+    row = {"org_id": org, "digest": digest, "size": size, "blob": key, "created_at": tx.now}
+    tx.run(tx.insert_missing(oci_blobs).values(**row))
+    mine = (oci_blobs.c.org_id == org, oci_blobs.c.digest == digest)
+    kept = tx.first(select(oci_blobs.c.blob).where(*mine))
+    return key if kept is None else str(kept.blob)
+
+
+def link_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> None:
+    """Let a repository have a blob; its age there begins anew."""
+    row = {"org_id": org, "repository": repository, "digest": digest, "linked_at": tx.now}
+    tx.run(tx.insert_missing(oci_links).values(**row))
+    tx.run(update(oci_links).where(*_link(org, repository, digest)).values(linked_at=tx.now))
+
+
+def unlink_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> bool:
+    """Take a blob from a repository; tell whether it had it."""
+    return tx.run(delete(oci_links).where(*_link(org, repository, digest))).rowcount == 1
+
+
+def add_upload(tx: Tx, org: OrgId, repository: str, upload: str) -> None:
+    """Begin an upload."""
+    row = {"org_id": org, "id": upload, "repository": repository, "size": 0, "parts": []}
+    tx.run(insert(oci_uploads).values(**row, started_at=tx.now, changed_at=tx.now))
+
+
+def find_upload(tx: Tx, org: OrgId, repository: str, upload: str) -> AnyRow | None:
+    """Find an open upload of a repository."""
+    return tx.first(select(oci_uploads).where(*_upload(org, repository, upload)))
+
+
+def grow_upload(
+    tx: Tx, org: OrgId, repository: str, upload: str, *, at: int, size: int, parts: Sequence[Any]
+) -> bool:
+    """Add a piece to an upload that still ends at `at`; tell whether it did."""
+    change = (
+        update(oci_uploads)
+        .where(*_upload(org, repository, upload), oci_uploads.c.size == at)
+        .values(size=size, parts=list(parts), changed_at=tx.now)
+    )
+    return tx.run(change).rowcount == 1
+
+
+def drop_upload(tx: Tx, org: OrgId, repository: str, upload: str, *, at: int | None = None) -> bool:
+    """End an upload, if it still ends at `at`; tell whether it was there."""
+    where = [*_upload(org, repository, upload)]
+    if at is not None:
+        where.append(oci_uploads.c.size == at)
+    return tx.run(delete(oci_uploads).where(*where)).rowcount == 1
+
+
+def _link(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:
+    return (
+        oci_links.c.org_id == org,
+        oci_links.c.repository == repository,
+        oci_links.c.digest == digest,
+    )
+
+
+def _upload(org: OrgId, repository: str, upload: str) -> tuple[Any, ...]:
+    return (
+        oci_uploads.c.org_id == org,
+        oci_uploads.c.id == upload,
+        oci_uploads.c.repository == repository,
+    )

@@ -1,0 +1,134 @@
+"""Queries for the registry's garbage collection: what is there, what pins it, what goes."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, exists, or_, select, union, update
+
+from exclave.domain.identity import OrgId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import orgs
+from exclave.storage.tables_apps import builds, config_builds
+from exclave.storage.tables_installs import install_parts
+from exclave.storage.tables_registry import (
+    oci_blobs,
+    oci_links,
+    oci_manifests,
+    oci_tags,
+    oci_uploads,
+)
+
+COLLECTED = "collected"
+"""State of a build whose artifact is gone; its key is emptied, so that nothing takes it up."""
+
+
+def list_orgs(tx: Tx) -> list[OrgId]:
+    """List all tenants."""
+    return [OrgId(row.id) for row in tx.all(select(orgs.c.id).order_by(orgs.c.id))]
+
+
+def list_pins(tx: Tx, org: OrgId, repository: str) -> list[str]:
+    """List the digests of builds that a config version pins or an install has."""
+    pinned = exists().where(
+        config_builds.c.org_id == builds.c.org_id, config_builds.c.build_id == builds.c.id
+    )
+    installed = exists().where(
+        install_parts.c.org_id == builds.c.org_id, install_parts.c.build_id == builds.c.id
+    )
+    mine = (builds.c.org_id == org, builds.c.repository == repository)
+    rows = tx.all(select(builds.c.digest, builds.c.provenance).where(*mine, or_(pinned, installed)))
+    return [digest for row in rows for digest in row if digest]
+
+
+def list_young_builds(tx: Tx, org: OrgId, repository: str, since: datetime) -> list[str]:
+    """List the digests of builds that ended lately: a config version may pin them next."""
+    mine = (builds.c.org_id == org, builds.c.repository == repository)
+    rows = tx.all(
+        select(builds.c.digest, builds.c.provenance).where(*mine, builds.c.finished_at > since)
+    )
+    return [digest for row in rows for digest in row if digest]
+
+
+def list_graph(tx: Tx, org: OrgId, repository: str) -> Sequence[AnyRow]:
+    """List the manifests of a repository with what they name."""
+    mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
+    columns = (
+        oci_manifests.c.digest, oci_manifests.c.subject, oci_manifests.c.refers,
+        oci_manifests.c.created_at,
+    )  # fmt: skip
+    return tx.all(select(*columns).where(*mine))
+
+
+def list_tagged(tx: Tx, org: OrgId, repository: str) -> list[str]:
+    """List the digests that tags mean."""
+    mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
+    return [row.digest for row in tx.all(select(oci_tags.c.digest).where(*mine))]
+
+
+def list_links(tx: Tx, org: OrgId, repository: str) -> Sequence[AnyRow]:
+    """List the blobs of a repository and since when it has them."""
+    mine = (oci_links.c.org_id == org, oci_links.c.repository == repository)
+    return tx.all(select(oci_links.c.digest, oci_links.c.linked_at).where(*mine))
+
+
+def list_names(tx: Tx, org: OrgId) -> list[str]:
+    """List the names of all repositories."""
+    names = union(
+        select(oci_links.c.repository).where(oci_links.c.org_id == org),
+        select(oci_manifests.c.repository).where(oci_manifests.c.org_id == org),
+    )
+    return sorted(row.repository for row in tx.all(names))
+
+
+def drop_manifests(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> None:
+    """Remove manifests; builds that made them cannot be taken up again."""
+    for digest in digests:
+        mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
+        tx.run(delete(oci_manifests).where(*mine, oci_manifests.c.digest == digest))
+        made = (builds.c.org_id == org, builds.c.repository == repository)
+        tx.run(
+            update(builds).where(*made, builds.c.digest == digest).values(state=COLLECTED, key="")
+        )
+
+
+def drop_links(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> None:
+    """Take blobs from a repository."""
+    for digest in digests:
+        mine = (oci_links.c.org_id == org, oci_links.c.repository == repository)
+        tx.run(delete(oci_links).where(*mine, oci_links.c.digest == digest))
+
+
+def list_blobs(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
+    """List old blobs, each with the repositories that have it, one row for each."""
+    linked = (oci_links.c.org_id == oci_blobs.c.org_id) & (oci_links.c.digest == oci_blobs.c.digest)
+    return tx.all(
+        select(oci_blobs.c.digest, oci_blobs.c.size, oci_blobs.c.blob, oci_links.c.repository)
+        .join(oci_links, linked, isouter=True)
+        .where(oci_blobs.c.org_id == org, oci_blobs.c.created_at < before)
+    )
+
+
+def drop_blobs(tx: Tx, org: OrgId, digests: Iterable[str]) -> None:
+    """Forget where blobs lie."""
+    for digest in digests:
+        tx.run(delete(oci_blobs).where(oci_blobs.c.org_id == org, oci_blobs.c.digest == digest))
+
+
+def list_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
+    """List uploads that nobody has touched since."""
+    return tx.all(
+        select(oci_uploads).where(oci_uploads.c.org_id == org, oci_uploads.c.changed_at < before)
+    )
+
+
+def drop_uploads(tx: Tx, org: OrgId, uploads: Iterable[str]) -> None:
+    """End uploads."""
+    for upload in uploads:
+        tx.run(delete(oci_uploads).where(oci_uploads.c.org_id == org, oci_uploads.c.id == upload))
+
+
+def list_used_keys(tx: Tx, org: OrgId) -> set[str]:
+    """List the keys in the blob store that the registry of an org knows."""
+    rows = tx.all(select(oci_blobs.c.blob).where(oci_blobs.c.org_id == org))
+    open_ones = tx.all(select(oci_uploads.c.parts).where(oci_uploads.c.org_id == org))
+    return {row.blob for row in rows} | {part["key"] for row in open_ones for part in row.parts}

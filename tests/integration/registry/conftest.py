@@ -1,0 +1,22 @@
+"""The registry on each database; each test has an org of its own."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from exclave.control.deps import Deps
+from tests.databases import NAMES
+from tests.integration.api.kit import open_deps
+from tests.integration.registry.kit import Hub, serve_hub
+
+
+@pytest.fixture(params=NAMES, scope="module")
+def shared_deps(request: pytest.FixtureRequest) -> Iterator[Deps]:
+    with open_deps(request.param) as deps:
+        yield deps
+
+
+@pytest.fixture
+async def hub(shared_deps: Deps) -> AsyncIterator[Hub]:
+    async with serve_hub(shared_deps) as made:
+        yield made
