@@ -8,6 +8,7 @@ from exclave.runner.deps import Deps
 from exclave.runner.executions import finish, run_execution
 from exclave.runner.records import write_record
 from exclave.runner.roster import Execution
+from exclave.runner.switch import is_thrown
 from exclave.runner.trust import Refused
 from exclave.wire.jobs import OutcomeState
 from exclave.wire.runner import Dispatch, Offer, Outcome
@@ -17,6 +18,9 @@ _log = Log("runner.accepting")
 
 async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
     """Take what is new, ours and signed. What is known already is the echo of a lost reply."""
+    if is_thrown(deps.disk.path):
+        _log.warning("offers_ignored", count=len(offers), reason="disabled")
+        return
     unique = {offer.execution_id: offer for offer in reversed(offers)}
     new = [one for name, one in reversed(unique.items()) if not _is_known(deps, name)]
     if len(new) > free:

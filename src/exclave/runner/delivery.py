@@ -9,9 +9,12 @@ from exclave.runner.disk import DataFolderBroken, remove_tree
 from exclave.runner.outbox import WaitingResult
 from exclave.runner.records import forget_record
 from exclave.runner.roster import Execution
+from exclave.runner.sealing import Sealer
 from exclave.runner.session import IdentityRefused
 from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.runner.signals import sleep_or
+from exclave.runner.terraform.errored import rescue_all
+from exclave.runner.uplink import Uplink
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import LogReply, Outcome, Result
 
@@ -37,11 +40,28 @@ def bind_sender(deps: Deps, execution: Execution) -> SendLog:
     return send
 
 
+def bind_uplink(deps: Deps, execution: Execution) -> Uplink:
+    """Make the calls that an execution's work may need."""
+    return Uplink(
+        deps.api,
+        deps.session,
+        execution_id=execution.id,
+        epoch=execution.epoch,
+        link=deps.config.link,
+        clock=deps.clock,
+        randomness=deps.randomness,
+    )
+
+
 async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> None:
     """Ship the log, hand in the result, put the execution away."""
     until = deps.clock.monotonic() + deps.timings.result_retry_s
     if execution.log is not None:
         await _ship_log(deps, execution, execution.log, until)
+    if execution.folder.exists():
+        patience = RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s)
+        sealer = Sealer(deps.disk.path, deps.randomness)
+        await rescue_all(execution.folder, bind_uplink(deps, execution), sealer, patience)
     settled = await _hand_in(deps, execution, waiting, until)
     # The record goes first: without a result in the outbox it would look like work cut off.
     forget_record(deps.disk, execution.folder)

@@ -100,7 +100,8 @@ class DataFolder:
         if size <= 0 or (self._reserve.exists() and self._reserve.stat().st_size == size):
             return
         try:
-            with self._reserve.open("wb") as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            with os.fdopen(os.open(self._reserve, flags, _FILE_MODE), "wb") as file:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError:
             # Too full for a reserve is too full for work: `free` stays 0 until there is room.
@@ -121,6 +122,13 @@ def write_durably(file: Path, data: bytes) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(file.parent)
+
+
+def remove_durably(file: Path) -> None:
+    """Remove a file for good; it is fine if it is gone already."""
+    if file.exists():
+        file.unlink()
+        sync_folder(file.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -9,14 +9,15 @@ from exclave.base.errors import Problem
 from exclave.base.logs import Log, bind
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
-from exclave.runner.delivery import bind_sender, deliver, put_away
+from exclave.runner.delivery import bind_sender, bind_uplink, deliver, put_away
 from exclave.runner.deps import Deps
 from exclave.runner.records import mark_begun
 from exclave.runner.roster import Execution, Phase
 from exclave.runner.session import IdentityRefused
 from exclave.runner.shipping import ShippedLog
 from exclave.runner.signals import sleep_or
-from exclave.runner.stopping import is_forsaken, watch_deadman
+from exclave.runner.stopping import disable, is_forsaken, watch_deadman
+from exclave.runner.switch import is_thrown
 from exclave.runner.trust import is_expired
 from exclave.runner.work import Work, end_by_stop, fail
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
@@ -128,6 +129,8 @@ def _is_refusal(problem: Problem) -> bool:
 
 
 async def _work(deps: Deps, execution: Execution, dispatch: Dispatch) -> Outcome:
+    if is_thrown(deps.disk.path):
+        disable(deps, execution)
     if execution.stop.reason is not None:
         return _tell_not_begun(execution, execution.stop.reason)
     if is_forsaken(deps, execution):
@@ -159,7 +162,8 @@ async def _execute(
 ) -> Outcome:
     executor = deps.executors[JobKind(dispatch.spec.kind)]
     try:
-        return await executor.run(Work(dispatch, execution.folder), log.writer, execution.stop)
+        work = Work(dispatch, execution.folder, bind_uplink(deps, execution))
+        return await executor.run(work, log.writer, execution.stop)
     except Exception as error:  # noqa: BLE001 - the edge of a job: a bug must not look like success
         _log.error("executor_failed", exc=error)
         await deps.kill_leftovers(execution.folder, deps.clock)

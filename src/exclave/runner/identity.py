@@ -1,6 +1,7 @@
 """Who this runner is: its Ed25519 key, its one-time enrolment, and the identity file."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Randomness
 from exclave.client.runner import RunnerApi
 from exclave.runner.disk import DataFolder, write_durably
-from exclave.wire.envelope import public_text
+from exclave.wire.envelope import extend_trust, public_text
 from exclave.wire.jobs import JobKind
 from exclave.wire.model import Id, Reply
 from exclave.wire.runner import PROTOCOL, Enrol, Enrolled, Nonce, QueueKind, RunnerTimings
@@ -34,6 +35,14 @@ class AlreadyEnrolled(Problem):
     kind: ClassVar = Kind.CONFLICT
     code: ClassVar = "already_enrolled"
     hint: ClassVar = "Start the runner without an enrolment token, or use another data folder."
+
+
+class StrangeKeys(Problem):
+    """Somebody else answers at the control plane's address."""
+
+    kind: ClassVar = Kind.FORBIDDEN
+    code: ClassVar = "strange_keys"
+    hint: ClassVar = "Do not go on. Ask the vendor for a new Stack over a channel that you trust."
 
 
 class Identity(Reply):
@@ -98,8 +107,13 @@ async def enrol(
     name: str,
     capabilities: tuple[JobKind, ...],
     randomness: Randomness,
+    pinned: Mapping[str, str] | None = None,
 ) -> Identity:
-    """Spend the one-time token, pin the control plane's keys, keep the identity."""
+    """Spend the one-time token, pin the control plane's keys, keep the identity.
+
+    Whoever knows the keys beforehand gives them as `pinned`: then only those count, and what they
+    vouch for.
+    """
     if (disk.path / IDENTITY).exists():
         message = f"`{disk.path}` already holds the identity of a runner"
         raise AlreadyEnrolled(message)
@@ -112,12 +126,22 @@ async def enrol(
         protocol=PROTOCOL,
         capabilities=list(capabilities),
     )
-    identity = _build_identity(await api.enrol(request))
+    enrolled = await api.enrol(request)
+    identity = _build_identity(enrolled, _choose_keys(enrolled, pinned))
     save_identity(disk, identity)
     return identity
 
 
-def _build_identity(enrolled: Enrolled) -> Identity:
+def _choose_keys(enrolled: Enrolled, pinned: Mapping[str, str] | None) -> dict[str, str]:
+    offered = {key.kid: key.public_key for key in enrolled.keys}
+    if pinned is None:
+        return offered
+    if any(offered.get(kid) != key for kid, key in pinned.items()):
+        raise StrangeKeys("the control plane signs with other keys than this runner was given")
+    return extend_trust(pinned, enrolled.keys)
+
+
+def _build_identity(enrolled: Enrolled, keys: dict[str, str]) -> Identity:
     return Identity(
         runner_id=enrolled.runner_id,
         org_id=enrolled.org_id,
@@ -125,5 +149,5 @@ def _build_identity(enrolled: Enrolled) -> Identity:
         kind=enrolled.kind,
         generation=enrolled.generation,
         timings=enrolled.timings,
-        keys={key.kid: key.public_key for key in enrolled.keys},
+        keys=keys,
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from exclave import __version__
@@ -37,8 +37,12 @@ from exclave.runner.stopping import shut_down
 from exclave.runner.trust import Trust
 from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
+from exclave.wire.runner import KINDS
 
 _log = Log("runner")
+
+Duty = Callable[[Deps], Coroutine[Any, Any, None]]
+"""Something that runs beside the work, for as long as the runner runs."""
 
 ENROLMENTS = RetryPolicy(first_s=0.5, longest_s=5.0, give_up_s=600.0)
 
@@ -61,6 +65,8 @@ class Runner:
         kill_leftovers: KillLeftovers,
         measure: Measure = measure_machine,
         enrolment_token: str | None = None,
+        pinned: Mapping[str, str] | None = None,
+        duties: Sequence[Duty] = (),
     ) -> None:
         self._config = config
         self._api = api
@@ -71,6 +77,8 @@ class Runner:
         self._kill_leftovers = kill_leftovers
         self._measure = measure
         self._enrolment_token = enrolment_token
+        self._pinned = pinned
+        self._duties = duties
         self._signals = Signals()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._failure: BaseException | None = None
@@ -126,6 +134,7 @@ class Runner:
                 name=self._config.name,
                 capabilities=tuple(self._executors),
                 randomness=self._ids.randomness,
+                pinned=self._pinned,
             )
 
         identity = await retry(try_once, ENROLMENTS, self._clock, self._ids.randomness)
@@ -133,12 +142,14 @@ class Runner:
         return identity
 
     def _build_deps(self, disk: DataFolder, audit: Audit, session: Session, boot: int) -> Deps:
+        mine = KINDS[session.identity.kind]
+        executors = {kind: one for kind, one in self._executors.items() if kind in mine}
         return Deps(
             config=self._config,
             api=self._api,
             clock=self._clock,
             ids=self._ids,
-            executors=self._executors,
+            executors=executors,
             open_log=self._open_log,
             kill_leftovers=self._kill_leftovers,
             measure=self._measure,
@@ -150,7 +161,7 @@ class Runner:
                 session.identity,
                 audit,
                 clock=self._clock,
-                capabilities=tuple(self._executors),
+                capabilities=tuple(executors),
             ),
             outbox=Outbox(disk, self._clock),
             roster=Roster(boot),
@@ -161,6 +172,8 @@ class Runner:
 
     async def _work(self, deps: Deps) -> None:
         recover(deps)
+        for duty in self._duties:
+            self._spawn(duty(deps), getattr(duty, "__name__", "duty"))
         renewer = Renewer(deps)
         renewing = self._spawn(renewer.run(), "renewing")
         polling = self._spawn(Poller(deps).run(), "polling")

@@ -46,6 +46,23 @@ def read_outputs(file: Path) -> dict[str, JsonValue]:
     return outputs
 
 
+def read_line_outputs(file: Path) -> dict[str, JsonValue]:
+    """Read outputs of which each line is `key=value` or a JSON object; later lines win."""
+    data = _read_file(file)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        _refuse("is not UTF-8", 1 + data.count(b"\n", 0, error.start))
+    outputs: dict[str, JsonValue] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.lstrip().startswith(("{", "[")):
+            outputs |= _read_line_object(line, number)
+        else:
+            outputs |= _read_lines(line, number)
+    _check(outputs)
+    return outputs
+
+
 def merge_outputs(
     earlier: Mapping[str, JsonValue], later: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
@@ -81,9 +98,19 @@ def _read_most(handle: int, most: int) -> bytes:
     return data
 
 
-def _read_lines(text: str) -> dict[str, JsonValue]:
+def _read_line_object(line: str, number: int) -> dict[str, JsonValue]:
+    try:
+        value = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        _refuse("has a line that is not a JSON object", number)
+    if not isinstance(value, dict):
+        _refuse("has a line that is JSON, but not an object", number)
+    return value
+
+
+def _read_lines(text: str, first: int = 1) -> dict[str, JsonValue]:
     outputs: dict[str, JsonValue] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=first):
         bare = line.removesuffix("\r")
         key, sign, value = bare.partition("=")
         if not bare.strip():

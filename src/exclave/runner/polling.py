@@ -12,6 +12,7 @@ from exclave.runner.deps import Deps
 from exclave.runner.session import IdentityRefused
 from exclave.runner.signals import wait_first
 from exclave.runner.stopping import cancel
+from exclave.runner.switch import is_thrown
 from exclave.wire.runner import PROTOCOL, Poll, PollReply
 
 _log = Log("runner.polling")
@@ -138,6 +139,8 @@ def _look_at(asking: asyncio.Task[PollReply]) -> None:
 
 def count_free(deps: Deps) -> int:
     """Tell how much work could be taken now: slots, names in a request, room on the disk."""
+    if is_thrown(deps.disk.path):
+        return 0
     if deps.measure(deps.disk.path).disk_free_bytes < deps.config.keep_free_bytes:
         return 0
     if deps.outbox.count_waiting() > deps.config.max_results_waiting:

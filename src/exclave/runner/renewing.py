@@ -9,6 +9,7 @@ from exclave.runner.session import IdentityRefused
 from exclave.runner.signals import sleep_or
 from exclave.runner.stats import collect_stats
 from exclave.runner.stopping import cancel, supersede
+from exclave.runner.switch import is_thrown
 from exclave.wire.runner import Renew, RenewedExecution, RenewReply
 
 _log = Log("runner.renewing")
@@ -90,7 +91,13 @@ class Renewer:
                 RenewedExecution(id=one.id, epoch=one.epoch, log_end=one.log.end if one.log else 0)
                 for one in drawn.alive
             ],
-            stats=collect_stats(deps.measure(deps.disk.path), deps.roster, deps.outbox, deps.tally),
+            stats=collect_stats(
+                deps.measure(deps.disk.path),
+                deps.roster,
+                deps.outbox,
+                deps.tally,
+                disabled=is_thrown(deps.disk.path),
+            ),
         )
 
     def _obey(self, drawn: Drawn, reply: RenewReply, sent_at: float) -> None:

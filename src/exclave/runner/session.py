@@ -84,6 +84,10 @@ class Session:
             self._held = None
         return await send((await self._get_token()).reveal())
 
+    async def get_token(self) -> Secret:
+        """Tell a valid access token, for calls that another client makes."""
+        return await self._get_token()
+
     def close(self) -> None:
         """Leave a refresh that is under way; it is safe to begin it again later."""
         if self._refreshing is not None:

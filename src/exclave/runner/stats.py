@@ -41,7 +41,9 @@ def measure_machine(folder: Path) -> Machine:
     )
 
 
-def collect_stats(machine: Machine, roster: Roster, outbox: Outbox, tally: Tally) -> Stats:
+def collect_stats(
+    machine: Machine, roster: Roster, outbox: Outbox, tally: Tally, *, disabled: bool
+) -> Stats:
     """Put together what a renewal tells about the runner."""
     logs = [one.log for one in roster.list_alive() if one.log is not None]
     return Stats(
@@ -52,4 +54,5 @@ def collect_stats(machine: Machine, roster: Roster, outbox: Outbox, tally: Tally
         results_waiting=outbox.count_waiting(),
         envelopes_refused=tally.envelopes_refused,
         jobs_finished=tally.jobs_finished,
+        disabled=disabled,
     )

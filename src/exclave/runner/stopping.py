@@ -8,6 +8,8 @@ _SUPERSEDED_GRACE_S = 5.0
 _READ_ONLY_SHARE = 0.1
 """Read-only work is offered again soon after the dead-man time: its grace must be short."""
 _SHUTDOWN_GRACE_S = 10.0
+_DISABLED_GRACE_S = 90.0
+"""The kill switch promises an end within two minutes, whatever the control plane allows."""
 
 
 def cancel(deps: Deps, execution: Execution) -> None:
@@ -15,6 +17,12 @@ def cancel(deps: Deps, execution: Execution) -> None:
     if execution.stop.reason is None and execution.phase is not Phase.ENDED:
         deps.audit.write("cancel_received", execution_id=execution.id)
         execution.stop.request(Reason.CANCELLED, choose_grace(deps, execution))
+
+
+def disable(deps: Deps, execution: Execution) -> None:
+    """Stop because the customer threw the kill switch."""
+    deps.audit.write("disabled_execution", execution_id=execution.id)
+    execution.stop.request(Reason.DISABLED, min(choose_grace(deps, execution), _DISABLED_GRACE_S))
 
 
 def supersede(deps: Deps, execution: Execution) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.uplink import Uplink
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome
 
@@ -23,6 +24,7 @@ class Work:
 
     dispatch: Dispatch
     folder: Path
+    uplink: Uplink
 
 
 class Stop:
@@ -81,6 +83,7 @@ def fail(reason: Reason, message: str, exit_code: int | None = None) -> Outcome:
 
 
 def end_by_stop(reason: Reason, message: str) -> Outcome:
-    """Build the outcome of work that was told to end: a cancel is final, the rest interrupts."""
-    state = OutcomeState.CANCELLED if reason is Reason.CANCELLED else OutcomeState.INTERRUPTED
+    """Build the outcome of work that was told to end: what people want is final, all else not."""
+    wanted = reason in {Reason.CANCELLED, Reason.DISABLED}
+    state = OutcomeState.CANCELLED if wanted else OutcomeState.INTERRUPTED
     return Outcome(state=state, reason=reason, message=message[:MESSAGE_CHARS])

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from exclave.base.clock import Clock
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.client.problems import RemoteProblem, Unreachable
+from exclave.client.work import WorkApi
 from exclave.wire.envelope import (
     encode_bytes,
     public_text,
@@ -105,6 +106,10 @@ class FakeControl:
         self.proven: list[str] = []
         self.loss = 0.0
         self.slowest_s = 0.01
+
+    @property
+    def work(self) -> WorkApi:
+        raise NotImplementedError
 
     # What a test does
 

@@ -12,7 +12,7 @@ from exclave.base.secrets import Secret
 from exclave.runner.audit import verify_audit
 from exclave.runner.config import RunnerConfig
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.loop import Runner
+from exclave.runner.loop import Duty, Runner
 from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.runner.stats import Machine
 from exclave.runner.work import Stop, Work, end_by_stop
@@ -116,6 +116,8 @@ class House:
         self.killed: list[str] = []
         self.free_bytes = 1 << 40
         self.seed = 7
+        self.duties: list[Duty] = []
+        self.pinned: dict[str, str] | None = None
 
     def build(self) -> Runner:
         self.seed += 1
@@ -129,6 +131,8 @@ class House:
             kill_leftovers=self.kill_leftovers,
             measure=lambda _: Machine(load=0.0, memory_bytes=0, disk_free_bytes=self.free_bytes),
             enrolment_token=TOKEN,
+            pinned=self.pinned,
+            duties=self.duties,
         )
 
     def start(self) -> tuple[Runner, "asyncio.Task[None]"]:

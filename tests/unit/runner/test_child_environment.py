@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.environment import ChildSettings, build_env
-from exclave.runner.secrets import FileSecrets
+from exclave.runner.secret_store import FileSecrets
 from exclave.runner.work import Stop, WorkFailed
 from exclave.runner.workspaces import Workspace
 from exclave.wire.jobs import Reason

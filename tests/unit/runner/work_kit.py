@@ -5,7 +5,7 @@ import hashlib
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from exclave.base.clock import SystemClock
 from exclave.base.ids import Ids, SystemRandomness
@@ -13,15 +13,20 @@ from exclave.runner.environment import ChildSettings
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.logs.spool import Spool
 from exclave.runner.logs.writer import JobLog, open_log
-from exclave.runner.secrets import FileSecrets
+from exclave.runner.secret_store import FileSecrets
+from exclave.runner.uplink import Uplink
 from exclave.runner.work import Stop, Work
-from exclave.wire.jobs import NoopSpec, ScriptSpec
+from exclave.wire.jobs import ScriptSpec
 from exclave.wire.logs import LogRecord, Stream, read_records
 from exclave.wire.runner import Dispatch, Outcome
+from exclave.wire.specs import JobSpec
 
 CLOCK = SystemClock()
 EXECUTION = Ids(CLOCK, SystemRandomness()).new("exe")
 """Of this test process alone: processes are found and killed by it."""
+
+NO_UPLINK = cast("Uplink", None)
+"""For work that never asks the control plane for anything."""
 
 
 class ManualClock:
@@ -41,7 +46,7 @@ class ManualClock:
         await asyncio.sleep(0)
 
 
-def make_dispatch(spec: ScriptSpec | NoopSpec, **changes: Any) -> Dispatch:
+def make_dispatch(spec: JobSpec, **changes: Any) -> Dispatch:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     ids = {
         name: f"{name[:3]}_" + "0" * 26 for name in ("org_id", "queue_id", "runner_id", "job_id")
@@ -82,7 +87,7 @@ class Bench:
             keep_free_bytes=0,
         )
         return await executor.run(
-            Work(make_dispatch(spec, **changes), self.folder), self.log, self.stop
+            Work(make_dispatch(spec, **changes), self.folder, NO_UPLINK), self.log, self.stop
         )
 
     def texts(self, stream: Stream = Stream.STDOUT) -> list[str]:

@@ -1,18 +1,18 @@
 """Runs the steps of a `script` job in order; the first failure ends it."""
 
 import errno
-import signal
 from dataclasses import dataclass, field
 
 from exclave.base.clock import Clock
 from exclave.base.logs import Log
 from exclave.base.secrets import Secret
 from exclave.runner.environment import ChildSettings, build_env
+from exclave.runner.executors.judging import Limits, judge, mask_outputs, tell_timeout
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outputs import merge_outputs, read_outputs, write_inputs
 from exclave.runner.processes import Command
-from exclave.runner.secrets import SecretStore
-from exclave.runner.shell import Cause, Ended, Shell
+from exclave.runner.secret_store import SecretStore
+from exclave.runner.shell import Shell
 from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
 from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace, write_private
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason, ScriptSpec, ScriptStep
@@ -21,8 +21,6 @@ from exclave.wire.runner import Outcome
 _log = Log("runner.script")
 
 _EXECUTABLE = 0o700
-_NOT_FOUND = 127
-_SIGNAL_BASE = 128
 
 
 @dataclass(slots=True)
@@ -96,12 +94,12 @@ class ScriptExecutor:
         for at, step in enumerate(spec.steps):
             failure = await self._run_step(job, at, step)
             if failure is not None:
-                return failure.model_copy(update={"outputs": _mask(log, job.outputs)})
+                return failure.model_copy(update={"outputs": mask_outputs(log, job.outputs)})
         return Outcome(
             state=OutcomeState.SUCCEEDED,
             reason=Reason.COMPLETED,
             exit_code=0,
-            outputs=_mask(log, job.outputs),
+            outputs=mask_outputs(log, job.outputs),
         )
 
     async def _run_step(self, job: _Job, at: int, step: ScriptStep) -> Outcome | None:
@@ -110,11 +108,11 @@ class ScriptExecutor:
         left_s = job.deadline - self._clock.monotonic()
         timeout_s = min(left_s, step.timeout_s or left_s)
         if timeout_s <= 0:
-            return _tell_timeout(job, step, timeout_s)
+            return tell_timeout(_limits(job, step), timeout_s)
         job.log.system(f"▸ step {step.name}")
         try:
             ended = await job.shell.run(self._build_command(job, at, step), timeout_s)
-            failure = _judge(job, step, ended, timeout_s)
+            failure = judge(_limits(job, step), job.stop, ended, timeout_s)
             if failure is None:
                 job.outputs = merge_outputs(job.outputs, read_outputs(job.workspace.outputs(at)))
         except WorkFailed as failed:
@@ -138,68 +136,5 @@ def _name_secrets(spec: ScriptSpec, held: dict[str, Secret]) -> dict[str, str]:
     return {variable: held[name].reveal() for variable, name in spec.secrets.items()}
 
 
-def _judge(job: _Job, step: ScriptStep, ended: Ended, timeout_s: float) -> Outcome | None:
-    """Tell how a step failed; None if it did not."""
-    if ended.code is None:
-        message = f"step `{step.name}` does not die: look at the runner's machine"
-        return end_by_stop(Reason.RUNNER_ERROR, message)
-    match ended.cause:
-        case Cause.STOP:
-            reason = job.stop.reason or Reason.CANCELLED
-            return end_by_stop(reason, f"stopped in step `{step.name}`: {reason}")
-        case Cause.TIMEOUT:
-            return _tell_timeout(job, step, timeout_s)
-        case Cause.EXIT:
-            return _judge_exit(step, ended.code)
-
-
-def _tell_timeout(job: _Job, step: ScriptStep, timeout_s: float) -> Outcome:
-    own = step.timeout_s is not None and step.timeout_s <= timeout_s
-    which = (
-        f"the step's timeout of {step.timeout_s:g} s"
-        if own
-        else (f"the job's timeout of {job.spec.timeout_s:g} s")
-    )
-    message = (
-        f"step `{step.name}` was stopped by {which}: raise `timeout_s`, or find out in the log"
-        " what it waited for"
-    )
-    return fail(Reason.TIMEOUT, message)
-
-
-def _judge_exit(step: ScriptStep, code: int) -> Outcome | None:
-    if code == 0:
-        return None
-    if code < 0:
-        message = f"step `{step.name}` was ended by {_name_signal(-code)}"
-        if -code == signal.SIGKILL:
-            message += ": the machine may be out of memory"
-        return fail(Reason.EXIT_CODE, message, _SIGNAL_BASE - code)
-    message = f"step `{step.name}` ended with exit code {code}"
-    if code == _NOT_FOUND:
-        message += ": a command in it was not found on the runner"
-    return fail(Reason.EXIT_CODE, f"{message}; its last output tells why", code)
-
-
-def _name_signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _mask(log: LogWriter, outputs: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Mask the texts among outputs: they are stored by the control plane."""
-    return {key: _mask_value(log, value) for key, value in outputs.items()}
-
-
-def _mask_value(log: LogWriter, value: JsonValue) -> JsonValue:
-    match value:
-        case str():
-            return log.mask(value)
-        case dict():
-            return _mask(log, value)
-        case list():
-            return [_mask_value(log, part) for part in value]
-        case _:
-            return value
+def _limits(job: _Job, step: ScriptStep) -> Limits:
+    return Limits(step.name, step.timeout_s, job.spec.timeout_s)

@@ -1,0 +1,1 @@
+"""Command lines as data: what is run is decided here, tested as text."""

@@ -1,0 +1,254 @@
+"""Builds an artifact: fetch the source, look at it, pack it, push it, say where it comes from."""
+
+import asyncio
+import errno
+import hashlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from exclave import __version__
+from exclave.base.archives import ArchiveProblem, pack_folder, unpack_archive
+from exclave.base.clock import Clock
+from exclave.base.errors import Kind, Problem
+from exclave.base.logs import Log
+from exclave.client.oci_wire import PushedManifest
+from exclave.client.problems import RemoteProblem
+from exclave.runner.git.fetching import GitFetcher
+from exclave.runner.logs.spool import LogWriter
+from exclave.runner.provenance import (
+    ARTIFACT_TYPE,
+    LAYER_TYPE,
+    PREDICATE,
+    Built,
+    make_statement,
+    sign_statement,
+)
+from exclave.runner.sources import check_files, check_module, locate_folder
+from exclave.runner.tasks import Stopped, Task
+from exclave.runner.uplink import Uplink
+from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
+from exclave.runner.workspaces import KEEP_FREE_BYTES, prepare_workspace, write_private
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import Outcome
+from exclave.wire.specs import BuildSpec, GitSource, UploadedSource
+
+SOURCE_TYPE = "application/vnd.exclave.source.v1.tar"
+_CHUNK = 1 << 20
+_log = Log("runner.build")
+
+
+class Registry(Protocol):
+    """Where artifacts go."""
+
+    async def push_artifact(
+        self,
+        repository: str,
+        *,
+        artifact_type: str,
+        layer: Path,
+        layer_type: str,
+        annotations: Mapping[str, str],
+        subject: PushedManifest | None = None,
+    ) -> PushedManifest:
+        """Push one file as an artifact."""
+        ...
+
+
+OpenRegistry = Callable[[Uplink], AbstractAsyncContextManager[Registry]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    root: Path
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    file: Path
+    digest: str
+    files: int
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Which step of a build is at work: a failure names it."""
+
+    log: LogWriter
+    step: str = "prepare"
+
+    def begin(self, step: str, task: Task) -> None:
+        """Go on to a step, unless the work is to end."""
+        task.check()
+        self.step = step
+        self.log.system(f"▸ step {step}")
+
+
+class BuildExecutor:
+    """The executor of `build` jobs."""
+
+    def __init__(
+        self,
+        fetcher: GitFetcher,
+        open_registry: OpenRegistry,
+        load_key: Callable[[], Ed25519PrivateKey],
+        clock: Clock,
+        *,
+        keep_free_bytes: int = KEEP_FREE_BYTES,
+    ) -> None:
+        self._fetcher = fetcher
+        self._open_registry = open_registry
+        self._load_key = load_key
+        self._clock = clock
+        self._keep_free_bytes = keep_free_bytes
+
+    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
+        """Build and tell how it ended: a failure names the part, the step, and the line if any."""
+        progress = _Progress(log)
+        try:
+            outcome = await self._build(self._open_task(work, log, stop), progress)
+        except Stopped as stopped:
+            outcome = stopped.outcome
+        except WorkFailed as failed:
+            outcome = _tell(work, progress, failed.reason, failed.message)
+        except Problem as problem:
+            hint = f" ({problem.advice})" if problem.advice else ""
+            outcome = _tell(work, progress, _classify(progress, problem), problem.message + hint)
+        except OSError as error:
+            _log.error("build_failed", exc=error, execution=work.dispatch.execution_id)
+            full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+            reason = Reason.DISK_FULL if full else Reason.RUNNER_ERROR
+            outcome = _tell(work, progress, reason, f"the runner failed: {error.strerror}")
+        if outcome.message:
+            log.system(outcome.message)
+        return outcome.model_copy(update={"message": log.mask(outcome.message)[:MESSAGE_CHARS]})
+
+    def _open_task(self, work: Work, log: LogWriter, stop: Stop) -> Task:
+        timeout_s = work.dispatch.spec.timeout_s
+        workspace = prepare_workspace(work.folder, keep_free_bytes=self._keep_free_bytes)
+        deadline = self._clock.monotonic() + timeout_s
+        return Task(work, workspace, log, stop, self._clock, deadline, timeout_s)
+
+    async def _build(self, task: Task, progress: _Progress) -> Outcome:
+        spec = task.work.dispatch.spec
+        if not isinstance(spec, BuildSpec):
+            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        started_at = self._clock.now()
+        progress.begin("fetch", task)
+        source = await self._fetch(task, spec)
+        progress.begin("check", task)
+        folder = await asyncio.to_thread(locate_folder, source.root, spec.source.directory)
+        check = check_module if spec.type == "terraform_module" else check_files
+        files = await asyncio.to_thread(check, folder)
+        progress.begin("pack", task)
+        file = task.workspace.folder / "artifact.tar"
+        packed = _Packed(file, await asyncio.to_thread(_pack, folder, file), files)
+        size = file.stat().st_size
+        task.log.system(f"files: {files}, bytes: {size}, layer: {packed.digest}")
+        async with self._open_registry(task.work.uplink) as registry:
+            progress.begin("push", task)
+            pushed = await _push(task, spec, registry, packed)
+            progress.begin("provenance", task)
+            now = self._clock.now()
+            built = Built(pushed.digest, packed.digest, source.commit, started_at, now)
+            attached = await self._attach(task, spec, registry, pushed, built)
+        outputs = {
+            "digest": pushed.digest, "commit": source.commit, "size": size, "files": files,
+            "provenance": attached.digest,
+        }  # fmt: skip
+        return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
+
+    async def _fetch(self, task: Task, spec: BuildSpec) -> _Source:
+        match spec.source:
+            case GitSource():
+                checkout = await self._fetcher.fetch(task, spec.source)
+                return _Source(checkout.root, checkout.commit)
+            case UploadedSource():
+                return await _fetch_uploaded(task, spec.source)
+
+    async def _attach(
+        self,
+        task: Task,
+        spec: BuildSpec,
+        registry: Registry,
+        pushed: PushedManifest,
+        built: Built,
+    ) -> PushedManifest:
+        statement = make_statement(task.work.dispatch, spec, built, __version__)
+        file = task.workspace.folder / "provenance.json"
+        write_private(file, sign_statement(statement, self._load_key()))
+        attached = await registry.push_artifact(
+            spec.repository,
+            artifact_type=ARTIFACT_TYPE,
+            layer=file,
+            layer_type=LAYER_TYPE,
+            annotations={"in-toto.io/predicate-type": PREDICATE},
+            subject=pushed,
+        )
+        task.log.system(f"provenance {attached.digest}")
+        return attached
+
+
+async def _push(task: Task, spec: BuildSpec, registry: Registry, packed: _Packed) -> PushedManifest:
+    """Push the artifact; it has no annotations, so only its content decides about its digest."""
+    pushed = await registry.push_artifact(
+        spec.repository,
+        artifact_type=f"application/vnd.exclave.{spec.type}.v1",
+        layer=packed.file,
+        layer_type=SOURCE_TYPE,
+        annotations={},
+    )
+    task.log.system(f"{spec.repository}@{pushed.digest}")
+    return pushed
+
+
+async def _fetch_uploaded(task: Task, source: UploadedSource) -> _Source:
+    file, root = task.workspace.folder / "source.tar", task.workspace.work / "source"
+    await task.work.uplink.get_archive(source.config_id, file)
+
+    def unpack() -> None:
+        with file.open("rb") as data:
+            found = f"sha256:{hashlib.file_digest(data, 'sha256').hexdigest()}"
+            if found != source.archive_digest:
+                message = f"the archive is {found} and not {source.archive_digest}"
+                raise WorkFailed(Reason.ARTIFACT_TAMPERED, message)
+            data.seek(0)
+            unpack_archive(data, root)
+        file.unlink()
+
+    await asyncio.to_thread(unpack)
+    return _Source(root)
+
+
+def _pack(folder: Path, target: Path) -> str:
+    with target.open("wb") as out:
+        return pack_folder(folder, out)
+
+
+def _tell(work: Work, progress: _Progress, reason: Reason, message: str) -> Outcome:
+    spec = work.dispatch.spec
+    part = _write_part(spec.part) if isinstance(spec, BuildSpec) else spec.kind
+    return fail(reason, f"{part}, step {progress.step}: {message}")
+
+
+def _write_part(part: str) -> str:
+    """Write a part as people say it: `component:db` is component `db`."""
+    kind, _, name = part.partition(":")
+    return f"{kind} `{name.replace(':', '` step `')}`" if name else kind
+
+
+def _classify(progress: _Progress, problem: Problem) -> Reason:
+    """Choose the reason of a failure that came from the control plane or the packer."""
+    if isinstance(problem, ArchiveProblem):
+        return Reason.SOURCE_INVALID
+    denied = problem.kind in {Kind.FORBIDDEN, Kind.UNAUTHENTICATED}
+    if isinstance(problem, RemoteProblem) and denied:
+        return Reason.ACCESS_DENIED
+    if progress.step == "fetch":
+        return Reason.SOURCE_UNAVAILABLE
+    return Reason.ARTIFACT_UNAVAILABLE

@@ -1,0 +1,78 @@
+"""Looks which secrets of an app are there, and makes those that are to be generated."""
+
+from collections.abc import Callable, Sequence
+
+from exclave.base.ids import Randomness
+from exclave.base.secrets import Secret
+from exclave.runner.logs.spool import LogWriter
+from exclave.runner.secret_store import SecretStore, generate_secret
+from exclave.runner.work import Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.wire.jobs import JsonValue, OutcomeState, Reason
+from exclave.wire.runner import Outcome
+from exclave.wire.specs import SecretsSpec, WantedSecret
+
+_LENGTH_STEP = 16
+"""Lengths are told this coarsely: enough to see that a value is there, too little to guess it."""
+
+
+class SecretsExecutor:
+    """The executor of `secrets` jobs. No value leaves it."""
+
+    def __init__(
+        self, store: SecretStore, randomness: Randomness, advise: Callable[[str], str]
+    ) -> None:
+        self._store = store
+        self._randomness = randomness
+        self._advise = advise
+
+    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
+        """Tell which secrets there are; a required one that is missing fails the job."""
+        spec = work.dispatch.spec
+        if not isinstance(spec, SecretsSpec):
+            return fail(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        if stop.reason is not None:
+            return end_by_stop(stop.reason, "stopped before it began")
+        try:
+            outcome = await self._look(spec.secrets, log)
+        except WorkFailed as failed:
+            outcome = failed.outcome()
+        except OSError as error:
+            outcome = fail(Reason.RUNNER_ERROR, f"the secrets cannot be kept: {error.strerror}")
+        if outcome.message:
+            log.system(outcome.message)
+        return outcome
+
+    async def _look(self, wanted: Sequence[WantedSecret], log: LogWriter) -> Outcome:
+        for secret in wanted:
+            await self._fill(secret, log)
+        there = await self._store.list_names()
+        missing = [one.name for one in wanted if one.required and one.name not in there]
+        if missing:
+            return fail(Reason.SECRET_MISSING, self._tell_missing(missing))
+        held = await self._store.fetch(one.name for one in wanted if one.name in there)
+        told: dict[str, JsonValue] = {}
+        for one in wanted:
+            length = _measure(held.get(one.name))
+            log.system(f"{one.name}: {'there' if one.name in held else 'not given'}")
+            told[one.name] = {"exists": one.name in held, "length": length}
+        return Outcome(
+            state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"secrets": told}
+        )
+
+    async def _fill(self, wanted: WantedSecret, log: LogWriter) -> None:
+        """Make what is to be generated, and keep a default; never over what the customer gave."""
+        if wanted.auto_generate:
+            value = generate_secret(self._randomness)
+            if await self._store.put_missing(wanted.name, value):
+                log.system(f"{wanted.name}: generated")
+        elif wanted.default:
+            await self._store.put_missing(wanted.name, Secret(wanted.default))
+
+    def _tell_missing(self, names: Sequence[str]) -> str:
+        told = "; ".join(f"{name}: {self._advise(name)}" for name in names)
+        return f"missing on the customer's side: {told}"
+
+
+def _measure(value: Secret | None) -> int:
+    length = 0 if value is None else len(value.reveal())
+    return -(-length // _LENGTH_STEP) * _LENGTH_STEP

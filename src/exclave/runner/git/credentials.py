@@ -1,0 +1,154 @@
+"""Credentials of connected repositories: in a file of the build runner, never anywhere else."""
+
+import json
+import os
+import shlex
+import stat
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from exclave.base.secrets import Secret
+from exclave.runner.git.urls import Address
+from exclave.runner.work import WorkFailed
+from exclave.runner.workspaces import Workspace, write_private
+from exclave.wire.jobs import Reason
+
+FILE = "git-credentials.json"
+"""The name of the file in the build runner's data folder."""
+
+_OTHERS = 0o077
+_EXECUTABLE = 0o700
+_ASKPASS = """#!/bin/sh
+case "$1" in
+Username*) printf '%s\\n' "$EXCLAVE_GIT_USERNAME" ;;
+*) printf '%s\\n' "$EXCLAVE_GIT_PASSWORD" ;;
+esac
+"""
+"""What git calls to ask for a password: it holds none, it repeats what its environment holds."""
+
+_Value = Annotated[str, StringConstraints(min_length=1, max_length=32_768, pattern=r"^[^\x00]*$")]
+
+
+class Credential(BaseModel):
+    """What opens the repositories whose addresses begin with `prefix`: a password or an SSH key."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prefix: _Value
+    username: _Value = "git"
+    password: _Value | None = None
+    private_key: _Value | None = None
+    known_hosts: _Value | None = None
+
+    def opens(self, url: str) -> bool:
+        """Tell whether an address lies under the prefix; half a name does not count."""
+        if self.prefix.endswith(("/", ":")):
+            return url.startswith(self.prefix)
+        return url == self.prefix or url.startswith((f"{self.prefix}/", f"{self.prefix}.git"))
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    credentials: Annotated[list[Credential], Field(max_length=1000)]
+
+
+class GitCredentials:
+    """The credentials file: read when a build needs it, so a change counts at once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def find(self, address: Address) -> Credential:
+        """Find the credential with the longest prefix that fits."""
+        fitting = [one for one in self._read() if one.opens(address.text)]
+        if not fitting:
+            message = (
+                f"the build runner has no credentials for `{address.text}`: add them to"
+                f" `{self._file}`"
+            )
+            raise WorkFailed(Reason.SECRET_MISSING, message)
+        return max(fitting, key=lambda one: len(one.prefix))
+
+    def _read(self) -> list[Credential]:
+        try:
+            handle = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            self._refuse(f"cannot be read: {error.strerror}")
+        facts = os.fstat(handle)
+        with os.fdopen(handle, "rb") as opened:
+            if not stat.S_ISREG(facts.st_mode) or facts.st_mode & _OTHERS:
+                self._refuse(f"may be read by others: run `chmod 600 {self._file}`")
+            data = opened.read()
+        try:
+            return _File.model_validate(json.loads(data)).credentials
+        except (ValidationError, ValueError, RecursionError):
+            # What is wrong there may be a secret: it is not repeated.
+            self._refuse('is not of the form {"credentials": [{"prefix": "https://…", …}]}')
+
+    def _refuse(self, why: str) -> NoReturn:
+        message = f"the credentials file `{self._file}` {why}"
+        raise WorkFailed(Reason.SECRET_MISSING, message)
+
+
+def list_secrets(credential: Credential) -> list[Secret]:
+    """List what must never show in a log."""
+    values = (credential.password, credential.private_key)
+    return [Secret(value) for value in values if value is not None]
+
+
+def hand_over(
+    credential: Credential | None, address: Address, ip: str | None, workspace: Workspace
+) -> dict[str, str]:
+    """Write the variables by which git gets at a credential; no secret is in argv or address."""
+    if address.protocol == "ssh":
+        return {"GIT_SSH_COMMAND": _write_ssh(credential, address, ip, workspace)}
+    if credential is None or credential.password is None:
+        return {"GIT_ASKPASS": "false"}
+    script = workspace.folder / "askpass"
+    write_private(script, _ASKPASS.encode(), mode=_EXECUTABLE)
+    return {
+        "GIT_ASKPASS": str(script),
+        "EXCLAVE_GIT_USERNAME": credential.username,
+        "EXCLAVE_GIT_PASSWORD": credential.password,
+    }
+
+
+def _write_ssh(
+    credential: Credential | None, address: Address, ip: str | None, workspace: Workspace
+) -> str:
+    """Write how ssh is called: our key, our known hosts, our address, nobody's configuration."""
+    if credential is None or credential.private_key is None:
+        message = (
+            f"`{address.text}` needs an SSH key: make it a `connected_repo`, and give the build"
+            " runner a `private_key` and `known_hosts` for it"
+        )
+        raise WorkFailed(Reason.SECRET_MISSING, message)
+    key, hosts = workspace.folder / "ssh-key", workspace.folder / "known-hosts"
+    write_private(key, credential.private_key.rstrip("\n").encode() + b"\n")
+    write_private(hosts, (credential.known_hosts or "").encode())
+    options = {
+        "IdentityFile": str(key),
+        "IdentitiesOnly": "yes",
+        "UserKnownHostsFile": str(hosts),
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+        "BatchMode": "yes",
+        "ConnectTimeout": "30",
+        "HostKeyAlias": address.host,
+    }
+    if ip is not None:
+        options["HostName"] = ip
+    argv = ["ssh", "-F", "/dev/null"]
+    argv += [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+    return shlex.join(argv)
+
+
+def forget(workspace: Workspace) -> None:
+    """Remove what was written for git and ssh to read."""
+    for name in ("askpass", "ssh-key", "known-hosts"):
+        (workspace.folder / name).unlink(missing_ok=True)

@@ -1,0 +1,35 @@
+"""What a Stack tells about its machine: where the app will run, not what else is there."""
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+from exclave.runner.stack.folder import StackFolder
+
+_ZONE = Path("/etc/localtime")
+
+
+def collect_facts(folder: StackFolder) -> dict[str, str]:
+    """Collect the facts that become the Stack's outputs."""
+    return {
+        "hostname": platform.node(),
+        "os": platform.system().lower(),
+        "os_version": platform.release(),
+        "arch": platform.machine(),
+        "python": platform.python_version(),
+        "python_path": sys.executable,
+        "folder": str(folder.path),
+        "data_folder": str(folder.runner),
+        "time_zone": _find_zone(),
+        "user": str(os.getuid()),
+    }
+
+
+def _find_zone() -> str:
+    """Tell the IANA name of the machine's time zone, as far as the machine tells."""
+    try:
+        target = str(_ZONE.resolve(strict=True))
+    except OSError:
+        return "UTC"
+    return target.partition("zoneinfo/")[2] or "UTC"

@@ -1,0 +1,187 @@
+"""Start, watch, stop and remove a Stack, from outside of its processes."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from exclave.base.clock import Clock
+from exclave.base.errors import Kind, Problem
+from exclave.base.ids import Randomness
+from exclave.client.runner import RunnerApi
+from exclave.client.stacks import StackApi
+from exclave.runner import procfs
+from exclave.runner.disk import DataFolder, remove_tree
+from exclave.runner.identity import IDENTITY, load_identity, load_key
+from exclave.runner.leftovers import kill_leftovers
+from exclave.runner.session import Session
+from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.supervisor import find_supervisor
+from exclave.runner.switch import is_thrown
+from exclave.wire.stacks import INPUT_SECRET, StackTerms
+
+START_WITHIN_S = 60.0
+STOP_WITHIN_S = 260.0
+_PAUSE_S = 0.1
+_PARENTS = ("stacks", ".exclave")
+"""Folders above the usual place of a Stack: they go when the last Stack goes."""
+
+
+class StackFailed(Problem):
+    """The Stack does not do what it was told."""
+
+    kind: ClassVar = Kind.UNAVAILABLE
+    code: ClassVar = "stack_failed"
+    hint: ClassVar = "Look at the files in `logs/` of the Stack's folder."
+
+
+@dataclass(frozen=True, slots=True)
+class StackStatus:
+    """A Stack as its own machine sees it."""
+
+    install: str
+    install_id: str
+    state: str
+    """running, stopped or refused."""
+    disabled: bool
+    enrolled: bool
+    pid: int | None
+    runner_url: str
+    version: str
+    folder: str
+    report: dict[str, Any]
+    missing_secrets: list[str]
+    missing_inputs: list[str]
+    problem: str = ""
+
+
+def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
+    """Tell how the Stack is; `secrets` are the names of those that are there."""
+    document = folder.read_document()
+    pid = find_supervisor(folder)
+    ended = folder.read_json(folder.ended)
+    state = "running" if pid is not None else "refused" if ended else "stopped"
+    return StackStatus(
+        install=document.terms.install,
+        install_id=document.terms.install_id,
+        state=state,
+        disabled=is_thrown(folder.runner),
+        enrolled=(folder.runner / IDENTITY).exists(),
+        pid=pid,
+        runner_url=document.runner_url,
+        version=document.version,
+        folder=str(folder.path),
+        report=folder.read_json(folder.reported),
+        missing_secrets=[
+            one.name for one in document.terms.secrets if one.required and one.name not in secrets
+        ],
+        missing_inputs=_list_missing_inputs(folder, document.terms, secrets),
+        problem=str(ended.get("message", "")),
+    )
+
+
+def _list_missing_inputs(
+    folder: StackFolder, terms: StackTerms, secrets: frozenset[str]
+) -> list[str]:
+    """Name the required inputs that the customer has not given; a default does not count."""
+    given = folder.read_json(folder.inputs)
+    return [
+        one.name for one in terms.inputs
+        if one.required and not given.get(one.name) and f"{INPUT_SECRET}{one.name}" not in secrets
+    ]  # fmt: skip
+
+
+async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
+    """Start the supervisor apart from this terminal; False if one runs already.
+
+    Returns once the runner is enrolled, or raises why it is not.
+    """
+    if find_supervisor(folder) is not None:
+        return False
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    out = os.open(folder.log.with_name("supervisor.log"), flags, 0o600)
+    try:
+        child = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program; it starts at once
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            cwd=folder.path,
+        )  # fmt: skip
+    finally:
+        os.close(out)
+    until = clock.monotonic() + START_WITHIN_S
+    while clock.monotonic() < until:
+        if (folder.runner / IDENTITY).exists() and find_supervisor(folder) is not None:
+            return True
+        if child.poll() is not None:
+            told = folder.read_json(folder.ended)
+            message = told.get("message", f"the supervisor ended with code {child.returncode}")
+            raise StackFailed(str(message), hint=str(told.get("hint", StackFailed.hint)))
+        await clock.sleep(_PAUSE_S)
+    raise StackFailed(
+        f"the runner is not enrolled after {START_WITHIN_S:g} s; it goes on trying",
+        hint="`stack status` and the files in `logs/` of the Stack's folder tell more.",
+    )
+
+
+async def stop(folder: StackFolder, clock: Clock) -> bool:
+    """End supervisor and runner in peace; False if nothing ran."""
+    pid = find_supervisor(folder)
+    if pid is None:
+        return False
+    born = procfs.read_start(pid)
+    if pid:
+        os.kill(pid, signal.SIGTERM)
+    until = clock.monotonic() + STOP_WITHIN_S
+    while find_supervisor(folder) is not None or _is_alive(pid, born):
+        if clock.monotonic() >= until:
+            raise StackFailed(f"the supervisor (process {pid}) does not end")
+        await clock.sleep(_PAUSE_S)
+    return True
+
+
+def _is_alive(pid: int, born: int | None) -> bool:
+    return born is not None and procfs.read_start(pid) == born
+
+
+async def resign(
+    folder: StackFolder,
+    api: RunnerApi,
+    stack_api: StackApi,
+    *,
+    clock: Clock,
+    randomness: Randomness,
+) -> bool:
+    """Tell the control plane that this runner is gone for good; False if it never enrolled."""
+    if not (folder.runner / IDENTITY).exists():
+        return False
+    disk = DataFolder(folder.runner)
+    try:
+        identity, key = load_identity(folder.runner), load_key(folder.runner)
+        session = Session(api, disk, identity, key, clock=clock, randomness=randomness)
+        await session.call(stack_api.resign)
+    finally:
+        disk.close()
+    return True
+
+
+async def remove(folder: StackFolder, clock: Clock) -> None:
+    """End what is left of any work, and remove the folder with all that is in it."""
+    executions = folder.runner / "executions"
+    for one in sorted(executions.iterdir()) if executions.is_dir() else []:
+        if not await kill_leftovers(one, clock):
+            raise StackFailed(
+                f"it is not certain that nothing of `{one.name}` still runs",
+                hint="Look for its processes, end them, then try again.",
+            )
+    await remove_tree(folder.path, lambda: clock.sleep(0))
+    _remove_empty(folder.path.parent)
+
+
+def _remove_empty(parent: Path) -> None:
+    for name in _PARENTS:
+        if parent.name != name or any(parent.iterdir()):
+            return
+        parent.rmdir()
+        parent = parent.parent

@@ -1,0 +1,1 @@
+"""Terraform and OpenTofu: plan, apply, state, journal, policies."""

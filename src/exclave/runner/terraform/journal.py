@@ -1,0 +1,72 @@
+"""The journal of an apply: what was begun and made, on disk before the next thing happens."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from exclave.base.clock import Clock
+from exclave.base.errors import Problem
+from exclave.base.logs import Log
+from exclave.client.retry import RetryPolicy
+from exclave.runner.disk import sync_folder
+from exclave.runner.rescue import JOURNAL, send_journal
+from exclave.runner.terraform.messages import Event
+from exclave.runner.uplink import Uplink
+
+_log = Log("runner.journal")
+
+_KINDS = frozenset({"apply_start", "apply_complete", "apply_errored"})
+_EVERY_S = 2.0
+_ONCE = RetryPolicy(give_up_s=0.0)
+
+
+class Journal:
+    """One line of JSON per event: addresses and ids, never a value."""
+
+    def __init__(self, folder: Path, workspace: str, mask: Callable[[str], str]) -> None:
+        self._mask = mask
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._handle = os.open(folder / JOURNAL, flags, 0o600)
+        self.events = 0
+        self._write({"type": "begin", "workspace": workspace})
+        sync_folder(folder)
+
+    def note(self, event: Event) -> None:
+        """Write an event down durably, if it is about a resource; called by the pump's thread."""
+        hook = event.get("hook")
+        if event.get("type") not in _KINDS or not isinstance(hook, dict):
+            return
+        resource = hook.get("resource")
+        told = resource if isinstance(resource, dict) else {}
+        line = {
+            "type": event["type"],
+            "at": event.get("@timestamp"),
+            "addr": told.get("addr"),
+            "resource_type": told.get("resource_type"),
+            "action": hook.get("action"),
+            "id_key": hook.get("id_key"),
+            "id_value": hook.get("id_value"),
+        }
+        self._write(line)
+        self.events += 1
+
+    def close(self) -> None:
+        """Write no more."""
+        os.close(self._handle)
+
+    def _write(self, line: dict[str, object]) -> None:
+        text = {key: self._mask(str(value)) for key, value in line.items() if value is not None}
+        os.write(self._handle, json.dumps(text, ensure_ascii=False).encode() + b"\n")
+        os.fsync(self._handle)
+
+
+async def send_regularly(folder: Path, uplink: Uplink, clock: Clock) -> None:
+    """Hand the journal in every few seconds while it grows; failures wait for the next time."""
+    while True:
+        await clock.sleep(_EVERY_S)
+        try:
+            await asyncio.shield(send_journal(folder, uplink, _ONCE))
+        except Problem as problem:
+            _log.warning("journal_not_sent", code=problem.code)

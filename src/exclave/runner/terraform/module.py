@@ -1,0 +1,128 @@
+"""The module of a job on disk: backend override, variables by type, settings of the tool."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.runner.placeholders import Filler, is_placeholder
+from exclave.runner.terraform.hcl import is_expression, read_variable_types
+from exclave.runner.work import WorkFailed
+from exclave.runner.workspaces import write_private
+from exclave.wire.jobs import JsonValue, Reason
+from exclave.wire.specs import TerraformSpec
+
+OVERRIDE = "zzzz_exclave_backend_override.tf.json"
+"""Read after every other file of the module: whatever backend it declares, ours is used."""
+
+_RESERVED = "TF_"
+_ALLOWED = "TF_VAR_"
+
+
+@dataclass(frozen=True, slots=True)
+class TerraformSettings:
+    """What all Terraform jobs of a runner share."""
+
+    plugin_cache: Path | None = None
+    mirror: str = ""
+    """A folder or an `https://` address that providers come from, and from nowhere else."""
+
+
+def write_override(module: Path) -> None:
+    """Let the module keep its state behind the runner's proxy."""
+    write_private(module / OVERRIDE, b'{"terraform": {"backend": {"http": {}}}}\n')
+
+
+def write_cli_config(file: Path, settings: TerraformSettings) -> None:
+    """Write the tool's own settings: where providers come from."""
+    lines = ["disable_checkpoint = true"]
+    if settings.plugin_cache is not None:
+        settings.plugin_cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lines.append(f"plugin_cache_dir = {json.dumps(str(settings.plugin_cache))}")
+        lines.append("plugin_cache_may_break_dependency_lock_file = true")
+    if settings.mirror:
+        remote = settings.mirror.startswith("https://")
+        kind, key = ("network_mirror", "url") if remote else ("filesystem_mirror", "path")
+        place = settings.mirror.rstrip("/") + "/" if remote else settings.mirror
+        lines.append(
+            f"provider_installation {{\n  {kind} {{\n    {key} = {json.dumps(place)}\n  }}\n}}"
+        )
+    write_private(file, "\n".join([*lines, ""]).encode())
+
+
+def write_variables(spec: TerraformSpec, filler: Filler, module: Path, folder: Path) -> list[Path]:
+    """Write the single variables first, then the files in their order: the last one wins."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    files: list[Path] = []
+    structured = read_variable_types(module)
+    values: dict[str, JsonValue] = {}
+    expressions: dict[str, str] = {}
+    for name, text in spec.vars.items():
+        if not structured.get(name, False):
+            values[name] = filler.fill(text)
+            continue
+        found = _read_json(text, filler)
+        if found is not None:
+            values[name] = found[0]
+        else:
+            expressions[name] = _check_expression(name, filler.fill_hcl(text))
+    if expressions:
+        lines = [f"{name} = (\n{text}\n)\n" for name, text in expressions.items()]
+        files.append(_write(folder / "expressions.tfvars", "".join(lines)))
+    if values:
+        files.append(_write(folder / "values.tfvars.json", json.dumps(values, ensure_ascii=False)))
+    return files + [_write_file(folder, at, text, filler) for at, text in enumerate(spec.var_files)]
+
+
+def choose_env(spec: TerraformSpec, filler: Filler) -> tuple[dict[str, str], list[str]]:
+    """Fill the job's environment; the tool's own switches are the runner's to set."""
+    dropped = [name for name in spec.env if _is_reserved(name)]
+    kept = {name: text for name, text in spec.env.items() if not _is_reserved(name)}
+    return {name: filler.fill(text) for name, text in kept.items()}, dropped
+
+
+def tell_env(rc: Path) -> Mapping[str, str]:
+    """Tell what every command of the tool gets."""
+    return {
+        "TF_IN_AUTOMATION": "1",
+        "TF_INPUT": "0",
+        "TF_CLI_CONFIG_FILE": str(rc),
+        "CHECKPOINT_DISABLE": "1",
+    }
+
+
+def _is_reserved(name: str) -> bool:
+    return name.startswith(_RESERVED) and not name.startswith(_ALLOWED)
+
+
+def _write_file(folder: Path, at: int, text: str, filler: Filler) -> Path:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if isinstance(told, dict):
+        filled = json.dumps(filler.fill_json(told), ensure_ascii=False)
+        return _write(folder / f"file-{at:02d}.tfvars.json", filled)
+    return _write(folder / f"file-{at:02d}.tfvars", filler.fill_hcl(text))
+
+
+def _read_json(text: str, filler: Filler) -> tuple[JsonValue] | None:
+    """Read the value of a structured variable: JSON, or a placeholder that stands for JSON."""
+    filled = filler.fill(text) if is_placeholder(text) else text
+    try:
+        told: JsonValue = json.loads(filled)
+    except (ValueError, RecursionError):
+        return None
+    return (told,) if is_placeholder(text) else (filler.fill_json(told),)
+
+
+def _check_expression(name: str, text: str) -> str:
+    if not is_expression(text):
+        message = f"the variable `{name}` is structured: give it as JSON or as an HCL expression"
+        raise WorkFailed(Reason.SYNTAX, message)
+    return text
+
+
+def _write(file: Path, text: str) -> Path:
+    write_private(file, text.encode())
+    return file

@@ -1,0 +1,22 @@
+"""Outputs of a module as the control plane may have them: sensitive ones are placeholders."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from exclave.runner.terraform.display import mask_value
+from exclave.wire.jobs import JsonValue
+
+
+def tell_outputs(
+    outputs: Mapping[str, Any], workspace: str, mask: Callable[[str], str]
+) -> tuple[dict[str, JsonValue], list[str]]:
+    """Tell the outputs, and the names of those whose values stay on the runner."""
+    told: dict[str, JsonValue] = {}
+    hidden: list[str] = []
+    for name, output in sorted(outputs.items()):
+        if output.get("sensitive"):
+            told[name] = f"((exclave:output:{workspace}:{name}))"
+            hidden.append(name)
+        else:
+            told[name] = mask_value(output.get("value"), mask)
+    return told, hidden

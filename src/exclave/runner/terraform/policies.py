@@ -1,0 +1,106 @@
+"""Policies on a plan, evaluated by the real `opa`; what cannot be evaluated never passes."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from exclave.runner.commands import opa
+from exclave.runner.terraform.site import Site
+from exclave.runner.work import WorkFailed
+from exclave.runner.workspaces import write_private
+from exclave.wire.jobs import Reason
+from exclave.wire.specs import RegoPolicy
+from exclave.wire.terraform import PolicyFinding
+
+PACKAGE = "nuon"
+_LEVELS = ("deny", "warn")
+_MOST_CHARS = 1000
+
+
+async def check_policies(site: Site, tool: str, plan: str) -> list[PolicyFinding]:
+    """Evaluate every policy of the job on the plan's JSON; denials come first."""
+    folder = site.workspace.folder / "policies"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    document = folder / "input.json"
+    write_private(document, f'{{"plan": {plan}}}'.encode())
+    found: list[PolicyFinding] = []
+    try:
+        for at, policy in enumerate(site.spec.policies):
+            file = folder / f"policy-{at:03d}.rego"
+            write_private(file, policy.rego.encode())
+            value = await _evaluate(site, tool, policy, file, document)
+            found += read_findings(policy.name, value, site.mask)
+    finally:
+        document.unlink(missing_ok=True)
+    for one in found:
+        site.log.system(f"policy {one.name}: {one.level}: {one.message}")
+    return sorted(found, key=lambda one: _LEVELS.index(one.level))
+
+
+def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[PolicyFinding]:
+    """Read what the rules `deny` and `warn` of a policy say; neither of them is an error."""
+    rules = value if isinstance(value, dict) else {}
+    if not any(level in rules for level in _LEVELS):
+        message = (
+            f"the policy `{name}` has neither `deny` nor `warn` in the package `{PACKAGE}`:"
+            " it checks nothing"
+        )
+        raise WorkFailed(Reason.SYNTAX, message)
+    return [
+        PolicyFinding(name=name, level=level, message=mask(message)[:_MOST_CHARS])
+        for level in _LEVELS
+        for message in _list_messages(rules.get(level))
+    ]
+
+
+async def _evaluate(site: Site, tool: str, policy: RegoPolicy, file: Path, document: Path) -> Any:
+    """Evaluate with today's syntax, and with the old one if that cannot be read."""
+    problems = []
+    for old_syntax in (False, True):
+        argv = opa.evaluate(
+            tool, policy=file, document=document, package=PACKAGE, old_syntax=old_syntax
+        )
+        code, out, err = await site.capture("opa eval", argv, cwd=file.parent)
+        told = _read(out)
+        if code == 0 and "errors" not in told:
+            results = told.get("result") or [{}]
+            return (results[0].get("expressions") or [{}])[0].get("value")
+        problems.append(_explain(told, err))
+    message = f"the policy `{policy.name}` cannot be evaluated: {problems[0]}"
+    raise WorkFailed(Reason.SYNTAX, message)
+
+
+def _list_messages(value: Any) -> Iterator[str]:
+    match value:
+        case None | False:
+            return
+        case True:
+            yield "it says no, without a message"
+        case str():
+            yield value
+        case list():
+            for one in value:
+                yield from _list_messages(one)
+        case dict():
+            told = next((value[key] for key in ("msg", "message", "reason") if key in value), None)
+            yield str(told) if told is not None else json.dumps(value, ensure_ascii=False)
+        case _:
+            yield str(value)
+
+
+def _read(out: str) -> dict[str, Any]:
+    try:
+        told = json.loads(out)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _explain(told: dict[str, Any], err: str) -> str:
+    errors = told.get("errors") or [{"message": err.strip() or "opa failed without a word"}]
+    parts = []
+    for one in errors[:3]:
+        row = (one.get("location") or {}).get("row")
+        parts.append(f"line {row}: {one.get('message')}" if row else str(one.get("message")))
+    return "; ".join(parts)[:_MOST_CHARS]

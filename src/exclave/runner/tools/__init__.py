@@ -1,0 +1,1 @@
+"""Tools that the runner starts: found, checked, fetched or built."""

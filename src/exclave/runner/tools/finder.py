@@ -1,0 +1,195 @@
+"""Finds the tool that a job asks for: installed, in the tools folder, fetched, or built."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from exclave.base.errors import Problem
+from exclave.client.transport import Link
+from exclave.runner.processes import Command
+from exclave.runner.tools.fetching import fetch_tool
+from exclave.runner.tools.go_build import Run, build_tool
+from exclave.runner.tools.vendors import VENDORS, Vendor
+from exclave.runner.tools.versions import Fit, Version, judge
+from exclave.runner.work import WorkFailed
+from exclave.wire.jobs import Reason
+
+_ASK_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """Where tools may come from."""
+
+    folder: Path
+    """The tools folder: `<tool>` or `<tool>/<version>/<tool>`; fetched tools are kept here."""
+    path: str
+    download: bool = True
+    build: bool = False
+    strict: bool = False
+    """Take only exactly the version that is asked for."""
+    mirror: str = ""
+    """An address with `<tool>/<version>/<file>`, instead of the makers' own."""
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    """By `name@version`: the SHA-256 of the download, instead of the maker's list."""
+    go_proxy: str = ""
+    link: Link = field(default_factory=lambda: Link(""))
+    """How the network is reached: proxy and certificates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program that will do, and a line for the log about it."""
+
+    path: str
+    version: Version
+    note: str
+
+
+class ToolFinder:
+    """Finds tools, and remembers which versions it has met."""
+
+    def __init__(self, settings: ToolSettings, vendors: Mapping[str, Vendor] | None = None) -> None:
+        self._settings = settings
+        self._vendors = vendors or VENDORS
+        self._known: dict[tuple[str, int, int], Version] = {}
+
+    async def find(self, name: str, wish: str, *, env: Mapping[str, str], run: Run) -> Tool:
+        """Find a tool; `WorkFailed` tells what to do if there is none."""
+        wanted = _read_wish(name, wish)
+        seen: list[str] = []
+        newer: Tool | None = None
+        for place in self._list_places(name):
+            version = await self._ask_version(place, env, run)
+            if version is None:
+                continue
+            fit = judge(wanted, version, strict=self._settings.strict)
+            seen.append(f"{version} at {place}")
+            if fit is Fit.EXACT:
+                return Tool(place, version, f"using {name} {version} ({place})")
+            if fit is Fit.NEWER_PATCH and (newer is None or version > newer.version):
+                note = f"{wanted} was asked for, and a newer patch will do"
+                newer = Tool(place, version, f"using {name} {version} ({place}): {note}")
+        if newer is not None:
+            return newer
+        return await self._obtain(name, wanted, seen, env, run)
+
+    async def _obtain(
+        self, name: str, wanted: Version | None, seen: list[str], env: Mapping[str, str], run: Run
+    ) -> Tool:
+        vendor = self._vendors[name]
+        version = wanted or Version.read(vendor.default)
+        if version is None:
+            raise _tell_missing(name, wanted, seen, [])
+        target = self._settings.folder / name / str(version) / name
+        problems: list[str] = []
+        target.parent.parent.mkdir(parents=True, exist_ok=True)
+        lock = await asyncio.to_thread(_lock, target.parent.parent / f".{version}.lock")
+        try:
+            if not target.exists():
+                made = await self._make(vendor, str(version), target, problems, env, run)
+                if not made:
+                    raise _tell_missing(name, wanted, seen, problems)
+        finally:
+            os.close(lock)
+        return Tool(str(target), version, f"using {name} {version} ({target})")
+
+    async def _make(
+        self, vendor: Vendor, version: str, target: Path, problems: list[str],
+        env: Mapping[str, str], run: Run,
+    ) -> bool:  # fmt: skip
+        settings = self._settings
+        if settings.download:
+            with _aside(target.parent.parent) as folder:
+                try:
+                    file = await fetch_tool(
+                        vendor, version, folder, link=settings.link, mirror=settings.mirror,
+                        checksums=settings.checksums,
+                    )  # fmt: skip
+                    return _publish(file, target)
+                except (Problem, OSError, KeyError, zipfile.BadZipFile) as error:
+                    problems.append(f"it cannot be downloaded: {error}")
+        if settings.build and shutil.which("go", path=settings.path) is not None:
+            with _aside(target.parent.parent) as folder:
+                try:
+                    go = {"GOPROXY": settings.go_proxy} if settings.go_proxy else {}
+                    file = await build_tool(vendor, version, folder, env={**env, **go}, run=run)
+                    return _publish(file, target)
+                except WorkFailed as failed:
+                    problems.append(failed.message)
+        return False
+
+    def _list_places(self, name: str) -> Iterator[str]:
+        """List the programs of this name: the newest of the tools folder first, then PATH."""
+        folder = self._settings.folder
+        if (folder / name).is_file():
+            yield str(folder / name)
+        elif (folder / name).is_dir():
+            kept = [(Version.read(one.name), one / name) for one in (folder / name).iterdir()]
+            known = [(version, file) for version, file in kept if version and file.is_file()]
+            for _, file in sorted(known, reverse=True):
+                yield str(file)
+        found = shutil.which(name, path=self._settings.path)
+        if found is not None:
+            yield found
+
+    async def _ask_version(self, place: str, env: Mapping[str, str], run: Run) -> Version | None:
+        facts = os.stat(place)  # noqa: PTH116 - of the program, links followed
+        key = (place, facts.st_mtime_ns, facts.st_size)
+        if key not in self._known:
+            command = Command((place, "version"), {**env, "CHECKPOINT_DISABLE": "1"}, Path("/"))
+            code, printed = await run(command, _ASK_S)
+            version = Version.find(printed) if code == 0 else None
+            if version is None:
+                return None
+            self._known[key] = version
+        return self._known[key]
+
+
+def _read_wish(name: str, wish: str) -> Version | None:
+    if wish in {"", "latest"}:
+        return None
+    wanted = Version.read(wish)
+    if wanted is None:
+        message = f"`{wish}` is no version of {name}: write it like 1.11.4, or leave it out"
+        raise WorkFailed(Reason.TOOL_MISSING, message)
+    return wanted
+
+
+def _tell_missing(
+    name: str, wanted: Version | None, seen: list[str], problems: list[str]
+) -> WorkFailed:
+    what = f"{name} {wanted}" if wanted else name
+    found = f"; found: {', '.join(seen)}" if seen else ""
+    why = "".join(f"; {problem}" for problem in problems)
+    fix = (
+        f"Install {what} on the runner's PATH, put it into its tools folder (EXCLAVE_TOOLS),"
+        " or let it fetch or build tools (EXCLAVE_TOOLS_DOWNLOAD, EXCLAVE_TOOLS_BUILD)."
+    )
+    return WorkFailed(Reason.TOOL_MISSING, f"the runner has no {what}{found}{why}. {fix}")
+
+
+@contextmanager
+def _aside(folder: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as name:
+        yield Path(name)
+
+
+def _publish(file: Path, target: Path) -> bool:
+    target.parent.mkdir(exist_ok=True)
+    file.replace(target)
+    return True
+
+
+def _lock(file: Path) -> int:
+    """Wait until nobody else, of any process, gets this tool."""
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle

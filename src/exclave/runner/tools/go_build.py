@@ -1,0 +1,74 @@
+"""Builds a tool from its Go module: the module's sum is pinned, and its go.sum pins the rest."""
+
+import json
+import shutil
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from exclave.runner.processes import Command
+from exclave.runner.tools.vendors import Vendor
+from exclave.runner.work import WorkFailed
+from exclave.wire.jobs import Reason
+
+Run = Callable[[Command, float], Awaitable[tuple[int, str]]]
+"""Run a command for so many seconds; answer its exit code and what it printed."""
+
+_DOWNLOAD_S = 300.0
+_BUILD_S = 1800.0
+
+
+async def build_tool(
+    vendor: Vendor, version: str, folder: Path, *, env: Mapping[str, str], run: Run
+) -> Path:
+    """Download the module from the module proxy, verify it, build it; answer the program."""
+    home = folder / "go"
+    home.mkdir()
+    ours = {
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-buildvcs=false",
+        "CGO_ENABLED": "0",
+        "GOPATH": str(home),
+        "GOCACHE": str(home / "cache"),
+        "GOMODCACHE": str(home / "mod"),
+        "GOWORK": "off",
+    }
+    wanted = f"{vendor.module}@v{version}"
+    download = ("go", "mod", "download", "-modcacherw", "-json", wanted)
+    code, printed = await run(Command(download, {**env, **ours}, folder), _DOWNLOAD_S)
+    told = _read(printed)
+    pinned = vendor.module_sums.get(version)
+    if code != 0 or "Dir" not in told:
+        raise _fail(wanted, str(told.get("Error") or printed))
+    if pinned is not None and told.get("Sum") != pinned:
+        raise _fail(wanted, f"its sum is {told.get('Sum')}, not {pinned}")
+    source = folder / "source"
+    shutil.copytree(told["Dir"], source)
+    target = folder / vendor.name
+    build = (
+        "go",
+        "build",
+        "-mod=readonly",
+        "-modcacherw",
+        "-trimpath",
+        "-o",
+        str(target),
+        vendor.package,
+    )
+    code, printed = await run(Command(build, {**env, **ours}, source), _BUILD_S)
+    if code != 0:
+        raise _fail(wanted, printed[-500:])
+    shutil.rmtree(home, ignore_errors=True)
+    shutil.rmtree(source, ignore_errors=True)
+    return target
+
+
+def _read(printed: str) -> dict[str, str]:
+    try:
+        told = json.loads(printed)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _fail(wanted: str, why: str) -> WorkFailed:
+    return WorkFailed(Reason.TOOL_MISSING, f"`{wanted}` cannot be built: {why.strip()}")

@@ -1,0 +1,71 @@
+"""Where each tool comes from: its maker's downloads, its Go module, versions we know."""
+
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """How to get one tool. In texts, `{v}`, `{os}` and `{arch}` are filled in."""
+
+    name: str
+    default: str
+    """The version that is taken when nobody asks for one and none is installed."""
+    folder: str
+    """The address of the folder that holds a release."""
+    file: str
+    sums: str
+    """The file of SHA-256 sums beside it."""
+    zipped: bool
+    module: str
+    """The Go module with the source."""
+    package: str = "."
+    module_sums: Mapping[str, str] = field(default_factory=dict)
+    """By version, the `h1:` sum of the module; its own go.sum pins everything else."""
+
+    def fill(self, text: str, version: str) -> str:
+        """Fill a text for a version on this machine."""
+        arch = _ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
+        return text.format(v=version, os=sys.platform, arch=arch)
+
+
+VENDORS: dict[str, Vendor] = {
+    one.name: one
+    for one in (
+        Vendor(
+            name="terraform",
+            default="1.11.4",
+            folder="https://releases.hashicorp.com/terraform/{v}",
+            file="terraform_{v}_{os}_{arch}.zip",
+            sums="terraform_{v}_SHA256SUMS",
+            zipped=True,
+            module="github.com/hashicorp/terraform",
+            module_sums={"1.11.4": "h1:n5VVSuZsOLbQc9tpqny1mnd6cttyTwvEpLPVewj9UYA="},
+        ),
+        Vendor(
+            name="tofu",
+            default="1.12.6",
+            folder="https://github.com/opentofu/opentofu/releases/download/v{v}",
+            file="tofu_{v}_{os}_{arch}.zip",
+            sums="tofu_{v}_SHA256SUMS",
+            zipped=True,
+            module="github.com/opentofu/opentofu",
+            package="./cmd/tofu",
+            module_sums={"1.12.6": "h1:0VT4P8pMmGcCUnQ9JDrJ+Qg2d35Vzm4FFd/9+H7oF98="},
+        ),
+        Vendor(
+            name="opa",
+            default="1.22.0",
+            folder="https://github.com/open-policy-agent/opa/releases/download/v{v}",
+            file="opa_{os}_{arch}_static",
+            sums="opa_{os}_{arch}_static.sha256",
+            zipped=False,
+            module="github.com/open-policy-agent/opa",
+            module_sums={"1.22.0": "h1:CwxTSHfk5GmA1CaySVWyxRvggY2xZYxKL6bhDuWOCuU="},
+        ),
+    )
+}

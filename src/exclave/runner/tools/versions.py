@@ -1,0 +1,55 @@
+"""Versions of tools: what is asked for, what is there, whether that will do."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Self
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(-[0-9A-Za-z.-]+)?")
+_SEARCH = re.compile(r"(?:v|Version:\s*)?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A version of three numbers, and perhaps a name of a pre-release."""
+
+    major: int
+    minor: int
+    patch: int
+    pre: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Read `1.11.4` or `v1.11.4`; None for anything else."""
+        found = _VERSION.fullmatch(text.strip())
+        if found is None:
+            return None
+        return cls(int(found[1]), int(found[2]), int(found[3]), found[4] or "")
+
+    @classmethod
+    def find(cls, text: str) -> Self | None:
+        """Find the first version in what a tool prints."""
+        found = _SEARCH.search(text)
+        return None if found is None else cls.read(found[1])
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}{self.pre}"
+
+
+class Fit(StrEnum):
+    """How well a version that is there fits the one that is wanted."""
+
+    EXACT = "exact"
+    NEWER_PATCH = "newer_patch"
+    WRONG = "wrong"
+
+
+def judge(wanted: Version | None, found: Version, *, strict: bool) -> Fit:
+    """Judge a version: a newer patch of the same minor will do, unless one is strict."""
+    if wanted is None or wanted == found:
+        return Fit.EXACT
+    same_minor = (wanted.major, wanted.minor) == (found.major, found.minor)
+    released = not wanted.pre and not found.pre
+    if same_minor and released and found.patch > wanted.patch and not strict:
+        return Fit.NEWER_PATCH
+    return Fit.WRONG

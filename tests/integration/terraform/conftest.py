@@ -1,0 +1,31 @@
+"""A bench for Terraform jobs on an embedded control plane."""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from exclave.runner import processes, procfs
+from tests.terraform_kit import Bench
+from tests.world import ManualClock, make_deps, make_install, make_org, make_peer
+
+
+@pytest.fixture(autouse=True)
+def _equal_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let children compete with everything else on a busy machine: nobody renews leases here."""
+    monkeypatch.setattr(processes, "NICENESS", 0)
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    deps = make_deps(ManualClock(), seed=os.getpid())  # equal ids would end each other's children
+    user = await make_org(deps)
+    queue = await make_install(deps, user)
+    peer = await make_peer(deps, user, queue)
+    secrets = {"token": "canary-secret-value", "pin": "4711"}
+    made = Bench(deps, user, queue, peer, tmp_path, secrets)
+    yield made
+    for folder in made.executions.glob("*"):
+        procfs.kill_marked(folder.name)
+    deps.db.close()

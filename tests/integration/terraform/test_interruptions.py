@@ -1,0 +1,267 @@
+"""Applies that are cancelled, killed, fenced off or cut off from the control plane."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from exclave.client.problems import Unreachable
+from exclave.control import jobs, reconcile, tf_workspaces
+from exclave.control.installs import release_lane
+from exclave.domain.identity import InstallId
+from exclave.domain.jobs import ExecutionId, JobId
+from exclave.runner import procfs
+from exclave.runner.leftovers import kill_leftovers
+from exclave.runner.rescue import has_pending_state
+from exclave.runner.terraform.errored import rescue_all
+from exclave.runner.uplink import PATIENCE
+from exclave.wire.jobs import Reason
+from tests.files_kit import get_file
+from tests.terraform_kit import CLOCK, Bench, Ran, make_spec
+
+SLOW = """
+resource "terraform_data" "first" {}
+resource "terraform_data" "slow" {
+  depends_on = [terraform_data.first]
+  provisioner "local-exec" { command = "echo begun; sleep 300" }
+}
+"""
+QUICK = 'resource "terraform_data" "first" {}\nresource "terraform_data" "slow" {}'
+WORKSPACE = "component:db"
+
+
+async def begin_slow(bench: Bench) -> tuple["asyncio.Task[Ran]", Path, Ran]:
+    bench.write(SLOW)
+    planned = await bench.plan()
+    offer = await bench.offer(WORKSPACE, mutating=True)
+    folder = bench.executions / offer.execution_id
+    running = asyncio.create_task(bench.apply(planned, offer=offer, hand_in=False))
+    await wait_until(running, lambda: b'"terraform_data.slow"' in read(folder / "journal.jsonl"))
+    return running, folder, planned
+
+
+def read(file: Path) -> bytes:
+    return file.read_bytes() if file.exists() else b""
+
+
+def read_folder(folder: Path) -> bytes:
+    return b"".join(read(file) for file in folder.iterdir()) if folder.exists() else b""
+
+
+async def wait_until(running: "asyncio.Task[Ran]", check: Callable[[], bool]) -> None:
+    while not check():
+        assert not running.done(), running.result().text
+        await asyncio.sleep(0.02)
+
+
+async def find_job(bench: Bench) -> JobId:
+    page = await jobs.list_jobs(
+        bench.deps, bench.user, cursor="", limit=1, queue=None, workflow=None, state="running"
+    )
+    return JobId(page.items[0].id)
+
+
+async def list_state(bench: Bench) -> list[str]:
+    shown = await tf_workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
+    return [
+        one.address
+        for item in shown.items
+        if item.newest is not None
+        for one in item.newest.resources
+    ]
+
+
+async def find_lock(bench: Bench) -> bool:
+    shown = await tf_workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
+    return any(item.lock is not None for item in shown.items)
+
+
+async def test_a_cancel_in_mid_apply_saves_the_state_and_gives_the_lock_back(
+    bench: Bench,
+) -> None:
+    running, folder, _ = await begin_slow(bench)
+    assert await find_lock(bench)
+
+    bench.stop.request(Reason.CANCELLED, 20.0)
+    ran = await running
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("cancelled", "cancelled"), ran.text
+    assert "terraform_data.first" in await list_state(bench)
+    assert not await find_lock(bench)
+    assert procfs.list_marked(folder.name) == []
+
+
+async def test_after_kill_9_of_terraform_the_lock_is_free_and_orphans_can_be_imported(
+    bench: Bench,
+) -> None:
+    running, folder, _ = await begin_slow(bench)
+    for pid in procfs.list_marked(folder.name):
+        if b"apply" in read(Path(f"/proc/{pid}/cmdline")).split(b"\0"):
+            os.kill(pid, signal.SIGKILL)
+
+    ran = await running
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("interrupted", "exit_code"), ran.text
+    assert "installs orphans" in ran.outcome.message
+    await bench.peer.hand_in(ran.offer.execution_id, ran.offer.epoch, ran.outcome)
+    found = (await reconcile.list_orphans(bench.deps, bench.user, InstallId(bench.queue))).orphans
+    told = {(one.address, one.certainty) for one in found}
+    assert told == {("terraform_data.first", "created"), ("terraform_data.slow", "unknown")}
+    first = next(one for one in found if one.certainty == "created")
+    assert procfs.list_marked(folder.name) == []
+
+    # A person imports what was made, by the ready block, and the work goes on.
+    await release_lane(bench.deps, bench.user, InstallId(bench.queue), WORKSPACE, "imported")
+    bench.write(QUICK)
+    bench.write(first.import_block, "import.tf")
+    healed = await bench.plan_and_apply()
+    assert healed.outcome.state == "succeeded", healed.text
+    assert healed.outputs["summary"] == {"add": 1, "change": 0, "destroy": 0, "import": 1}
+    assert not await find_lock(bench)
+    assert (
+        await reconcile.list_orphans(bench.deps, bench.user, InstallId(bench.queue))
+    ).orphans == []
+
+
+async def test_a_zombie_is_fenced_off_and_its_state_is_rescued(bench: Bench) -> None:
+    running, folder, _ = await begin_slow(bench)
+    await jobs.declare_lost(bench.deps, bench.user, await find_job(bench), "its machine is gone")
+    bench.peer.alive.clear()
+    await release_lane(bench.deps, bench.user, InstallId(bench.queue), WORKSPACE, "looked")
+    bench.write(QUICK)
+    stop = bench.stop
+    newer = await bench.plan_and_apply()
+    assert newer.outcome.state == "succeeded", newer.text
+    before = await list_state(bench)
+
+    stop.request(Reason.RUNNER_STOPPED_IT, 20.0)
+    ran = await running
+
+    assert ran.outcome.state == "interrupted", ran.text
+    assert "409" in ran.text
+    assert await list_state(bench) == before
+    rescued = await get_file(
+        bench.deps, bench.peer.who, ExecutionId(folder.name), "errored.tfstate.sealed"
+    )
+    assert b"terraform_data.first" in rescued.partition(b"\n")[0]
+    assert not has_pending_state(folder)
+    journal = await get_file(bench.deps, bench.peer.who, ExecutionId(folder.name), "journal.jsonl")
+    assert b"terraform_data.first" in journal
+
+
+async def test_a_control_plane_that_is_away_during_an_apply_loses_nothing(bench: Bench) -> None:
+    bench.write("""
+resource "terraform_data" "first" {}
+resource "terraform_data" "slow" {
+  depends_on = [terraform_data.first]
+  provisioner "local-exec" { command = "sleep 1" }
+}
+""")
+    planned = await bench.plan()
+    offer = await bench.offer(WORKSPACE, mutating=True)
+    folder = bench.executions / offer.execution_id
+    running = asyncio.create_task(bench.apply(planned, offer=offer, hand_in=False))
+    await wait_until(running, lambda: b'"terraform_data.slow"' in read(folder / "journal.jsonl"))
+    bench.api.down = True
+    before = len(bench.api.calls)
+    await wait_until(running, lambda: len(bench.api.calls) > before + 3)
+    assert not running.done()
+
+    bench.api.down = False
+    ran = await running
+
+    assert ran.outcome.state == "succeeded", ran.text
+    assert sorted(await list_state(bench)) == ["terraform_data.first", "terraform_data.slow"]
+    assert not await find_lock(bench)
+
+
+async def test_a_timeout_ends_the_apply_in_peace(bench: Bench) -> None:
+    bench.write(SLOW)
+    planned = await bench.plan()
+
+    ran = await bench.apply(planned, timeout_s=8.0)
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("failed", "timeout"), ran.text
+    assert not await find_lock(bench)
+
+
+async def test_a_stop_before_the_work_changes_nothing(bench: Bench) -> None:
+    bench.write(QUICK)
+    planned = await bench.plan()
+    offer = await bench.offer(WORKSPACE, mutating=True)
+    running = asyncio.create_task(
+        bench.run(make_spec("plan", delay_s=300.0), offer=offer, hand_in=False)
+    )
+    folder = bench.executions / offer.execution_id
+    await wait_until(running, lambda: b"before another try" in read_folder(folder / "log"))
+
+    bench.stop.request(Reason.CANCELLED, 5.0)
+    ran = await running
+
+    assert ran.outcome.state == "cancelled"
+    assert planned.outcome.state == "succeeded"
+    assert await list_state(bench) == []
+
+
+async def test_a_lock_of_a_living_execution_is_respected(bench: Bench) -> None:
+    running, _, planned = await begin_slow(bench)
+    assert planned.outcome.state == "succeeded"
+    held = (await tf_workspaces.list_workspaces(
+        bench.deps, bench.user, InstallId(bench.queue)
+    )).items[0].lock  # fmt: skip
+    assert held is not None
+    assert held.operation == "OperationTypeApply"
+
+    bench.stop.request(Reason.CANCELLED, 20.0)
+    await running
+
+
+async def test_the_journal_holds_addresses_and_ids_only(bench: Bench) -> None:
+    bench.write("""
+variable "secret" {}
+resource "terraform_data" "a" {
+  input = var.secret
+  provisioner "local-exec" { command = "echo ${var.secret}" }
+}
+""")
+
+    ran = await bench.plan_and_apply(vars={"secret": "((exclave:secret:token))"})
+
+    data = await get_file(
+        bench.deps, bench.peer.who, ExecutionId(ran.offer.execution_id), "journal.jsonl"
+    )
+    lines = [json.loads(line) for line in data.splitlines()]
+    assert [line["type"] for line in lines] == ["begin", "apply_start", "apply_complete"]
+    assert lines[2]["id_key"] == "id"
+    assert b"canary" not in data
+    assert "canary" not in ran.text
+
+
+async def test_a_state_that_only_the_disk_has_is_stored_by_the_next_start(bench: Bench) -> None:
+    bench.write(QUICK)
+    planned = await bench.plan()
+    offer = await bench.offer(WORKSPACE, mutating=True)
+    folder = bench.executions / offer.execution_id
+
+    async def lose_writes(name: str) -> None:
+        if name == "write":
+            raise Unreachable("the line is cut")
+
+    bench.api.before = lose_writes
+    running = asyncio.create_task(bench.apply(planned, offer=offer, hand_in=False))
+    await wait_until(running, lambda: has_pending_state(folder))
+    running.cancel()  # like a crash of the runner
+    await asyncio.gather(running, return_exceptions=True)
+    await kill_leftovers(folder, CLOCK)
+    bench.api.before = None
+
+    await rescue_all(folder, bench.bind(offer), bench.sealer, PATIENCE)
+
+    assert sorted(await list_state(bench)) == ["terraform_data.first", "terraform_data.slow"]
+    assert not has_pending_state(folder)
+    journal = await get_file(
+        bench.deps, bench.peer.who, ExecutionId(offer.execution_id), "journal.jsonl"
+    )
+    assert journal.count(b"apply_complete") == 2

@@ -1,0 +1,104 @@
+"""Policies with the real opa: deny stops, warn shows, what cannot be evaluated never passes."""
+
+import shutil
+
+import pytest
+
+from tests.terraform_kit import Bench
+from tests.tools import need_tool
+
+DENY = """
+package nuon
+
+deny contains msg if {
+  some change in input.plan.resource_changes
+  change.change.actions[_] == "create"
+  count(input.plan.variables.secret.value) > 0
+  msg := sprintf("%s may not be made with %s", [change.address, input.plan.variables.secret.value])
+}
+"""
+OLD = """
+package nuon
+
+deny[msg] {
+  change := input.plan.resource_changes[_]
+  change.type == "aws_s3_bucket"
+  msg := "no buckets"
+}
+
+warn[msg] {
+  count(input.plan.resource_changes) > 0
+  msg := {"msg": "something changes"}
+}
+"""
+MODULE = 'variable "secret" {\n default = ""\n}\nresource "terraform_data" "a" {}'
+
+
+def policy(name: str, rego: str) -> dict[str, str]:
+    return {"name": name, "rego": rego}
+
+
+@pytest.fixture
+def with_opa(bench: Bench) -> Bench:
+    tools = bench.folder / "tools"
+    tools.mkdir()
+    shutil.copy(need_tool("opa"), tools / "opa")
+    return bench
+
+
+async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(with_opa: Bench) -> None:
+    with_opa.write(MODULE)
+
+    ran = await with_opa.plan(
+        policies=[policy("old", OLD), policy("no-new", DENY)],
+        vars={"secret": "((exclave:secret:token))"},
+    )
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("failed", "policy_denied"), ran.text
+    assert ran.outcome.message == (
+        "policy `no-new` denies this plan: terraform_data.a may not be made with ***"
+    )
+    told = await with_opa.read_plan(ran)
+    assert told["policies"] == [
+        {"name": "no-new", "level": "deny", "message": "terraform_data.a may not be made with ***"},
+        {"name": "old", "level": "warn", "message": "something changes"},
+    ]
+    assert "policy old: warn: something changes" in ran.text
+
+
+async def test_a_warning_is_shown_and_passes(with_opa: Bench) -> None:
+    with_opa.write(MODULE)
+
+    ran = await with_opa.plan(policies=[policy("old", OLD), policy("new", DENY)])
+
+    assert ran.outcome.state == "succeeded", ran.text
+    assert ran.outputs["policies"] == {"warn": ["old: something changes"]}
+
+
+@pytest.mark.parametrize(
+    ("rego", "words"),
+    [
+        ("package nuon\n\ndeny contains {", "cannot be evaluated: line"),
+        ("package other\n\ndeny := true", "neither `deny` nor `warn`"),
+        ("package nuon\n\ndeny contains msg if { msg := nothing(1) }", "undefined function"),
+        ("", "cannot be evaluated"),
+    ],
+)
+async def test_a_broken_policy_never_passes(with_opa: Bench, rego: str, words: str) -> None:
+    with_opa.write(MODULE)
+
+    ran = await with_opa.plan(policies=[policy("broken", rego)])
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("failed", "syntax"), ran.text
+    assert "`broken`" in ran.outcome.message
+    assert words in ran.outcome.message
+
+
+async def test_without_the_tool_nothing_passes(bench: Bench) -> None:
+    bench.write(MODULE)
+
+    ran = await bench.plan(policies=[policy("old", OLD)])
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("failed", "tool_missing")
+    assert "Install opa" in ran.outcome.message
+    assert "plan.bin" not in [file.name for file in ran.folder.iterdir()]

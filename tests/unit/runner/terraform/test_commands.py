@@ -1,0 +1,27 @@
+"""Command lines, as text."""
+
+from pathlib import Path
+
+from exclave.runner.commands import opa, terraform
+
+
+def test_lines_of_terraform() -> None:
+    files = [Path("/v/a.tfvars"), Path("/v/b.tfvars.json")]
+    line = terraform.plan("/t", out=Path("/p"), var_files=files, destroy=True)
+
+    assert " ".join(line) == (
+        "/t plan -input=false -lock=false -json -destroy -var-file=/v/a.tfvars"
+        " -var-file=/v/b.tfvars.json -out=/p"
+    )
+    assert " ".join(terraform.apply("/t", Path("/p"))) == "/t apply -input=false -json /p"
+    assert " ".join(terraform.init("tofu")) == "tofu init -input=false -no-color"
+    assert " ".join(terraform.show("tofu", Path("/p"))) == "tofu show -json /p"
+
+
+def test_lines_of_opa() -> None:
+    given = {"policy": Path("/p.rego"), "document": Path("/i.json"), "package": "nuon"}
+
+    assert opa.evaluate("opa", **given, old_syntax=False) == (
+        "opa", "eval", "--format=json", "--data=/p.rego", "--input=/i.json", "data.nuon",
+    )  # fmt: skip
+    assert "--v0-compatible" in opa.evaluate("opa", **given, old_syntax=True)

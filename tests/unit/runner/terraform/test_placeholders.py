@@ -1,0 +1,92 @@
+"""Placeholders: filled so that a value means itself, wherever it stands."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exclave.runner.placeholders import Filler, find_placeholders, is_placeholder
+from exclave.runner.work import WorkFailed
+from exclave.wire.jobs import JsonValue
+
+VALUE = 'a"b\\c${d}%{e}\nf'
+FILLER = Filler({"secret:x": VALUE, "input:y": "Y", "output:component:db:z": "Z"})
+
+
+def test_plain_texts_are_filled_as_they_are() -> None:
+    assert FILLER.fill("<((exclave:secret:x))|((exclave:input:y))>") == f"<{VALUE}|Y>"
+    assert FILLER.fill("((exclave:output:component:db:z))") == "Z"
+    assert FILLER.fill("nothing ((here)) exclave:secret:x") == "nothing ((here)) exclave:secret:x"
+
+
+def test_json_keeps_its_shape() -> None:
+    given_value: JsonValue = {"((exclave:input:y))": ["((exclave:secret:x))", 1, None, True]}
+
+    assert FILLER.fill_json(given_value) == {"Y": [VALUE, 1, None, True]}
+
+
+def test_hcl_is_filled_by_place() -> None:
+    text = """
+# ((exclave:secret:x))
+a = "pre ((exclave:input:y)) ${x["((exclave:input:y))"]}"
+b = ((exclave:input:y))
+c = <<EOT
+((exclave:secret:x))
+EOT
+"""
+
+    filled = FILLER.fill_hcl(text)
+
+    assert (
+        filled
+        == """
+# \na = "pre Y ${x["Y"]}"
+b = "Y"
+c = <<EOT
+a"b\\c$${d}%%{e}
+f
+EOT
+"""
+    )
+
+
+@given(st.text(max_size=30))
+def test_a_quoted_value_reads_back(value: str) -> None:
+    filled = Filler({"secret:x": value}).fill_hcl('a = "((exclave:secret:x))"')
+
+    inner = filled.removeprefix('a = "').removesuffix('"')
+    assert json.loads(f'"{inner.replace("$${", "${").replace("%%{", "%{")}"') in {
+        value,
+        value.replace("$${", "${").replace("%%{", "%{"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("((exclave:secret:other))", "nobody has a value"),
+        ("((exclave:secret:))", "no placeholder"),
+        ("((exclave:magic:x))", "no placeholder"),
+        ("((exclave:secret:x)", "no placeholder"),
+        ("((exclave:output:z))", "no placeholder"),
+        ("((exclave:secret:x)) ((exclave:", "no placeholder"),
+    ],
+)
+def test_what_cannot_be_filled_is_an_error(text: str, words: str) -> None:
+    for fill in (FILLER.fill, FILLER.fill_hcl):
+        with pytest.raises(WorkFailed, match=words):
+            fill(text)
+
+
+def test_broken_hcl_with_a_placeholder_is_an_error() -> None:
+    with pytest.raises(WorkFailed, match="not valid HCL"):
+        FILLER.fill_hcl('a = "((exclave:secret:x))')
+
+
+def test_names_are_found() -> None:
+    texts = ["((exclave:secret:a-1))((exclave:input:b_2))", "((exclave:output:sandbox:c))"]
+
+    assert find_placeholders(texts) == {"secret:a-1", "input:b_2", "output:sandbox:c"}
+    assert is_placeholder(" ((exclave:secret:a)) ")
+    assert not is_placeholder("((exclave:secret:a))x")

@@ -1,0 +1,79 @@
+"""Seals: opened by their key for their purpose, and for nothing else."""
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exclave.base.ids import SystemRandomness
+from exclave.runner.sealing import SEAL_KEY, Purpose, SealBroken, Sealer
+from exclave.runner.work import WorkFailed
+
+PURPOSE = Purpose("org", "queue", "component:a", "state")
+
+
+@pytest.fixture
+def sealer(tmp_path: Path) -> Sealer:
+    return Sealer(tmp_path, SystemRandomness())
+
+
+def test_sealed_bytes_open_after_a_restart(sealer: Sealer, tmp_path: Path) -> None:
+    sealed = sealer.seal(b"state", PURPOSE)
+
+    assert b"state" not in sealed
+    assert Sealer(tmp_path, SystemRandomness()).unseal(sealed, PURPOSE) == b"state"
+    assert stat.S_IMODE((tmp_path / SEAL_KEY).stat().st_mode) == 0o600
+    assert sealer.seal(b"state", PURPOSE) != sealed
+
+
+@pytest.mark.parametrize("field", ["org_id", "queue_id", "workspace", "kind"])
+def test_another_purpose_does_not_open(sealer: Sealer, field: str) -> None:
+    sealed = sealer.seal(b"state", PURPOSE)
+
+    with pytest.raises(SealBroken, match="changed or swapped"):
+        sealer.unseal(sealed, replace(PURPOSE, **{field: "other"}))
+
+
+def test_another_key_does_not_open_and_an_older_one_still_does(
+    sealer: Sealer, tmp_path: Path
+) -> None:
+    sealed = sealer.seal(b"state", PURPOSE)
+    old = (tmp_path / SEAL_KEY).read_text()
+    (tmp_path / SEAL_KEY).write_text("ab" * 32 + "\n")
+    with pytest.raises(SealBroken, match="not sealed with this"):
+        Sealer(tmp_path, SystemRandomness()).unseal(sealed, PURPOSE)
+
+    (tmp_path / SEAL_KEY).write_text("ab" * 32 + "\n" + old)
+
+    rotated = Sealer(tmp_path, SystemRandomness())
+    assert rotated.unseal(sealed, PURPOSE) == b"state"
+    assert rotated.seal(b"x", PURPOSE)[17:25] != sealed[17:25]
+
+
+@pytest.mark.parametrize("text", ["", "xyz", "ab" * 31, "ab" * 32 + " zz"])
+def test_a_damaged_key_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / SEAL_KEY).write_text(text)
+    (tmp_path / SEAL_KEY).chmod(0o600)
+
+    with pytest.raises(WorkFailed, match="damaged"):
+        Sealer(tmp_path, SystemRandomness()).seal(b"x", PURPOSE)
+
+
+def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / SEAL_KEY).write_text("ab" * 32)
+    (tmp_path / SEAL_KEY).chmod(0o644)
+
+    with pytest.raises(WorkFailed, match="chmod 600"):
+        Sealer(tmp_path, SystemRandomness()).seal(b"x", PURPOSE)
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_refused_in_peace(data: bytes) -> None:
+    sealer = Sealer(Path("/nowhere"), SystemRandomness())
+    sealer._keys = {b"12345678": None}  # type: ignore[dict-item]
+
+    with pytest.raises(SealBroken):
+        sealer.unseal(data, PURPOSE)
