@@ -21,7 +21,7 @@ def describe(app: FastAPI, *unserved: APIRouter) -> None:
 
 def _write(app: FastAPI, more: list[Any]) -> dict[str, Any]:
     document = get_openapi(
-        title=app.title, version=app.version, summary=app.summary, routes=[*app.routes, *more]
+        title=app.title, version=app.version, summary=app.summary, routes=[*more, *app.routes]
     )
     schemas = document["components"]["schemas"]
     schemas["ProblemReply"] = ProblemReply.model_json_schema()

@@ -2,10 +2,10 @@
 
 from http import HTTPMethod
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from exclave.api.bare import CLIENT_GONE
 from exclave.api.credentials import WHO
 from exclave.api.metrics import Metrics, Visit
 from exclave.api.problems import render_bug
@@ -14,18 +14,15 @@ from exclave.control.deps import Deps
 
 log = Log("api")
 
-REQUEST_ID = "X-Request-Id"
-CLIENT_GONE = 499
-"""What the log calls a request whose client did not wait for the answer."""
-
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+_REQUEST_ID = b"x-request-id"
+_HEADERS = (
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
 _QUIET = frozenset({"/healthz", "/metrics", "/v1/poll", "/v1/renew"})
 """Asked all the time: only their failures are worth a line."""
 _METHODS = frozenset(HTTPMethod)
@@ -75,13 +72,19 @@ class Edge:
         self._metrics.note(Visit(self._api, method, route, status, seconds))
         if route not in _QUIET or status >= _FAILED:
             log.info(
-                "request_answered", api=self._api, method=method, route=route, path=scope["path"],
+                "request_answered", api=self._api, method=method, route=route,
+                path=_tell_path(route, scope["path"]),
                 status=status, ms=round(seconds * 1000, 1), **scope.get(WHO, {}),
             )  # fmt: skip
 
 
+def _tell_path(route: str, path: str) -> str:
+    """Keep codes that open something out of the log."""
+    return route if "{code}" in route else path
+
+
 def _mark(message: Message, request_id: str) -> None:
-    headers = MutableHeaders(raw=message.setdefault("headers", []))
-    for name, value in _HEADERS.items():
-        headers.setdefault(name, value)
-    headers[REQUEST_ID] = request_id
+    own = [pair for pair in message.get("headers", ()) if pair[0] != _REQUEST_ID]
+    named = {name for name, _ in own}
+    ours = [pair for pair in _HEADERS if pair[0] not in named]
+    message["headers"] = [*own, *ours, (_REQUEST_ID, request_id.encode())]

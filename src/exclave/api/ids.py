@@ -12,7 +12,8 @@ from exclave.domain.jobs import ExecutionId, JobId
 from exclave.domain.workflows import WorkflowId
 
 _ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_APP = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_STEP = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 _NOTHING = "nil_" + "0" * 26
 """An id that is never given out."""
 _PATTERN = r"^[a-z]{2,4}_[0-9a-z]{26}$"
@@ -25,14 +26,26 @@ def _or_nothing(shape: re.Pattern[str], nothing: str) -> Callable[[object], obje
     return read
 
 
+def read_id(value: str) -> str:
+    """Read an id from a path; a malformed one becomes one that is never given out."""
+    return value if _ID.fullmatch(value) else _NOTHING
+
+
 _read_id = BeforeValidator(_or_nothing(_ID, _NOTHING))
-_read_name = BeforeValidator(_or_nothing(_NAME, "0"))
+_read_app = BeforeValidator(_or_nothing(_APP, _NOTHING))
+_read_name = BeforeValidator(_or_nothing(_STEP, "0"))
 
 TokenOf = Annotated[TokenId, Path(pattern=_PATTERN), _read_id]
+AppOf = Annotated[
+    str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", description="Its id or its name."), _read_app
+]
+BuildOf = Annotated[str, Path(pattern=_PATTERN), _read_id]
+ConfigOf = Annotated[str, Path(pattern=_PATTERN), _read_id]
 InstallOf = Annotated[InstallId, Path(pattern=_PATTERN), _read_id]
 RunnerIdOf = Annotated[RunnerId, Path(pattern=_PATTERN), _read_id]
 WorkflowOf = Annotated[WorkflowId, Path(pattern=_PATTERN), _read_id]
 JobOf = Annotated[JobId, Path(pattern=_PATTERN), _read_id]
 ExecutionOf = Annotated[ExecutionId, Path(pattern=_PATTERN), _read_id]
-StepOf = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$"), _read_name]
+StepOf = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,250}$"), _read_name]
+WorkspaceOf = Annotated[str, Path(max_length=80)]
 LaneOf = Annotated[str, Path(max_length=80)]

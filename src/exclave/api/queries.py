@@ -3,16 +3,22 @@
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
+from exclave.wire.builds import BuildState
 from exclave.wire.jobs import JobState
-from exclave.wire.model import Id
+from exclave.wire.model import Id, Name, Text
 from exclave.wire.model import Request as Strict
 from exclave.wire.runner import Count
+from exclave.wire.specs import Repository, Workspace
+from exclave.wire.terraform import LockId
 from exclave.wire.workflows import WorkflowState
 
 Cursor = Annotated[str, StringConstraints(pattern=r"^([a-z]{2,4}_[0-9a-z]{26})?$")]
 LogCursor = Annotated[str, StringConstraints(pattern=r"^([a-z]{2,4}_[0-9a-z]{26}:[0-9]{1,15})?$")]
+RepositoryCursor = Annotated[str, StringConstraints(pattern=r"^[a-z0-9._/-]*$", max_length=255)]
+TagCursor = Annotated[str, StringConstraints(pattern=r"^([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?$")]
+LabelPair = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}=[^\x00]{0,200}$")]
 Needle = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 
 
@@ -42,6 +48,20 @@ class JobQuery(PageQuery):
     queue_id: Id | None = None
     workflow_id: Id | None = None
     state: JobState | None = None
+
+
+class RunsQuery(PageQuery):
+    """Which runs of actions."""
+
+    action: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+
+
+class BuildQuery(PageQuery):
+    """Which builds; a part is `component:<name>` or just the name, `sandbox`, `action:<a>:<s>`."""
+
+    app: Annotated[str, StringConstraints(max_length=63, pattern=r"^[a-z0-9_-]+$")] | None = None
+    part: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+    state: BuildState | None = None
 
 
 class LogQuery(Strict):
@@ -80,12 +100,112 @@ class AppendQuery(Strict):
     epoch: Count
 
 
+class EpochQuery(Strict):
+    """Under which epoch."""
+
+    epoch: Count
+
+
+class StateQuery(EpochQuery):
+    """Which Terraform state."""
+
+    workspace: Workspace
+
+
+class StateWriteQuery(StateQuery):
+    """Which Terraform state, under which lock."""
+
+    lock_id: LockId
+
+
+class VersionQuery(Strict):
+    """Which version; the newest if none is named."""
+
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+
+
+class OrphansQuery(Strict):
+    """Whether to tell also of lanes that were released since."""
+
+    all: bool = False
+
+
+class InstallQuery(PageQuery):
+    """Which installs: all conditions hold at once; `label` is `key=value` and may be repeated."""
+
+    app: Name | None = None
+    state: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")] | None = None
+    name: Name | None = None
+    label: Annotated[list[LabelPair], Field(max_length=32, default_factory=list)]
+
+    def read_labels(self) -> dict[str, str]:
+        """Read the pairs."""
+        return dict(each.split("=", 1) for each in self.label)
+
+
+class InstallStateQuery(VersionQuery):
+    """Which version of an install's state: by its number, or the newest of a moment."""
+
+    at: AwareDatetime | None = None
+
+
+class ForgetQuery(Strict):
+    """Why an install is deleted of which something may be left."""
+
+    forget: Annotated[Text, StringConstraints(min_length=3)] | None = None
+
+
+class SyncQuery(Strict):
+    """How to take an app directory."""
+
+    strict: bool = False
+    """Unknown keys are errors."""
+    dry_run: bool = False
+    """Say what would happen, and store nothing."""
+
+
+class DiffQuery(Strict):
+    """Which versions to compare."""
+
+    before: Annotated[int, Field(ge=1, le=1_000_000_000)]
+    after: Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+class RepositoryQuery(Strict):
+    """Which repositories; the cursor is the name of the last one seen."""
+
+    cursor: RepositoryCursor = ""
+    limit: Annotated[int, Field(ge=1, le=200)] = 100
+
+
+class TagQuery(Strict):
+    """Which tags of which repository; the cursor is the last tag seen."""
+
+    repository: Repository
+    cursor: TagCursor = ""
+    limit: Annotated[int, Field(ge=1, le=200)] = 100
+
+
 PageOf = Annotated[PageQuery, Query()]
+RepositoriesOf = Annotated[RepositoryQuery, Query()]
+TagsOf = Annotated[TagQuery, Query()]
+SyncOf = Annotated[SyncQuery, Query()]
+DiffOf = Annotated[DiffQuery, Query()]
+InstallsOf = Annotated[InstallQuery, Query()]
+InstallStateOf = Annotated[InstallStateQuery, Query()]
+ForgetOf = Annotated[ForgetQuery, Query()]
 RunnersOf = Annotated[RunnerQuery, Query()]
 WorkflowsOf = Annotated[WorkflowQuery, Query()]
+BuildsOf = Annotated[BuildQuery, Query()]
 JobsOf = Annotated[JobQuery, Query()]
 LogOf = Annotated[LogQuery, Query()]
 LogStreamOf = Annotated[LogStreamQuery, Query()]
 SearchOf = Annotated[SearchQuery, Query()]
 QueueSearchOf = Annotated[QueueSearchQuery, Query()]
 AppendOf = Annotated[AppendQuery, Query()]
+EpochOf = Annotated[EpochQuery, Query()]
+StateOf = Annotated[StateQuery, Query()]
+StateWriteOf = Annotated[StateWriteQuery, Query()]
+VersionOf = Annotated[VersionQuery, Query()]
+OrphansOf = Annotated[OrphansQuery, Query()]
+RunsOf = Annotated[RunsQuery, Query()]

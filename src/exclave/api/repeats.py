@@ -1,9 +1,11 @@
 """Idempotency-Key on POST: one way for all routes."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Header, Request
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
 from exclave.api.credentials import DepsOf, UserOf
@@ -12,11 +14,14 @@ from exclave.control.repeats import Reply, answer_once
 from exclave.domain.identity import User
 
 Model = TypeVar("Model", bound=BaseModel)
+_HEADER = "Idempotency-Key"
+_PATTERN = r"^[!-~]{1,128}$"
+_KEY = re.compile(_PATTERN)
 KeyOf = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key",
-        pattern=r"^[!-~]{1,128}$",
+        alias=_HEADER,
+        pattern=_PATTERN,
         description="Repeat a request under the same key, and it is carried out once.",
     ),
 ]
@@ -25,11 +30,14 @@ KeyOf = Annotated[
 class Once:
     """Runs a use case, or hands out what it answered when the same key was sent before."""
 
-    def __init__(self, deps: Deps, user: User, request: Request, key: str | None) -> None:
+    def __init__(
+        self, deps: Deps, user: User, request: Request, key: str | None, status: int
+    ) -> None:
         self._deps = deps
         self._user = user
         self._request = request
         self._key = key
+        self._status = status
 
     async def __call__(
         self,
@@ -42,10 +50,9 @@ class Once:
         """Answer with a model. A `secret` answer is shown once and kept nowhere."""
         if self._key is None:
             return await run(self._deps)
-        status = getattr(self._request.scope.get("route"), "status_code", None) or 200
 
         async def run_and_dump(deps: Deps) -> Reply:
-            return status, (await run(deps)).model_dump(mode="json")
+            return self._status, (await run(deps)).model_dump(mode="json")
 
         _, body = await answer_once(
             self._deps, self._user, self._key, self._describe(wish), run_and_dump, keep=not secret
@@ -57,8 +64,21 @@ class Once:
         return [self._request.method, self._request.url.path, body]
 
 
+def make_once(deps: Deps, user: User, request: Request, status: int) -> Once:
+    """Do what `OnceOf` does, for a bare route."""
+    key = request.headers.get(_HEADER)
+    if key is not None and not _KEY.fullmatch(key):
+        message = f"String should match pattern '{_PATTERN}'"
+        where = ("header", _HEADER)
+        raise RequestValidationError(
+            [{"type": "string_pattern_mismatch", "loc": where, "msg": message}]
+        )
+    return Once(deps, user, request, key, status)
+
+
 async def _make_once(request: Request, deps: DepsOf, user: UserOf, key: KeyOf = None) -> Once:
-    return Once(deps, user, request, key)
+    status = getattr(request.scope.get("route"), "status_code", None) or 200
+    return Once(deps, user, request, key, status)
 
 
 OnceOf = Annotated[Once, Depends(_make_once)]

@@ -18,8 +18,11 @@ Model = TypeVar("Model", bound=BaseModel)
 SMALL = 1 << 20
 LIMITS: dict[str, int] = {
     "/v1/workflows": 16 << 20,
+    "/v1/apps/{app}/sync": 64 << 20,
     "/v1/executions/{execution}/log": 4 << 20,
     "/v1/executions/{execution}/result": 4 << 20,
+    "/v1/executions/{execution}/attachments/{name}": 64 << 20,
+    "/v1/executions/{execution}/state": 68 << 20,
 }
 """Routes whose bodies may be larger than the usual MiB."""
 

@@ -2,6 +2,7 @@
 
 import random
 import secrets
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from exclave.base.clock import Clock
@@ -11,6 +12,9 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLIS_BITS = 47
+"""Enough for the next four thousand years, which is all that a `datetime` can tell."""
 _TIME_CHARS = 10
 _RANDOM_CHARS = 16
 
@@ -70,6 +74,19 @@ class Ids:
     def token(self, prefix: str) -> str:
         """Make a secret of 256 bits; the prefix lets people and scanners recognise it."""
         return f"{prefix}_{_encode(self.randomness.bits(260), 52)}"
+
+
+def read_moment(made: str) -> datetime | None:
+    """Tell when an id was made; None if the text is none of ours."""
+    digits = made.partition("_")[2][:_TIME_CHARS]
+    if len(digits) != _TIME_CHARS or any(digit not in _ALPHABET for digit in digits):
+        return None
+    millis = 0
+    for digit in digits:
+        millis = millis << 5 | _ALPHABET.index(digit)
+    if millis >> _MILLIS_BITS:
+        return None
+    return _EPOCH + timedelta(milliseconds=millis)
 
 
 def _encode(number: int, chars: int) -> str:

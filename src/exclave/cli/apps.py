@@ -1,4 +1,4 @@
-"""`exclave apps`: work on an app directory on this machine, without a server."""
+"""`exclave apps`: app directories on this machine; `apps_sync` has the verbs of the server."""
 
 import json
 import sys
@@ -14,10 +14,28 @@ from exclave.base.errors import InvalidInput
 from exclave.cli import apps_graph, apps_text
 from exclave.cli.root import SuggestingGroup
 
+_ONLINE = ("create", "list", "get", "sync", "configs", "diff")
 
-@click.group("apps", cls=SuggestingGroup)
+
+class _AppsGroup(SuggestingGroup):
+    """Has the verbs that need a server, too, and loads them only for those who want one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name all verbs, those of the directory first."""
+        return [*(name for name in self.commands if name not in _ONLINE), *_ONLINE]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a verb."""
+        if cmd_name not in _ONLINE:
+            return super().get_command(ctx, cmd_name)
+        from exclave.cli import apps_sync  # noqa: PLC0415 - the client is slow to load
+
+        return apps_sync.group.get_command(ctx, cmd_name)
+
+
+@click.group("apps", cls=_AppsGroup)
 def group() -> None:
-    """App directories: check, graph, render, new."""
+    """Apps: new, validate, graph, sync, diff."""
 
 
 _directory = click.argument("directory", type=click.Path(path_type=Path), default=".")

@@ -6,13 +6,15 @@ import click
 
 from exclave.appconfig.app import App
 from exclave.appconfig.rendering import Rendered, render_app
+from exclave.base.clock import SystemClock
 from exclave.base.errors import InvalidInput
 from exclave.cli.errors import clean
 
 
 def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
     """Render the app, or one part of it."""
-    fields = [each for each in render_app(app, state) if only in {"", each.owner}]
+    now = SystemClock().now()
+    fields = [each for each in render_app(app, state, now) if only in {"", each.owner}]
     owners = {
         f"{entry.section}.{entry.name}" if entry.name else entry.section for entry in app.entries
     }

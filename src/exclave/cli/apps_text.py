@@ -2,44 +2,95 @@
 
 import re
 import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import click
 
 from exclave.appconfig.apps import Reading
 from exclave.appconfig.codes import Severity
-from exclave.appconfig.diagnostics import DOCS, Diagnostic
+from exclave.appconfig.diagnostics import DOCS
 from exclave.cli.errors import clean
 
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+_COLOURS: Mapping[str, str] = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 _TOKEN = re.compile(r'"[^"]*"|\'[^\']*\'|\[\[?[^\]]*\]\]?|[^\s,=\]}"\']+')
 _WIDTH = 110
 _TAB = "    "
 
 
+class Finding(Protocol):
+    """What is shown of a finding, wherever the directory was checked."""
+
+    @property
+    def severity(self) -> str:
+        """`error` or `warning`."""
+
+    @property
+    def code(self) -> str:
+        """What is wrong."""
+
+    @property
+    def file(self) -> str:
+        """Where."""
+
+    @property
+    def line(self) -> int:
+        """Where in the file."""
+
+    @property
+    def column(self) -> int:
+        """Where in the line."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in words."""
+
+    @property
+    def hint(self) -> str:
+        """What to do."""
+
+
 def write_findings(reading: Reading, *, colour: bool) -> str:
-    """Write all findings, and a summary."""
-    blocks = [_write_one(each, reading, colour=colour) for each in reading.diagnostics]
-    return "\n".join([*blocks, _summarise(reading, colour=colour)])
+    """Write all findings about a directory of this machine, and a summary."""
+    sources = reading.sources
+    told = [
+        (each, sources[each.file].read_line(each.line) if each.file in sources else None)
+        for each in reading.diagnostics
+    ]
+    return write_report(reading.app.name, told, len(reading.graph.needs), colour=colour)
 
 
-def _write_one(each: Diagnostic, reading: Reading, *, colour: bool) -> str:
-    label = _paint(f"{each.severity}[{each.code}]", _COLOURS[each.severity], colour=colour)
+def write_report(
+    name: str, told: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
+) -> str:
+    """Write findings, each with its line if it has one, and a summary."""
+    blocks = [_write_one(each, line, colour=colour) for each, line in told]
+    found = [each for each, _ in told]
+    return "\n".join([*blocks, _summarise(name, found, components, colour=colour)])
+
+
+def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> str:
+    """Write findings without a summary."""
+    return "\n".join(_write_one(each, line, colour=colour) for each, line in told)
+
+
+def _write_one(each: Finding, text: str | None, *, colour: bool) -> str:
+    label = _paint(f"{each.severity}[{each.code}]", _COLOURS.get(each.severity), colour=colour)
     message = _paint(clean(each.message), None, colour=colour)
-    source = reading.sources.get(each.file)
-    where = f"{each.file}:{each.line}:{each.column}" if source else each.file
+    where = each.file if text is None else f"{each.file}:{each.line}:{each.column}"
     lines = [f"{label}: {message}"]
-    if source is None:
+    if text is None:
         lines.append(f"  {_dim('-->', colour=colour)} {clean(where)}")
         gutter = ""
     else:
         gutter = " " * len(str(each.line))
         lines.append(f"{gutter} {_dim('-->', colour=colour)} {clean(where)}")
-        lines += _write_line(each, source.read_line(each.line), gutter, colour=colour)
+        lines += _write_line(each, text, gutter, colour=colour)
     lines += _write_notes(each, f"{gutter or ' '} ", colour=colour)
     return "\n".join([*lines, ""])
 
 
-def _write_line(each: Diagnostic, text: str, gutter: str, *, colour: bool) -> list[str]:
+def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[str]:
     bar = _dim("|", colour=colour)
     start = max(0, each.column - 1)
     found = _TOKEN.match(text, start)
@@ -48,7 +99,7 @@ def _write_line(each: Diagnostic, text: str, gutter: str, *, colour: bool) -> li
     shown = text[cut : cut + _WIDTH]
     before = _flatten(text[cut:start])
     marked = _flatten(text[start : min(start + length, cut + _WIDTH)])
-    carets = _paint("^" * max(1, _measure(marked)), _COLOURS[each.severity], colour=colour)
+    carets = _paint("^" * max(1, _measure(marked)), _COLOURS.get(each.severity), colour=colour)
     number = _dim(str(each.line), colour=colour)
     return [
         f"{gutter} {bar}",
@@ -57,32 +108,27 @@ def _write_line(each: Diagnostic, text: str, gutter: str, *, colour: bool) -> li
     ]
 
 
-def _write_notes(each: Diagnostic, indent: str, *, colour: bool) -> list[str]:
+def _write_notes(each: Finding, indent: str, *, colour: bool) -> list[str]:
     sign = _dim("=", colour=colour)
     link = f"{DOCS}#{each.code}"
     notes = [f"{indent}{sign} hint: {clean(each.hint)}"]
     return notes if link in each.hint else [*notes, f"{indent}{sign} docs: {link}"]
 
 
-def _summarise(reading: Reading, *, colour: bool) -> str:
-    counts = {
-        severity: sum(each.severity is severity for each in reading.diagnostics)
-        for severity in Severity
-    }
-    told = [
-        f"{count} {severity}{'' if count == 1 else 's'}"
-        for severity, count in counts.items()
-        if count
-    ]
-    found = ", ".join(told) or "no findings"
+def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: bool) -> str:
+    counts = {kind: sum(each.severity == kind for each in found) for kind in Severity}
+    told = [_count(count, kind) for kind, count in counts.items() if count]
     word = (
-        _paint("ok", "green", colour=colour)
-        if reading.ok
-        else _paint("failed", "red", colour=colour)
+        _paint("failed", "red", colour=colour)
+        if counts[Severity.ERROR]
+        else _paint("ok", "green", colour=colour)
     )
-    size = len(reading.graph.needs)
-    parts = f"{size} component{'' if size == 1 else 's'}"
-    return f"{clean(reading.app.name)}: {word}, {found}, {parts}\n"
+    findings = ", ".join(told) or "no findings"
+    return f"{clean(name)}: {word}, {findings}, {_count(components, 'component')}\n"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _flatten(text: str) -> str:

@@ -1,57 +1,169 @@
-"""`exclave installs`: places at customers, and the lanes on which work happens there."""
+"""`exclave installs`: places at customers, what runs there, and the lanes on which it happens."""
 
 import click
 
+from exclave.cli import (
+    installs_files,
+    installs_inputs,
+    installs_views,
+    installs_work,
+    stacks,
+    tf_states,
+)
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build, read_pairs
+from exclave.cli.installs_common import (
+    calls,
+    inputs_file_option,
+    install_argument,
+    label_option,
+    read_inputs,
+    wait_option,
+)
+from exclave.cli.installs_text import show_install, show_labels, tell_hints, write_rows
 from exclave.cli.lookup import find_install, gather, page_options
-from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.wire.identity import InstallReply, NewInstall
-from exclave.wire.jobs import LaneReply, ReleaseLane
+from exclave.cli.watch import watch_workflow
+from exclave.wire.installs import InstallReply, NewInstall, SetLabels, SetManagedBy
+from exclave.wire.jobs import ReleaseLane
+from exclave.wire.model import Page
+from exclave.wire.workflows import SetApproveAll
 
-group = SuggestingGroup("installs", help="Places at customers, their lanes.")
+group = SuggestingGroup("installs", help="Places at customers, their work.")
 
 
 @verb(group, "list")
+@click.option("--app", metavar="NAME|ID", help="Only installs of this app.")
+@label_option("Only with this label; may be repeated.")
+@click.option("--state", help="Only in this state: new, provisioning, active, failed, …")
 @page_options
-async def list_installs(session: Session, limit: int, cursor: str | None) -> None:
+async def list_installs(
+    session: Session,
+    app: str | None,
+    labels: tuple[str, ...],
+    state: str | None,
+    limit: int,
+    cursor: str | None,
+) -> None:
     """List installs."""
-    page = await gather(session, session.client.list_installs, limit, cursor)
-    rows = [
-        [install.id, install.name, show_labels(install.labels), show_time(install.created_at)]
-        for install in page.items
-    ]
-    table = session.out.table(["ID", "NAME", "LABELS", "CREATED"], rows)
-    session.out.show(page, table)
+    wanted = read_pairs(labels, "--label")
+
+    async def fetch(at: str | None, most: int) -> Page[InstallReply]:
+        return await calls(session).list_installs(at, most, app=app, state=state, labels=wanted)
+
+    page = await gather(session, fetch, limit, cursor)
+    headers = ["ID", "NAME", "APP", "STATE", "CONFIG", "LABELS", "CREATED"]
+    session.out.show(page, session.out.table(headers, write_rows(page.items)))
 
 
 @verb(group, "create")
-@click.argument("name")
-@click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
-async def create(session: Session, name: str, labels: tuple[str, ...]) -> None:
-    """Create an install."""
-    body = build(NewInstall, name=name, labels=read_pairs(labels, "--label"))
-    install = await session.client.create_install(body)
-    _show(session, install)
+@click.argument("app", required=False)
+@click.option("--name", required=True, help="Its name, unique in the org.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@inputs_file_option
+@label_option("May be repeated.")
+@click.option("--approve-all", is_flag=True, help="Approve all plans of this install by itself.")
+@click.option("--here", is_flag=True, help="Run it on the machine of `exclave dev`.")
+@click.option("--no-provision", is_flag=True, help="Only create it; provision it later.")
+@wait_option
+async def create(
+    session: Session,
+    app: str | None,
+    name: str,
+    inputs: tuple[str, ...],
+    inputs_file: str | None,
+    labels: tuple[str, ...],
+    *,
+    approve_all: bool,
+    here: bool,
+    no_provision: bool,
+    wait: bool,
+) -> int | None:
+    """Create an install of APP and begin to provision it.
+
+    Without APP it is only a queue, for workflows of your own.
+    """
+    body = build(
+        NewInstall, name=name, app=app, labels=read_pairs(labels, "--label"),
+        inputs=read_inputs(inputs, inputs_file, "--input"), approve_all=approve_all, here=here,
+        provision=not no_provision,
+    )  # fmt: skip
+    made = await session.client.create_install(body)
+    if wait and made.workflow_id:
+        return await watch_workflow(session, made.workflow_id)
+    show_install(session, made)
     if not session.out.json_mode:
-        session.out.say(f"\nNext: exclave runners enrol --install {install.name}")
+        session.out.say(f"\nNext: {_tell_next(made)}")
+    return None
 
 
 @verb(group, "get")
-@click.argument("install", metavar="NAME|ID")
+@install_argument
 async def get(session: Session, install: str) -> None:
-    """Show an install and the state of its lanes."""
+    """Show an install: its parts, lanes, runners and last workflows."""
     found = await session.client.get_install(await find_install(session, install))
-    _show(session, found)
-    blocked = [lane.name for lane in found.lanes if lane.state == "needs_reconcile"]
-    if blocked and not session.out.json_mode:
-        command = f"exclave installs release-lane {found.name} {blocked[0]} --reason …"
-        session.out.say(f"\nA lane needs a look: check its resources, then `{command}`.")
+    show_install(session, found)
+    tell_hints(session, found)
+
+
+@verb(group, "labels")
+@install_argument
+@click.argument("pairs", nargs=-1, metavar="[KEY=VALUE|KEY-]...")
+async def labels(session: Session, install: str, pairs: tuple[str, ...]) -> None:
+    """Set labels, take them away with KEY-, or only show them."""
+    found = await session.client.get_install(await find_install(session, install))
+    gone = {pair[:-1] for pair in pairs if pair.endswith("-") and "=" not in pair}
+    given = read_pairs([p for p in pairs if p[:-1] not in gone or "=" in p], "")
+    kept = {key: value for key, value in found.labels.items() if key not in gone}
+    shown: InstallReply = found
+    if pairs:
+        body = build(SetLabels, labels={**kept, **given})
+        shown = await calls(session).set_labels(found.id, body)
+    session.out.show({"labels": shown.labels}, show_labels(shown.labels))
+
+
+@verb(group, "approve-all")
+@install_argument
+@click.argument("switch", type=click.Choice(["on", "off"]))
+@yes_option
+async def approve_all(session: Session, install: str, switch: str, *, yes: bool) -> None:
+    """Let all coming workflows of an install approve their plans by themselves, or not."""
+    install_id = await find_install(session, install)
+    if switch == "on":
+        session.confirm(f"Approve every coming plan of `{install}` unseen?", yes=yes)
+    body = build(SetApproveAll, approve_all=switch == "on")
+    show_install(session, await calls(session).set_approve_all(install_id, body))
+    if not session.out.json_mode:
+        session.out.say("Running workflows stay as they are: `exclave workflows approve-all`.")
+
+
+@verb(group, "manage")
+@install_argument
+@click.argument("by", type=click.Choice(["by-config", "by-hand"]))
+async def manage(session: Session, install: str, by: str) -> None:
+    """Say whether its file (`installs sync`) or people decide about an install."""
+    install_id = await find_install(session, install)
+    body = build(SetManagedBy, managed_by="config" if by == "by-config" else "")
+    show_install(session, await calls(session).set_managed_by(install_id, body))
+
+
+@verb(group, "delete")
+@install_argument
+@click.option("--forget", metavar="REASON", help="Delete it although something may be left.")
+@yes_option
+async def delete(session: Session, install: str, forget: str | None, *, yes: bool) -> None:
+    """Delete an install that is deprovisioned; its history stays in the audit log."""
+    install_id = await find_install(session, install)
+    left = " Whatever it runs at the customer stays there." if forget else ""
+    session.confirm(f"Delete the install `{install}`?{left}", yes=yes)
+    await calls(session).delete(install_id, forget)
+    session.out.show({"id": install_id, "deleted": True}, "")
+    if not session.out.json_mode:
+        session.out.say(f"Deleted `{install}`.")
 
 
 @verb(group, "release-lane")
-@click.argument("install", metavar="NAME|ID")
+@install_argument
 @click.argument("lane")
 @click.option("--reason", required=True, help="What you checked; it is kept in the audit log.")
 @yes_option
@@ -63,30 +175,17 @@ async def release_lane(
     install_id = await find_install(session, install)
     question = f"Release the lane `{lane}` of `{install}`? Whatever ran there must be over."
     session.confirm(question, yes=yes)
-    _show(session, await session.client.release_lane(install_id, lane, body))
+    show_install(session, await session.client.release_lane(install_id, lane, body))
 
 
-def show_labels(labels: dict[str, str]) -> str:
-    """Write labels as `key=value` words."""
-    return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+def _tell_next(made: InstallReply) -> str:
+    if made.app_id is None:
+        return f"exclave runners enrol --install {made.name}"
+    if made.here:
+        return f"exclave workflows watch {made.workflow_id}"
+    return f"exclave installs stack {made.name}  (the customer runs what it prints)"
 
 
-def _show(session: Session, install: InstallReply) -> None:
-    pairs = [
-        ("name", install.name),
-        ("id", install.id),
-        ("labels", show_labels(install.labels)),
-        ("created", show_time(install.created_at)),
-    ]
-    text = session.out.details(pairs)
-    if install.lanes:
-        text += "\n\n" + _show_lanes(session, install.lanes)
-    session.out.show(install, text)
-
-
-def _show_lanes(session: Session, lanes: list[LaneReply]) -> str:
-    rows = [
-        [lane.name, lane.state, lane.execution_id or "", show_time(lane.changed_at), lane.reason]
-        for lane in lanes
-    ]
-    return session.out.table(["LANE", "STATE", "EXECUTION", "SINCE", "REASON"], rows)
+for more in (installs_files, installs_inputs, installs_views, installs_work, stacks, tf_states):
+    for command in more.group.commands.values():
+        group.add_command(command)

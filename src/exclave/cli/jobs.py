@@ -4,6 +4,7 @@ import json
 
 import click
 
+from exclave.cli import plans
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build
 from exclave.cli.lookup import build_option, find_queue, gather, install_option, page_options
@@ -112,3 +113,7 @@ def _show_executions(session: Session, job: JobReply) -> str:
     ]  # fmt: skip
     headers = ["EXECUTION", "STATE", "RUNNER", "STARTED", "ENDED", "REASON", "LOG"]
     return session.out.table(headers, rows)
+
+
+for command in plans.jobs.commands.values():
+    group.add_command(command)

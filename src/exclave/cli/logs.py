@@ -32,11 +32,7 @@ async def tail(
 ) -> None:
     """Print the log of a job; with --json one record per line."""
     start = LogPosition(execution) if execution else BEGIN
-    if lines is not None or not follow:
-        start = await _print_present(session, job_id, start, lines, times=times)
-    if follow:
-        async for record in session.client.follow_log(job_id, start, session.out.warn):
-            session.out.stream(record, show_record(session, record, times=times))
+    await print_log(session, job_id, start, lines=lines, follow=follow, times=times)
 
 
 @verb(group, "search")
@@ -73,6 +69,23 @@ async def search(
         for match in found
     ]
     session.out.show(LogMatches(items=found, next=cursor), "\n".join(lines))
+
+
+async def print_log(
+    session: Session,
+    job_id: str,
+    start: LogPosition = BEGIN,
+    *,
+    lines: int | None,
+    follow: bool,
+    times: bool,
+) -> None:
+    """Print what is there of a job's log, or its last lines, and follow it if wanted."""
+    if lines is not None or not follow:
+        start = await _print_present(session, job_id, start, lines, times=times)
+    if follow:
+        async for record in session.client.follow_log(job_id, start, session.out.warn):
+            session.out.stream(record, show_record(session, record, times=times))
 
 
 def show_record(session: Session, record: LogRecord, *, times: bool = False) -> str:

@@ -8,15 +8,22 @@ import click
 
 from exclave.base.errors import NotFound
 from exclave.cli.deps import Session
-from exclave.client.pages import FetchPage, collect, iterate
+from exclave.client.installs import InstallCalls
+from exclave.client.pages import FetchPage, collect
 from exclave.wire.model import Page
 
 Item = TypeVar("Item")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
+_RECENT = 50
+"""How many workflows of an install are looked at for one that was not begun by a schedule."""
+_SCHEDULE = "schedule"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 install_option: Decorator = click.option("--install", metavar="NAME|ID", help="Only this install.")
+workflow_argument: Decorator = click.argument("workflow", metavar="ID|INSTALL")
+"""A workflow by its id, or the newest one of an install that no schedule began, by its name."""
 build_option: Decorator = click.option("--build", is_flag=True, help="The org's build queue.")
 
 
@@ -52,12 +59,30 @@ async def find_install(session: Session, name: str) -> str:
     """Turn the name of an install into its id."""
     if _ID.fullmatch(name):
         return name
-    async for install in iterate(session.client.list_installs):
-        if install.name == name:
-            return install.id
+    if _NAME.fullmatch(name):
+        page = await InstallCalls(session.client.calls).list_installs(limit=1, name=name)
+        for install in page.items:
+            if install.name == name:
+                return install.id
     raise NotFound(
         f"there is no install `{name}`", hint="`exclave installs list` shows those you may see."
     )
+
+
+async def find_workflow(session: Session, text: str) -> str:
+    """Turn the name of an install into the id of its newest workflow; an id stays what it is.
+
+    Crons and drift scans begin workflows all the time, and nobody who names an install means those
+    as long as there is another.
+    """
+    if _ID.fullmatch(text) and not text.startswith("ins_"):
+        return text
+    install = await find_install(session, text)
+    page = await session.client.list_workflows(None, _RECENT, queue_id=install)
+    if not page.items:
+        raise NotFound(f"the install `{text}` has no workflow yet")
+    by_people = [each for each in page.items if each.created_by != _SCHEDULE]
+    return (by_people or page.items)[0].id
 
 
 async def find_queue(session: Session, install: str | None, *, build: bool) -> str | None:

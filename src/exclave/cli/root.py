@@ -23,11 +23,19 @@ class LazyCommand:
 
 
 NOUNS: Mapping[str, LazyCommand] = {
-    "apps": LazyCommand("exclave.cli.apps", "group", "App directories: check, graph, render, new."),
+    "apps": LazyCommand("exclave.cli.apps", "group", "Apps: new, validate, graph, sync, diff."),
     "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, see who you are."),
     "orgs": LazyCommand("exclave.cli.orgs", "group", "The tenant that you work in."),
     "tokens": LazyCommand("exclave.cli.tokens", "group", "API tokens: list, create, revoke."),
-    "installs": LazyCommand("exclave.cli.installs", "group", "Places at customers, their lanes."),
+    "installs": LazyCommand("exclave.cli.installs", "group", "Places at customers, their work."),
+    "actions": LazyCommand("exclave.cli.actions", "group", "List, run, look at runs."),
+    "runbooks": LazyCommand("exclave.cli.actions", "runbooks", "List, run."),
+    "builds": LazyCommand(
+        "exclave.cli.builds", "group", "Artifacts of an app's parts: list, logs, create."
+    ),
+    "registry": LazyCommand(
+        "exclave.cli.registry", "group", "The OCI registry: token, list, tags, gc."
+    ),
     "runners": LazyCommand("exclave.cli.runners", "group", "Runners: enrol, look at, revoke."),
     "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch, approve, steer."),
     "jobs": LazyCommand("exclave.cli.jobs", "group", "Single pieces of work and their attempts."),

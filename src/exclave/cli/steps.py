@@ -9,7 +9,9 @@ from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import clean
 from exclave.cli.graph import describe_state, draw_graph
 from exclave.cli.inputs import build, read_document, read_pairs
+from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.output import show_time
+from exclave.cli.plans import find_plan, tell_plan
 from exclave.cli.root import SuggestingGroup
 from exclave.wire.workflows import (
     Approve,
@@ -25,79 +27,91 @@ from exclave.wire.workflows import (
 
 group = SuggestingGroup("workflows")
 
-_workflow = click.argument("workflow_id", metavar="ID")
 _step = click.argument("step")
+_gate = click.argument("step", metavar="[GATE]", required=False)
 _digest = click.option("--digest", help="What exactly is answered; shown by `workflows get`.")
 _comment = click.option("--comment", default="", help="Kept with the answer.")
 
 
 @verb(group, "approve")
-@_workflow
-@_step
+@workflow_argument
+@_gate
 @_digest
 @_comment
 async def approve(
-    session: Session, workflow_id: str, step: str, digest: str | None, comment: str
+    session: Session, workflow: str, step: str | None, digest: str | None, comment: str
 ) -> None:
-    """Approve exactly what a gate shows; without --digest it is shown and you are asked."""
-    bound = digest or await _ask_digest(session, workflow_id, step, "Approve")
+    """Approve exactly what a gate shows; without --digest it is shown and you are asked.
+
+    The gate need not be named while only one is open.
+    """
+    workflow_id = await find_workflow(session, workflow)
+    gate = step or await _find_gate(session, workflow_id)
+    bound = digest or await _ask_digest(session, workflow_id, gate, "Approve")
     body = build(Approve, digest=bound, comment=comment)
-    show_workflow(session, await session.client.answer_step(workflow_id, step, "approve", body))
+    show_workflow(session, await session.client.answer_step(workflow_id, gate, "approve", body))
 
 
 @verb(group, "deny")
-@_workflow
-@_step
+@workflow_argument
+@_gate
 @_digest
 @_comment
 @click.option("--skip", is_flag=True, help="Go on without the step and what needs it.")
 async def deny(
-    session: Session, workflow_id: str, step: str, digest: str | None, comment: str, *, skip: bool
-) -> None:
+    session: Session, workflow: str, step: str | None, digest: str | None, comment: str, *,
+    skip: bool,
+) -> None:  # fmt: skip
     """Refuse what a gate shows; without --digest it is shown and you are asked."""
-    bound = digest or await _ask_digest(session, workflow_id, step, "Deny")
+    workflow_id = await find_workflow(session, workflow)
+    gate = step or await _find_gate(session, workflow_id)
+    bound = digest or await _ask_digest(session, workflow_id, gate, "Deny")
     body = build(Deny, digest=bound, comment=comment, skip=skip)
-    show_workflow(session, await session.client.answer_step(workflow_id, step, "deny", body))
+    show_workflow(session, await session.client.answer_step(workflow_id, gate, "deny", body))
 
 
 @verb(group, "retry")
-@_workflow
+@workflow_argument
 @_step
-async def retry(session: Session, workflow_id: str, step: str) -> None:
-    """Try a failed or lost step again."""
+async def retry(session: Session, workflow: str, step: str) -> None:
+    """Try a failed or lost step again; an apply is planned and approved again."""
+    workflow_id = await find_workflow(session, workflow)
     show_workflow(session, await session.client.answer_step(workflow_id, step, "retry"))
 
 
 @verb(group, "skip")
-@_workflow
+@workflow_argument
 @_step
 @click.option("--reason", required=True, help="Why; it is kept in the audit log.")
-async def skip(session: Session, workflow_id: str, step: str, reason: str) -> None:
+async def skip(session: Session, workflow: str, step: str, reason: str) -> None:
     """Go on without a step."""
+    workflow_id = await find_workflow(session, workflow)
     body = build(SkipStep, reason=reason)
     show_workflow(session, await session.client.answer_step(workflow_id, step, "skip", body))
 
 
 @verb(group, "event")
-@_workflow
+@workflow_argument
 @_step
 @click.option("--output", "pairs", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
 @click.option("--outputs", "file", metavar="FILE", help="A JSON or TOML object; `-` is stdin.")
 async def event(
-    session: Session, workflow_id: str, step: str, pairs: tuple[str, ...], file: str | None
+    session: Session, workflow: str, step: str, pairs: tuple[str, ...], file: str | None
 ) -> None:
     """Send the event that a step waits for, with what came of it."""
+    workflow_id = await find_workflow(session, workflow)
     outputs = {**(read_document(file) if file else {}), **read_pairs(pairs, "--output")}
     body = build(SendEvent, outputs=outputs)
     show_workflow(session, await session.client.answer_step(workflow_id, step, "event", body))
 
 
 @verb(group, "approve-all")
-@_workflow
+@workflow_argument
 @click.option("--off", is_flag=True, help="Ask again at the gates that are still to come.")
 @yes_option
-async def approve_all(session: Session, workflow_id: str, *, off: bool, yes: bool) -> None:
+async def approve_all(session: Session, workflow: str, *, off: bool, yes: bool) -> None:
     """Approve all gates of a workflow, those to come as well."""
+    workflow_id = await find_workflow(session, workflow)
     if not off:
         session.confirm(f"Approve all that {workflow_id} is going to do, unseen?", yes=yes)
     body = SetApproveAll(approve_all=not off)
@@ -105,10 +119,11 @@ async def approve_all(session: Session, workflow_id: str, *, off: bool, yes: boo
 
 
 @verb(group, "cancel")
-@_workflow
+@workflow_argument
 @yes_option
-async def cancel(session: Session, workflow_id: str, *, yes: bool) -> None:
+async def cancel(session: Session, workflow: str, *, yes: bool) -> None:
     """Ask for the end of a workflow; running jobs get time to stop cleanly."""
+    workflow_id = await find_workflow(session, workflow)
     session.confirm(f"Cancel the workflow {workflow_id}?", yes=yes)
     show_workflow(session, await session.client.cancel_workflow(workflow_id))
 
@@ -138,6 +153,17 @@ def show_workflow(session: Session, workflow: WorkflowReply) -> None:
     session.out.show(workflow, "\n".join(lines))
 
 
+async def _find_gate(session: Session, workflow_id: str) -> str:
+    """Find the one gate that is open; which of several is meant has to be said."""
+    workflow = await session.client.get_workflow(workflow_id)
+    gates = [step.name for step in workflow.steps if _is_open_gate(step)]
+    if len(gates) == 1:
+        return gates[0]
+    if not gates:
+        raise Conflict("no gate of the workflow waits for approval")
+    raise InvalidInput("several gates are open: name one", hint=f"They are: {', '.join(gates)}.")
+
+
 async def _ask_digest(session: Session, workflow_id: str, name: str, answer: str) -> str:
     if not session.deps.can_ask:
         raise InvalidInput(
@@ -152,14 +178,18 @@ async def _ask_digest(session: Session, workflow_id: str, name: str, answer: str
     step = found[name]
     if not _is_open_gate(step):
         raise Conflict(f"`{name}` does not wait for approval: it is {describe_state(step)}")
-    _show_what_is_asked(session, step, [found[need] for need in step.needs])
+    await _show_what_is_asked(session, step, [found[need] for need in step.needs])
     session.confirm(f"{answer} this?", yes=False)
     return step.digest
 
 
-def _show_what_is_asked(session: Session, step: StepReply, needs: list[StepReply]) -> None:
+async def _show_what_is_asked(session: Session, step: StepReply, needs: list[StepReply]) -> None:
     session.out.say(f"`{step.name}` asks for approval of {step.digest}, after:")
     for need in needs:
+        plan = await find_plan(session, need)
+        if plan is not None:
+            session.out.say(f"  {need.name}\n\n{tell_plan(session, plan)}\n")
+            continue
         session.out.say(f"  {need.name}: {describe_state(need)} {need.digest}".rstrip())
         if need.message:
             session.out.say(f"    {clean(need.message)}")

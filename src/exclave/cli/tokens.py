@@ -8,6 +8,7 @@ from exclave.cli.inputs import build, read_duration
 from exclave.cli.lookup import find_install, gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
+from exclave.client.apps import AppCalls
 from exclave.wire.identity import GrantModel, NewToken, Role, ScopeKind, TokenInfo
 
 group = SuggestingGroup("tokens", help="API tokens: list, create, revoke.")
@@ -43,6 +44,7 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
     "--role", type=click.Choice([role.value for role in Role]), default="viewer", show_default=True
 )
 @click.option("--install", metavar="NAME|ID", help="The role reaches this install only.")
+@click.option("--app", metavar="NAME|ID", help="The role reaches this app and its installs only.")
 @click.option("--expires-in", default="90d", show_default=True, help="90d, 12h, 30m or 45s.")
 async def create(
     session: Session,
@@ -50,18 +52,15 @@ async def create(
     account: str | None,
     role: str,
     install: str | None,
+    app: str | None,
     expires_in: str,
 ) -> None:
     """Create a token and print it, once."""
-    grant = GrantModel(role=Role(role))
-    if install:
-        scope_id = await find_install(session, install)
-        grant = GrantModel(role=Role(role), scope=ScopeKind.INSTALL, scope_id=scope_id)
     body = build(
         NewToken,
         name=name,
         account=account or name,
-        grants=[grant],
+        grants=[await _make_grant(session, Role(role), install, app)],
         expires_in_s=read_duration(expires_in),
     )
     made = await session.client.create_token(body)
@@ -70,6 +69,20 @@ async def create(
         until = show_time(made.expires_at)
         session.out.say(f"Created token `{made.name}` ({made.id}), valid until {until}.")
         session.out.say("Keep it: it is not shown again.")
+
+
+async def _make_grant(
+    session: Session, role: Role, install: str | None, app: str | None
+) -> GrantModel:
+    if install and app:
+        raise click.UsageError("give one of --install and --app, not both")
+    if install:
+        scope_id = await find_install(session, install)
+        return GrantModel(role=role, scope=ScopeKind.INSTALL, scope_id=scope_id)
+    if app:
+        found = await AppCalls(session.client.calls).get_app(app)
+        return GrantModel(role=role, scope=ScopeKind.APP, scope_id=found.id)
+    return GrantModel(role=role)
 
 
 @verb(group, "revoke")

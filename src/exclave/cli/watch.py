@@ -85,7 +85,8 @@ class _Watcher:
         mark = f"{step.attempt} {words}"
         if self._told.get(step.name, "0 pending") != mark and step.state is not StepState.PENDING:
             at = step.finished_at or self._session.deps.clock.now()
-            told = self._session.out.paint(step.state, f"{ICONS[step.state]} {words}")
+            line = words.partition("\n")[0]  # the log has had the rest, and the end repeats it
+            told = self._session.out.paint(step.state, f"{ICONS[step.state]} {line}")
             value = {"event": "step", "workflow_id": workflow.id, **step.model_dump(mode="json")}
             self._screen.print_line(value, self._write(at, step.name, told))
             if step.kind is StepKind.GATE and step.state is StepState.ACTIVE:

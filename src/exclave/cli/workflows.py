@@ -2,10 +2,18 @@
 
 import click
 
-from exclave.cli import steps
+from exclave.cli import plans, steps
 from exclave.cli.deps import Session, verb
 from exclave.cli.inputs import check, read_document
-from exclave.cli.lookup import build_option, find_queue, gather, install_option, page_options
+from exclave.cli.lookup import (
+    build_option,
+    find_queue,
+    find_workflow,
+    gather,
+    install_option,
+    page_options,
+    workflow_argument,
+)
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.watch import watch_workflow
@@ -48,9 +56,10 @@ async def list_workflows(
 
 
 @verb(group, "get")
-@click.argument("workflow_id", metavar="ID")
-async def get(session: Session, workflow_id: str) -> None:
+@workflow_argument
+async def get(session: Session, workflow: str) -> None:
     """Show a workflow and where its steps stand."""
+    workflow_id = await find_workflow(session, workflow)
     steps.show_workflow(session, await session.client.get_workflow(workflow_id))
 
 
@@ -90,11 +99,12 @@ async def run(
 
 
 @verb(group, "watch")
-@click.argument("workflow_id", metavar="ID")
-async def watch(session: Session, workflow_id: str) -> int:
+@workflow_argument
+async def watch(session: Session, workflow: str) -> int:
     """Show steps and logs live; exits 1 if the workflow fails or is cancelled."""
-    return await watch_workflow(session, workflow_id)
+    return await watch_workflow(session, await find_workflow(session, workflow))
 
 
-for command in steps.group.commands.values():
-    group.add_command(command)
+for more in (steps.group, plans.workflows):
+    for command in more.commands.values():
+        group.add_command(command)

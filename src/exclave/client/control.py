@@ -11,9 +11,7 @@ from exclave.client.control_streams import BEGIN, LogPosition, follow_log, follo
 from exclave.wire.identity import (
     AuditEntry,
     EnrolmentCreated,
-    InstallReply,
     NewEnrolment,
-    NewInstall,
     NewOrg,
     NewToken,
     OrgCreated,
@@ -24,9 +22,11 @@ from exclave.wire.identity import (
     TokenInfo,
     WhoAmI,
 )
+from exclave.wire.installs import InstallDetail, InstallReply, NewInstall
 from exclave.wire.jobs import DeclareLost, JobReply, JobState, ReleaseLane
 from exclave.wire.logs import LogMatches, LogPage, LogRecord
 from exclave.wire.model import Page
+from exclave.wire.stacks import StackCreated, StackReply
 from exclave.wire.workflows import (
     NewWorkflow,
     SetApproveAll,
@@ -82,14 +82,22 @@ class ControlClient:
         """Make an install."""
         return await self.calls.post(InstallReply, "/v1/installs", body)
 
-    async def get_install(self, install_id: str) -> InstallReply:
-        """Read an install with its lanes."""
-        return await self.calls.get(InstallReply, f"/v1/installs/{part(install_id)}")
+    async def get_install(self, install_id: str) -> InstallDetail:
+        """Read an install with its parts, lanes, runners and last workflows."""
+        return await self.calls.get(InstallDetail, f"/v1/installs/{part(install_id)}")
 
-    async def release_lane(self, install_id: str, lane: str, body: ReleaseLane) -> InstallReply:
+    async def release_lane(self, install_id: str, lane: str, body: ReleaseLane) -> InstallDetail:
         """Let work on a lane go on after a person has checked it."""
         path = f"/v1/installs/{part(install_id)}/lanes/{part(lane)}/release"
-        return await self.calls.post(InstallReply, path, body)
+        return await self.calls.post(InstallDetail, path, body)
+
+    async def create_stack(self, install_id: str) -> StackCreated:
+        """Make a fresh Stack for the customer of an install."""
+        return await self.calls.post(StackCreated, f"/v1/installs/{part(install_id)}/stack")
+
+    async def get_stack(self, install_id: str) -> StackReply:
+        """Read what the customer's Stack told last."""
+        return await self.calls.get(StackReply, f"/v1/installs/{part(install_id)}/stack")
 
     async def enrol_runner(self, body: NewEnrolment) -> EnrolmentCreated:
         """Get a one-time token by which a runner joins a queue."""

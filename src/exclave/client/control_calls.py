@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -18,7 +19,8 @@ from exclave.client.retry import RetryPolicy, is_passing, retry
 from exclave.client.transport import Link, explain_failure, read_problem
 
 Model = TypeVar("Model", bound=BaseModel)
-Params = Mapping[str, str | int | float | None]
+Param = str | int | float | list[str] | None
+Params = Mapping[str, Param]
 
 QUICK = RetryPolicy(first_s=0.2, longest_s=2.0, give_up_s=4.0)
 """Somebody waits at a terminal: bridge a hiccup, not an outage."""
@@ -26,6 +28,9 @@ QUICK = RetryPolicy(first_s=0.2, longest_s=2.0, give_up_s=4.0)
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
 _STREAM_TIMEOUT = httpx.Timeout(20.0, connect=5.0, pool=None)
 """The server sends a comment every few seconds; a longer silence means that the line is dead."""
+_UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=5.0, pool=None)
+"""The server reads all of it, and works on it, before it answers."""
+_UPLOAD_CHUNK = 256 * 1024
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 _BUSY = frozenset({429, 502, 503, 504})
 """Answers by which a proxy says that the server may be back in a moment."""
@@ -63,7 +68,7 @@ class ControlCalls:
         """Give the connections back."""
         await self._http.aclose()
 
-    async def get(self, reply: type[Model], path: str, **params: str | float | None) -> Model:
+    async def get(self, reply: type[Model], path: str, **params: Param) -> Model:
         """Read one thing."""
         return _read(reply, await self._send("GET", path, params=params))
 
@@ -75,9 +80,24 @@ class ControlCalls:
         """Set something."""
         return _read(reply, await self._send("PUT", path, body=body))
 
-    async def delete(self, path: str) -> None:
+    async def upload(self, reply: type[Model], path: str, file: Path, **params: Param) -> Model:
+        """Put the bytes of a file; the server must bear that they are sent again."""
+
+        async def send() -> httpx.Response:
+            request = self._http.build_request(
+                "PUT", path, params=_drop_none(params), content=_read_file(file),
+                headers={"Content-Type": "application/octet-stream"}, timeout=_UPLOAD_TIMEOUT,
+            )  # fmt: skip
+            return await self._try(request)
+
+        response = await retry(send, self._policy, self.clock, self.ids.randomness)
+        if not response.is_success:
+            raise read_problem(response)
+        return _read(reply, response)
+
+    async def delete(self, path: str, **params: Param) -> None:
         """Take something away."""
-        await self._send("DELETE", path)
+        await self._send("DELETE", path, params=params)
 
     @asynccontextmanager
     async def stream(
@@ -157,7 +177,13 @@ def part(name: str) -> str:
     return quote(name, safe="")
 
 
-def _drop_none(params: Params) -> dict[str, str | int | float]:
+async def _read_file(file: Path) -> AsyncIterator[bytes]:
+    with file.open("rb") as opened:
+        while chunk := opened.read(_UPLOAD_CHUNK):
+            yield chunk
+
+
+def _drop_none(params: Params) -> dict[str, str | int | float | list[str]]:
     return {name: value for name, value in params.items() if value is not None}
 
 

@@ -1,15 +1,14 @@
 """The Runner API as the runner calls it, and its implementation over HTTP."""
 
-import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from exclave.client.problems import UnexpectedReply
-from exclave.client.transport import Link, build_tls, explain_failure, open_client, read_problem
+from exclave.client.exchange import Model, ask, authorise, build_post, read_reply
+from exclave.client.transport import Link, build_tls, open_client
+from exclave.client.work import HttpWorkApi, WorkApi
 from exclave.wire.runner import (
     AskNonce,
     AskToken,
@@ -29,11 +28,6 @@ from exclave.wire.runner import (
     TokenReply,
 )
 
-Model = TypeVar("Model", bound=BaseModel)
-
-MAX_REPLY = 64 << 20
-"""Most bytes of one reply that are kept in memory."""
-
 
 class RunnerApi(Protocol):
     """The calls a runner makes. Each ends within a deadline, with a reply or a `Problem`.
@@ -41,6 +35,11 @@ class RunnerApi(Protocol):
     `RemoteProblem` is the control plane's own word; `Unreachable` and `UnexpectedReply` mean that
     nobody knows whether the request was carried out.
     """
+
+    @property
+    def work(self) -> WorkApi:
+        """The calls made for running executions."""
+        ...
 
     async def enrol(self, request: Enrol) -> Enrolled:
         """Exchange a one-time token for an identity."""
@@ -107,10 +106,17 @@ class HttpRunnerApi:
         self._renewals = open_client(link, tls, connections=2)
         self._logs = open_client(link, tls, connections=8)
         self._calls = open_client(link, tls, connections=16)
+        self._files = open_client(link, tls, connections=16)
+        self._work = HttpWorkApi(link, self._files)
+
+    @property
+    def work(self) -> WorkApi:
+        """The calls made for running executions."""
+        return self._work
 
     async def close(self) -> None:
         """Give all connections back."""
-        for client in (self._polls, self._renewals, self._logs, self._calls):
+        for client in (self._polls, self._renewals, self._logs, self._calls, self._files):
             await client.aclose()
 
     async def enrol(self, request: Enrol) -> Enrolled:
@@ -132,13 +138,13 @@ class HttpRunnerApi:
 
     async def poll(self, token: str, request: Poll) -> PollReply:
         """Wait for work or cancels."""
-        ready = _build_post(self._polls, "/v1/poll", request, token)
+        ready = build_post(self._polls, "/v1/poll", request, token)
         within_s = request.max_hold_s + self._deadlines.poll_extra_s
         return await self._send(self._polls, PollReply, ready, within_s)
 
     async def renew(self, token: str, request: Renew) -> RenewReply:
         """Keep executions alive."""
-        ready = _build_post(self._renewals, "/v1/renew", request, token)
+        ready = build_post(self._renewals, "/v1/renew", request, token)
         return await self._send(self._renewals, RenewReply, ready, self._deadlines.renew_s)
 
     async def start(self, token: str, execution_id: str, request: Start) -> StartReply:
@@ -155,7 +161,7 @@ class HttpRunnerApi:
             f"/v1/executions/{execution_id}/log",
             params={"offset": offset, "epoch": epoch},
             content=frame,
-            headers={**_authorise(token), "Content-Type": "application/zstd"},
+            headers={**authorise(token), "Content-Type": "application/zstd"},
         )
         return await self._send(self._logs, LogReply, request, self._deadlines.log_s)
 
@@ -167,54 +173,10 @@ class HttpRunnerApi:
     async def _call(
         self, reply: type[Model], path: str, body: BaseModel, token: str | None = None
     ) -> Model:
-        ready = _build_post(self._calls, path, body, token)
+        ready = build_post(self._calls, path, body, token)
         return await self._send(self._calls, reply, ready, self._deadlines.call_s)
 
     async def _send(
         self, client: httpx.AsyncClient, reply: type[Model], request: httpx.Request, within_s: float
     ) -> Model:
-        try:
-            async with asyncio.timeout(within_s):
-                response = await _receive(client, request)
-        except (httpx.HTTPError, OSError) as error:
-            raise explain_failure(self._link, error) from error
-        if not response.is_success:
-            raise read_problem(response)
-        try:
-            return reply.model_validate_json(response.content)
-        except ValidationError as error:
-            message = f"{request.url.path} answered something else than `{reply.__name__}`"
-            raise UnexpectedReply(message, status=response.status_code) from error
-
-
-async def _receive(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """Read the answer, but not an endless one."""
-    response = await client.send(request, stream=True)
-    try:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > MAX_REPLY:
-                message = f"{request.url.path} answered more than {MAX_REPLY} bytes"
-                raise UnexpectedReply(message, status=response.status_code)
-    finally:
-        await response.aclose()
-    headers = {
-        name: value
-        for name, value in response.headers.items()
-        if name not in {"content-encoding", "content-length", "transfer-encoding"}
-    }
-    return httpx.Response(
-        response.status_code, headers=headers, content=bytes(body), request=request
-    )
-
-
-def _build_post(
-    client: httpx.AsyncClient, path: str, body: BaseModel, token: str | None
-) -> httpx.Request:
-    headers = {"Content-Type": "application/json", **_authorise(token)}
-    return client.build_request("POST", path, content=body.model_dump_json(), headers=headers)
-
-
-def _authorise(token: str | None) -> Mapping[str, str]:
-    return {} if token is None else {"Authorization": f"Bearer {token}"}
+        return read_reply(reply, await ask(self._link, client, request, within_s))

@@ -44,7 +44,7 @@ def open_client(
     try:
         return httpx.AsyncClient(
             base_url=link.url.rstrip("/"),
-            transport=_open_transport(link, tls, connections),
+            transport=open_transport(link, tls, connections),
             trust_env=False,
             timeout=httpx.Timeout(None, connect=connect_s),
             headers={"User-Agent": link.user_agent, PROTOCOL_HEADER: PROTOCOL},
@@ -54,7 +54,8 @@ def open_client(
         raise InvalidInput(message, hint="Give addresses as https://host:port.") from error
 
 
-def _open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.AsyncHTTPTransport:
+def open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.AsyncHTTPTransport:
+    """Open the connections of one client, through the proxy if there is one."""
     return httpx.AsyncHTTPTransport(
         verify=tls,
         trust_env=False,

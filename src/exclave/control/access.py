@@ -5,8 +5,15 @@ from datetime import timedelta
 from exclave.base.digests import hash_token
 from exclave.base.errors import Forbidden, NotFound, Unauthenticated
 from exclave.control.deps import Deps
-from exclave.domain.identity import Right, RunnerIdentity, User, allows
-from exclave.storage import accounts, runners
+from exclave.domain.identity import (
+    Right,
+    RunnerIdentity,
+    ScopeKind,
+    User,
+    allows,
+    list_granted,
+)
+from exclave.storage import accounts, installs, runners
 from exclave.storage.database import Tx
 
 API_TOKEN = "xcl"  # noqa: S105 - a prefix
@@ -24,9 +31,11 @@ async def authenticate_user(deps: Deps, token: str) -> User:
         raise Unauthenticated("this is not an API token")
 
     def find(tx: Tx) -> tuple[User | None, bool]:
-        user = accounts.find_user(tx, hash_token(token))
-        stale = user is not None and accounts.is_use_stale(tx, user.org, user.token, _USE_STEP)
-        return user, stale
+        found = accounts.find_user(tx, hash_token(token))
+        if found is None:
+            return None, False
+        user, used_at = found
+        return user, used_at is None or tx.now - used_at > _USE_STEP
 
     user, stale = await deps.db.read(find)
     if user is None:
@@ -52,10 +61,31 @@ async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
     return who
 
 
-def require(user: User, right: Right, install: str | None = None, *, noun: str = "thing") -> None:
+def require(
+    user: User,
+    right: Right,
+    install: str | None = None,
+    *,
+    app: str | None = None,
+    noun: str = "thing",
+) -> None:
     """Refuse what no grant allows: exactly like a missing one if unseen, else as forbidden."""
-    if allows(user, right, install):
+    if allows(user, right, install, app):
         return
-    if not allows(user, Right.READ, install):
+    if not allows(user, Right.READ, install, app):
         raise NotFound(f"there is no such {noun}")
     raise Forbidden(f"this needs the right to {right}", right=right)
+
+
+def require_on(tx: Tx, user: User, right: Right, queue: str | None, *, noun: str = "thing") -> None:
+    """Refuse like `require` what happens on an install, which a grant on its app covers too."""
+    app = None
+    if queue is not None and not allows(user, right, queue) and list_granted(user, ScopeKind.APP):
+        app = installs.find_app_of(tx, user.org, queue)
+    require(user, right, queue, app=app, noun=noun)
+
+
+async def require_there(deps: Deps, user: User, right: Right, queue: str | None) -> None:
+    """Refuse like `require_on`, before any transaction begins; most callers need no query."""
+    if not allows(user, right, queue):
+        await deps.db.read(lambda tx: require_on(tx, user, right, queue))

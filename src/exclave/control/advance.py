@@ -7,12 +7,17 @@ from typing import Any
 
 from exclave.base.errors import NotFound, Problem
 from exclave.control import tickets
+from exclave.control.build_waits import end_build
 from exclave.control.deps import Deps
+from exclave.control.install_endings import end_install_workflow
+from exclave.control.intents.making import make_job
+from exclave.control.intents.scope import NotReady, Scope
+from exclave.control.parts import MOST_REPLANS, note_failed
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.jobs import JobId, JobState
-from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId
+from exclave.domain.jobs import JobId, JobKind, JobState, Reason
+from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
 from exclave.flow.decide import Deed, Move, approved_digest, decide
-from exclave.flow.events import Event, JobEnded, apply_event
+from exclave.flow.events import Answered, Event, JobEnded, Retried, Then, apply_event
 from exclave.storage import jobs, workflows
 from exclave.storage.database import Tx
 from exclave.storage.workflows import Key, Loaded
@@ -104,23 +109,30 @@ def _note(change: _Change, happening: Happening, step: int | None) -> None:
 def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
     moved = [change for change in changes if change.moves or change.after != change.before.value]
     _end_steps(tx, moved)
-    _begin_steps(tx, deps, moved, _start_jobs(tx, deps, moved))
-    workflows.save_workflows(tx, [replace(c.before, value=c.after) for c in moved])
     follow: list[Happening] = []
+    _begin_steps(tx, deps, moved, _start_jobs(tx, deps, moved, follow))
+    workflows.save_workflows(tx, [replace(c.before, value=c.after) for c in moved])
     for change in moved:
         tx.wake(f"workflow:{change.after.id}")
+        if change.before.kind and change.after.state is not WorkflowState.RUNNING:
+            before = change.before
+            end_install_workflow(
+                tx, deps, before.org, before.queue, before.kind, change.after.state
+            )
         follow += _cancel_jobs(tx, change)
         freed = tickets.give_back(tx, change.before, change.after)
         follow += [Happening(change.before.org, workflow) for workflow in freed]
     return follow
 
 
-def _start_jobs(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> dict[tuple[Key, int], str]:
+def _start_jobs(
+    tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[Happening]
+) -> dict[tuple[Key, int], str]:
     rows: list[dict[str, Any]] = []
     for change in changes:
         wanted = [move.step for move in change.moves if move.deed is Deed.START_JOB]
         if wanted:
-            rows += _job_rows(tx, deps, change, wanted)
+            rows += _job_rows(tx, deps, change, wanted, follow)
             tx.wake(f"queue:{change.before.queue}")
     if rows:
         jobs.add_jobs(tx, rows)
@@ -128,22 +140,51 @@ def _start_jobs(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> dict[tuple[Ke
 
 
 def _job_rows(
-    tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int]
+    tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[Happening]
 ) -> Iterable[dict[str, Any]]:
     key = (change.before.org, change.after.id)
     specs = workflows.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
+        job = specs[index]["job"]
+        if job is None:
+            try:
+                job = make_job(_open_scope(tx, deps, change, step), specs[index]["intent"])
+            except NotReady as problem:
+                follow += give_up_step(tx, change.before, step, specs[index]["intent"], problem)
+                continue
         inputs = workflows.load_outputs(tx, key, step.needs) if step.needs else {}
         yield {
             "org_id": change.before.org, "id": deps.ids.new("job"),
             "queue_id": change.before.queue, "workflow_id": change.after.id, "step": index,
             "step_name": step.name, "step_attempt": step.attempt,
-            "kind": specs[index]["job"]["kind"], "mutating": step.mutating,
+            "kind": job["kind"], "mutating": step.mutating,
             "lanes": list(step.lanes), "priority": specs[index]["priority"],
-            "spec": specs[index]["job"], "inputs": {n: o for n, o in inputs.items() if o},
+            "spec": job, "inputs": {n: o for n, o in inputs.items() if o},
             "approved_digest": approved_digest(change.after, step),
         }  # fmt: skip
+
+
+def _open_scope(tx: Tx, deps: Deps, change: _Change, step: Step) -> Scope:
+    return Scope(
+        tx, deps, change.before.org, change.before.queue, change.after, change.before.job_ids,
+        step.name,
+    )  # fmt: skip
+
+
+def give_up_step(
+    tx: Tx, loaded: Loaded, step: Step, intent: Mapping[str, Any], problem: NotReady
+) -> list[Happening]:
+    """End a step that cannot become a job; a stale plan is made again instead."""
+    message = f"{problem.message}. {problem.advice}".strip()
+    ended = JobEnded(step.index, step.attempt, JobState.FAILED, "", str(problem.reason))
+    follow = [Happening(loaded.org, loaded.value.id, ended, None, message)]
+    if problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS:
+        plan = next(each for each in loaded.value.steps if each.name == intent["plan"])
+        return [*follow, Happening(loaded.org, loaded.value.id, Retried(plan.index))]
+    if "part" in intent and not intent.get("scan"):
+        note_failed(tx, loaded.org, loaded.queue, intent["part"], loaded.value.id, problem.message)
+    return follow
 
 
 def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
@@ -216,8 +257,20 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[Happening]:
             continue
         ended = end_unstarted_job(tx, change.before.org, JobId(job))
         if ended is not None:
-            follow.append(ended)
+            follow += [ended, *end_unstarted_build(tx, change.before.org, JobId(job))]
     return follow
+
+
+def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[Happening]:
+    """End the build of a job that was cancelled before it ran; free those who waited for it."""
+    row = jobs.find_job(tx, org, job)
+    if row is None or row.kind != JobKind.BUILD:
+        return []
+    cancelled = {"state": "failed", "error": "cancelled before it began"}
+    return [
+        Happening(org, wait.workflow, Answered(wait.position, wait.attempt))
+        for wait in end_build(tx, org, row.spec["build_id"], cancelled)
+    ]
 
 
 def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> Happening | None:
@@ -235,10 +288,10 @@ def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> Happening | None:
 
 def tell_end(
     job: Any, state: JobState, *, reason: str, digest: str = "", message: str = "",
-    outputs: Mapping[str, Any] | None = None,
+    outputs: Mapping[str, Any] | None = None, then: Then = Then.ASK,
 ) -> Happening | None:  # fmt: skip
     """Make the event by which a job's workflow learns of its end; None for a job of its own."""
     if job.workflow_id is None:
         return None
-    event = JobEnded(job.step, job.step_attempt, state, digest, reason)
+    event = JobEnded(job.step, job.step_attempt, state, digest, reason, then)
     return Happening(job.org_id, job.workflow_id, event, outputs, message)

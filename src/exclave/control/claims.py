@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from exclave.control.deps import Deps
+from exclave.domain.capabilities import KINDS
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, JobState
 from exclave.domain.lanes import conflicts_any
@@ -32,8 +33,7 @@ def claim_jobs(
     """Take as many jobs as the runner has room for; the queue's lock makes claims take turns."""
     if not jobs.has_queued(tx, who.org, who.queue):
         return []
-    counter = queues.lock_queue(tx, who.org, who.queue)
-    generation = queues.read_generation(tx)
+    counter, generation = queues.lock_for_claims(tx, who.org, who.queue)
     chosen = list(_choose(tx, who, request))
     if not chosen:
         return []
@@ -58,10 +58,9 @@ def claim_jobs(
 def _choose(tx: Tx, who: RunnerIdentity, request: Poll) -> Iterator[AnyRow]:
     taken: list[str] | None = None
     left = request.free
+    kinds = [kind for kind in request.capabilities if kind in KINDS[who.kind]]
     for page in range(_PAGES):
-        rows = jobs.list_queued(
-            tx, who.org, who.queue, request.capabilities, skip=page * _PAGE, limit=_PAGE
-        )
+        rows = jobs.list_queued(tx, who.org, who.queue, kinds, skip=page * _PAGE, limit=_PAGE)
         for job in rows:
             if job.lanes and taken is None:
                 taken = list(queues.is_busy(tx, who.org, who.queue))

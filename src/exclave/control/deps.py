@@ -6,6 +6,7 @@ from exclave.base.clock import Clock
 from exclave.base.ids import Ids
 from exclave.control.fleet import Fleet
 from exclave.control.keys import Keyring
+from exclave.control.vault import Vault
 from exclave.domain.timings import Timings
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.database import Database
@@ -22,6 +23,8 @@ class Deps:
     clock: Clock
     ids: Ids
     keys: Keyring
+    vault: Vault
     timings: Timings = field(default_factory=Timings)
     runner_url: str = "http://127.0.0.1:8701"
+    registry_url: str = ""
     fleet: Fleet = field(default_factory=Fleet)

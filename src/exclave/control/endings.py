@@ -1,12 +1,13 @@
 """How executions end, by whatever cause, and what that makes of job, lanes and workflow."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from exclave.base.digests import digest_json
 from exclave.control.advance import advance, tell_end
 from exclave.control.deps import Deps
+from exclave.control.effects import Ended, take_end
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import (
     Ending,
@@ -17,6 +18,7 @@ from exclave.domain.jobs import (
     end_unfinished,
 )
 from exclave.domain.lanes import LaneState
+from exclave.flow.events import Retried
 from exclave.storage import executions, jobs, queues
 from exclave.storage.database import AnyRow, Tx
 
@@ -96,12 +98,17 @@ def _move_job(tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, known: Acco
     )  # fmt: skip
     if job is None:
         return
+    verdict = take_end(
+        tx, deps, Ended(job, ending.state, ending.reason, known.outputs, known.message)
+    )
     happening = tell_end(
         job, ending.state, reason=ending.reason, digest=product_digest(known.outputs),
-        message=known.message, outputs=known.outputs,
+        message=known.message, outputs=known.outputs, then=verdict.then,
     )  # fmt: skip
-    if happening is not None:
-        advance(tx, deps, [happening])
+    if happening is None:
+        return
+    again = [] if verdict.again is None else [replace(happening, event=Retried(verdict.again))]
+    advance(tx, deps, [happening, *again])
 
 
 def product_digest(outputs: Mapping[str, Any]) -> str:

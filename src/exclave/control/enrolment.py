@@ -1,5 +1,6 @@
 """How a runner gets its identity, and its short-lived access tokens against its own key."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from exclave.base.digests import hash_token
@@ -9,7 +10,9 @@ from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.polls import check_protocol
 from exclave.control.runners import revoke_identity
-from exclave.domain.identity import OrgId, RunnerId
+from exclave.domain.capabilities import KINDS
+from exclave.domain.identity import OrgId, QueueKind, RunnerId
+from exclave.domain.jobs import JobKind
 from exclave.storage import queues, runners
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.envelope import verify_signature
@@ -65,7 +68,7 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
             "queue_id": row.queue_id, "kind": kind, "name": request.name,
             "public_key": request.public_key, "version": request.version,
             "protocol": request.protocol,
-            "capabilities": [str(kind) for kind in request.capabilities],
+            "capabilities": _list_allowed(kind, request.capabilities),
         })  # fmt: skip
         runners.use_enrolment(tx, row.org_id, row.id, runner)
         record(tx, deps, OrgId(row.org_id), row.created_by, "runner_enrolled", runner)
@@ -161,6 +164,11 @@ def _enrol_again(
         revoke_identity(tx, row, runners.REVOKED, why)
         record(tx, deps, OrgId(row.org_id), row.name, "runner_revoked", row.id, reason=why)
     return Unauthenticated(why, hint="The token may have leaked: enrol again with a new one.")
+
+
+def _list_allowed(queue: str, kinds: Sequence[JobKind]) -> list[str]:
+    """List what a runner of this queue may do of what it can do."""
+    return [str(kind) for kind in kinds if queue and kind in KINDS[QueueKind(queue)]]
 
 
 def _welcome(tx: Tx, deps: Deps, org: str, runner: RunnerId) -> Enrolled:

@@ -5,19 +5,18 @@ from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.endings import Account, end_execution, end_interrupted, end_stopped
 from exclave.control.polls import find_active
-from exclave.control.presence import count_anew, note_sign
+from exclave.control.presence import expect_next
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import (
     ExecutionId,
     ExecutionState,
-    JobState,
     OutcomeState,
     Reason,
     StaleRequest,
     Superseded,
     end_by_result,
 )
-from exclave.storage import executions, jobs
+from exclave.storage import executions, jobs, runners
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.runner import (
     Outcome,
@@ -39,15 +38,16 @@ async def start_execution(
     """Give leave to begin; asking again after a lost reply gets the same answer."""
 
     def start(tx: Tx) -> StartReply:
-        row = _find_own(tx, who, execution)
         job = executions.start(
             tx, who.org, who.runner, (execution, request.epoch), boot=request.boot, no=request.no
         )
         if job is not None:
-            jobs.set_state(tx, who.org, job, JobState.RUNNING, tried=True)
-        elif not _is_started_here(row, request):
-            raise Superseded(f"execution {execution} is not yours to start")
-        found = jobs.find_job(tx, who.org, row.job_id)
+            found = jobs.run_job(tx, who.org, job)
+        else:
+            row = _find_own(tx, who, execution)
+            if not _is_started_here(row, request):
+                raise Superseded(f"execution {execution} is not yours to start")
+            found = jobs.find_job(tx, who.org, row.job_id)
         if found is None:
             raise NotFound("there is no such job")
         tx.wake(f"workflow:{found.workflow_id}", f"job:{found.id}")
@@ -60,12 +60,13 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
     """Keep executions alive, and learn which of them are to stop."""
 
     def renew(tx: Tx) -> RenewReply:
-        runner = find_active(tx, who)
-        if (request.boot, request.no) <= (runner.boot, runner.renew_no):
-            raise StaleRequest("a newer renewal of this runner was seen already")
         busy = bool(request.executions)
-        numbers = {**count_anew(runner, request.boot), "boot": request.boot, "renew_no": request.no}
-        note_sign(tx, deps, runner, busy=busy, **numbers, stats=request.stats.model_dump())
+        if not runners.note_renewal(
+            tx, who.org, who.runner, boot=request.boot, no=request.no,
+            due=expect_next(tx, deps, busy=busy), stats=request.stats.model_dump(),
+        ):  # fmt: skip
+            find_active(tx, who)
+            raise StaleRequest("a newer renewal of this runner was seen already")
         open_ones = executions.list_open(tx, who.org, who.runner)
         alive = [item.id for item in request.executions]
         end_stopped(tx, deps, open_ones, request.boot, request.no, alive)
@@ -79,7 +80,7 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
         renew_s = deps.fleet.renew_s(deps.timings, busy=busy)
         return RenewReply.model_validate({"verdicts": verdicts, "renew_s": renew_s})
 
-    return await deps.db.write(renew, key=who.queue)
+    return await deps.db.write(renew, key=who.queue, patient=not request.executions)
 
 
 async def hand_in(

@@ -13,10 +13,11 @@ LONGEST_RENEW_S = 1200.0
 
 
 class Fleet:
-    """Counts the polls that are open here."""
+    """Counts the polls that are open here, and remembers whose last one brought nothing."""
 
     def __init__(self) -> None:
         self.polling = 0
+        self.idle: set[str] = set()
 
     def hold_s(self, timings: Timings, longest: float) -> float:
         """Tell how long a poll may wait: the usual time, more in a big fleet, never too long."""

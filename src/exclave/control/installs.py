@@ -1,78 +1,99 @@
-"""Installs and their lanes."""
+"""Installs: list, look at, label, give away; and their lanes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from exclave.base.errors import Conflict, NotFound
-from exclave.control.access import require
+from exclave.control import install_details
+from exclave.control.access import require, require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.install_creation import add_app_install, add_plain_install, find_app_ids
+from exclave.control.install_inputs import CONFIG, find_app_install
+from exclave.control.install_states import write_state
 from exclave.control.pages import clamp, make_page
+from exclave.control.runners import revoke_identity
 from exclave.domain.identity import (
     InstallId,
     QueueId,
-    QueueKind,
     Right,
+    ScopeKind,
     User,
     allows,
     list_granted,
 )
 from exclave.domain.lanes import LaneState, check_lane
-from exclave.storage import queues
+from exclave.storage import install_inputs, install_states, installs, queues, runners, stacks
 from exclave.storage.database import AnyRow, Tx
-from exclave.wire.identity import InstallReply, LaneReply, NewInstall
+from exclave.wire.installs import InstallDetail, InstallReply, NewInstall
 from exclave.wire.model import Page
+
+_SETTLED = frozenset({None, "new", "deprovisioned"})
+"""States of an install of which nothing is left at the customer, as far as we know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which installs somebody asks for."""
+
+    app: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    state: str | None = None
+    name: str | None = None
 
 
 async def create_install(deps: Deps, user: User, wish: NewInstall) -> InstallReply:
-    """Create an install and the queue of its work."""
-    require(user, Right.OPERATE)
+    """Create an install with all that it needs, and begin to provision it."""
 
     def create(tx: Tx) -> InstallReply:
-        if queues.find_install_named(tx, user.org, wish.name) is not None:
-            raise Conflict(f"there is an install named `{wish.name}` already")
-        install = InstallId(deps.ids.new("ins"))
-        queues.add_queue(tx, user.org, QueueId(install), QueueKind.INSTALL)
-        queues.add_install(tx, user.org, install, wish.name, wish.labels)
-        record(tx, deps, user.org, user.name, "install_created", install, name=wish.name)
-        return InstallReply(id=install, name=wish.name, labels=wish.labels, created_at=tx.now)
+        if wish.app is None:
+            install = add_plain_install(tx, deps, user, wish)
+            return install_details.show_row(_find(tx, user, install, Right.READ))
+        install, workflow = add_app_install(tx, deps, user, wish, wish.app)
+        return install_details.show_row(_find(tx, user, install, Right.READ), workflow)
 
     return await deps.db.write(create)
 
 
-async def list_installs(deps: Deps, user: User, cursor: str, limit: int) -> Page[InstallReply]:
+async def list_installs(
+    deps: Deps, user: User, cursor: str, limit: int, wanted: Wanted | None = None
+) -> Page[InstallReply]:
     """List the org's installs, or those that the caller has been given."""
     only = None if allows(user, Right.READ) else list_granted(user)
-    if only == []:
+    only_apps = list_granted(user, ScopeKind.APP)
+    if only == [] and not only_apps:
         require(user, Right.READ)
-    wanted = clamp(limit)
-    rows = await deps.db.read(
-        lambda tx: queues.list_installs(tx, user.org, cursor, wanted + 1, only)
+    size, asked = clamp(limit), wanted or Wanted()
+
+    def find(tx: Tx) -> Sequence[AnyRow]:
+        of_app = None if asked.app is None else find_app_ids(tx, user.org, asked.app)
+        chosen = installs.Filter(
+            apps=of_app, labels=asked.labels, state=asked.state, name=asked.name, only=only,
+            only_apps=only_apps,
+        )  # fmt: skip
+        return installs.list_installs(tx, user.org, cursor, size + 1, chosen)
+
+    return make_page(await deps.db.read(find), size, install_details.show_row)
+
+
+async def show_install(deps: Deps, user: User, install: InstallId) -> InstallDetail:
+    """Show an install with its parts, lanes, runners and last workflows."""
+    return await deps.db.read(
+        lambda tx: install_details.show_install(
+            tx, deps, user.org, _find(tx, user, install, Right.READ)
+        )
     )
-    return make_page(rows, wanted, lambda row: _show(row, []))
-
-
-async def show_install(deps: Deps, user: User, install: InstallId) -> InstallReply:
-    """Show an install with its lanes."""
-    require(user, Right.READ, install)
-
-    def show(tx: Tx) -> InstallReply:
-        row = queues.find_install(tx, user.org, install)
-        if row is None:
-            raise NotFound("there is no such install")
-        return _show(row, [_show_lane(r) for r in queues.list_lanes(tx, user.org, row.id)])
-
-    return await deps.db.read(show)
 
 
 async def release_lane(
     deps: Deps, user: User, install: InstallId, lane: str, reason: str
-) -> InstallReply:
+) -> InstallDetail:
     """Let work on a lane go on after a person has looked at what a lost job left behind."""
-    require(user, Right.OPERATE, install)
-    check_lane(lane)
     queue = QueueId(install)
 
     def release(tx: Tx) -> None:
-        if queues.find_install(tx, user.org, install) is None:
-            raise NotFound("there is no such install")
+        _find(tx, user, install, Right.OPERATE)
+        check_lane(lane)
         counter = queues.lock_queue(tx, user.org, queue) + 1
         epoch = queues.read_generation(tx) << 32 | counter
         if not queues.release_lane(tx, user.org, queue, lane, epoch):
@@ -88,14 +109,95 @@ async def release_lane(
     return await show_install(deps, user, install)
 
 
-def _show(row: AnyRow, lanes: list[LaneReply]) -> InstallReply:
-    return InstallReply(
-        id=row.id, name=row.name, labels=row.labels, created_at=row.created_at, lanes=lanes
-    )
+async def set_labels(
+    deps: Deps, user: User, install: InstallId, labels: Mapping[str, str]
+) -> InstallReply:
+    """Replace the labels of an install."""
+
+    def change(tx: Tx) -> InstallReply:
+        row = _find(tx, user, install, Right.OPERATE)
+        replace_labels(tx, deps, user, row, labels)
+        return install_details.show_row(_find(tx, user, install, Right.READ))
+
+    return await deps.db.write(change, key=install)
 
 
-def _show_lane(row: AnyRow) -> LaneReply:
-    return LaneReply(
-        name=row.name, state=row.state, epoch=row.epoch, execution_id=row.execution_id,
-        reason=row.reason, changed_at=row.changed_at,
-    )  # fmt: skip
+def replace_labels(tx: Tx, deps: Deps, user: User, row: AnyRow, labels: Mapping[str, str]) -> None:
+    """Replace the labels of an install, also where templates read them."""
+    installs.set_labels(tx, user.org, row.id, labels)
+    if row.app_id is not None:
+        write_state(
+            tx, user.org, row.id, "labels", lambda document: document.update(labels=dict(labels))
+        )
+    told = " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    record(tx, deps, user.org, user.name, "labels_set", row.id, labels=told)
+
+
+async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: bool) -> InstallReply:
+    """Let the workflows that begin from now on approve their plans by themselves, or not."""
+
+    def change(tx: Tx) -> InstallReply:
+        find_app_install(tx, user, install, Right.APPROVE)
+        install_states.update_app_install(tx, user.org, install, {"approve_all": on})
+        action = "approve_all_on" if on else "approve_all_off"
+        record(tx, deps, user.org, user.name, action, install)
+        return install_details.show_row(_find(tx, user, install, Right.READ))
+
+    return await deps.db.write(change, key=install)
+
+
+async def set_managed_by(
+    deps: Deps, user: User, install: InstallId, managed_by: str
+) -> InstallReply:
+    """Say whether files or people decide about an install."""
+
+    def change(tx: Tx) -> InstallReply:
+        find_app_install(tx, user, install, Right.OPERATE)
+        install_states.update_app_install(tx, user.org, install, {"managed_by": managed_by})
+        by = CONFIG if managed_by else "people"
+        record(tx, deps, user.org, user.name, "management_set", install, by=by)
+        return install_details.show_row(_find(tx, user, install, Right.READ))
+
+    return await deps.db.write(change, key=install)
+
+
+async def delete_install(deps: Deps, user: User, install: InstallId, forget: str = "") -> None:
+    """Take an install out of the lists; `forget` says why, if something of it may be left."""
+
+    def delete(tx: Tx) -> None:
+        row = _find(tx, user, install, Right.OPERATE)
+        _refuse_in_use(tx, user, row, forget)
+        installs.hide_install(tx, user.org, install, row.name)
+        install_inputs.forget_sealed(tx, user.org, install)
+        stacks.drop_codes(tx, user.org, install)
+        stacks.void_enrolments(tx, user.org, install, tx.now)
+        for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):
+            revoke_identity(tx, runner, runners.REVOKED, "its install was deleted")
+        detail = {"name": row.name, **({"forget": forget} if forget else {})}
+        record(tx, deps, user.org, user.name, "install_deleted", install, **detail)
+
+    await deps.db.write(delete, key=install)
+
+
+def _refuse_in_use(tx: Tx, user: User, row: AnyRow, forget: str) -> None:
+    running = installs.list_running(tx, user.org, row.id)
+    if running:
+        raise Conflict(
+            f"a workflow of `{row.name}` is running",
+            hint=f"Wait for it, or cancel it: exclave workflows cancel {running[0]}",
+            workflows=running[:20],
+        )
+    if row.state not in _SETTLED and not forget:
+        raise Conflict(
+            f"`{row.name}` is {row.state}: what it runs at the customer would be left behind",
+            hint=f"Use `exclave installs deprovision {row.name}` first, or delete it with"
+            " --forget REASON if there is nothing left that matters.",
+        )
+
+
+def _find(tx: Tx, user: User, install: InstallId, right: Right) -> AnyRow:
+    row = installs.find_install(tx, user.org, install)
+    if row is None:
+        raise NotFound("there is no such install")
+    require_on(tx, user, right, install, noun="install")
+    return row

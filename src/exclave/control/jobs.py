@@ -2,8 +2,8 @@
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.control import showing
-from exclave.control.access import require
-from exclave.control.advance import advance, end_unstarted_job
+from exclave.control.access import require_on, require_there
+from exclave.control.advance import advance, end_unstarted_build, end_unstarted_job
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.endings import end_interrupted
@@ -21,7 +21,7 @@ async def list_jobs(
     state: str | None,
 ) -> Page[JobReply]:  # fmt: skip
     """List jobs, newest first."""
-    require(user, Right.READ, queue)
+    await require_there(deps, user, Right.READ, queue)
     wanted = clamp(limit)
     rows = await deps.db.read(
         lambda tx: jobs.list_jobs(
@@ -51,7 +51,7 @@ async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
             raise Conflict(f"the job has ended: it is {row.state}")
         happening = end_unstarted_job(tx, user.org, job)
         if happening is not None:
-            advance(tx, deps, [happening])
+            advance(tx, deps, [happening, *end_unstarted_build(tx, user.org, job)])
         record(tx, deps, user.org, user.name, "job_cancel_requested", job)
         tx.wake(f"job:{job}")
 
@@ -79,5 +79,5 @@ def find_job(tx: Tx, user: User, job: JobId, right: Right) -> AnyRow:
     row = jobs.find_job(tx, user.org, job)
     if row is None:
         raise NotFound("there is no such job")
-    require(user, right, row.queue_id, noun="job")
+    require_on(tx, user, right, row.queue_id, noun="job")
     return row

@@ -1,6 +1,6 @@
 """Searching logs: plain text, in one job or over an install, within a budget per call."""
 
-from exclave.control.access import require
+from exclave.control.access import require_there
 from exclave.control.deps import Deps
 from exclave.control.jobs import find_job
 from exclave.control.logs import read_from
@@ -33,7 +33,7 @@ async def search_queue(
     deps: Deps, user: User, queue: str, needle: str, cursor: str = ""
 ) -> LogMatches:
     """Find records of all jobs of an install that contain the text, newest executions first."""
-    require(user, Right.READ, queue)
+    await require_there(deps, user, Right.READ, queue)
     first = cursor.partition(":")[0]
 
     def find(tx: Tx) -> list[tuple[str, str, str | None]]:

@@ -31,11 +31,13 @@ async def gather_totals(deps: Deps) -> Totals:
 
     def gather(tx: Tx) -> Totals:
         rows = metrics.list_active_runners(tx)
-        states = (
-            tell_presence(row.seen_at, row.due_at, row.cause, tx.now, deps.timings).state
-            for row in rows
-        )
         stats = [Stats.model_validate(row.stats) for row in rows]
+        states = (
+            tell_presence(
+                row.seen_at, row.due_at, row.cause, tx.now, deps.timings, disabled=told.disabled
+            ).state
+            for row, told in zip(rows, stats, strict=True)
+        )
         return Totals(
             jobs={**_zeros(s for s in JobState if not s.is_final), **jobs.count_by_state(tx)},
             runners={**_zeros(PresenceState), **Counter(states)},

@@ -7,10 +7,10 @@ from exclave.base.errors import Conflict, Unauthenticated
 from exclave.control.claims import claim_jobs
 from exclave.control.deps import Deps
 from exclave.control.endings import end_stopped, withdraw_offers
-from exclave.control.presence import count_anew, note_sign
+from exclave.control.presence import expect_next
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionState, StaleRequest
-from exclave.storage import executions, runners
+from exclave.storage import executions, jobs, runners
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Offer, Poll, PollReply
 
@@ -23,13 +23,16 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
     try:
         with deps.hub.watch(f"queue:{who.queue}", f"cancel:{who.queue}") as watch:
             reply = await deps.db.write(
-                lambda tx: _begin_poll(tx, deps, who, request), key=who.queue
-            )
+                lambda tx: _begin_poll(tx, deps, who, request),
+                key=who.queue, patient=await _is_idle(deps, who, request),
+            )  # fmt: skip
             until = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
             while not (reply.offers or reply.cancel):
                 if await watch.wait(until - deps.clock.monotonic()):
+                    cancelled = f"cancel:{who.queue}" in watch.heard
                     reply = await deps.db.write(
-                        lambda tx: _look(tx, deps, who, request), key=who.queue
+                        lambda tx: _look(tx, deps, who, request, cancelled=cancelled),  # noqa: B023 - awaited here
+                        key=who.queue,
                     )
                     continue
                 # A fleet that has grown meanwhile lets this poll wait longer.
@@ -37,9 +40,25 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
                 if longer <= until or deps.hub.closed:
                     break
                 until = longer
+            if not (reply.offers or reply.cancel):
+                deps.fleet.idle.add(who.runner)
             return reply
     finally:
         deps.fleet.polling -= 1
+
+
+async def _is_idle(deps: Deps, who: RunnerIdentity, request: Poll) -> bool:
+    """Tell whether a poll only goes on waiting: then nobody minds when its sign of life is written.
+
+    A job that comes later is written with it, and then wakes it.
+    """
+    was_idle = who.runner in deps.fleet.idle
+    deps.fleet.idle.discard(who.runner)
+    if not was_idle or request.executions or request.max_hold_s < deps.timings.renew_s:
+        return False
+    if not deps.db.has_patience:
+        return False
+    return not await deps.db.read(lambda tx: jobs.has_queued(tx, who.org, who.queue))
 
 
 def check_protocol(protocol: str) -> None:
@@ -53,14 +72,14 @@ def check_protocol(protocol: str) -> None:
 
 
 def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
-    runner = find_active(tx, who)
-    if (request.boot, request.no) < (runner.boot, runner.poll_no):
-        raise StaleRequest("a newer poll of this runner was seen already")
-    numbers = {**count_anew(runner, request.boot), "boot": request.boot, "poll_no": request.no}
-    note_sign(
-        tx, deps, runner, busy=bool(request.executions), **numbers, version=request.version,
+    runner = runners.note_poll(
+        tx, who.org, who.runner, boot=request.boot, no=request.no,
+        due=expect_next(tx, deps, busy=bool(request.executions)), version=request.version,
         protocol=request.protocol, capabilities=[str(kind) for kind in request.capabilities],
     )  # fmt: skip
+    if runner is None:
+        find_active(tx, who)
+        raise StaleRequest("a newer poll of this runner was seen already")
     open_ones = executions.list_open(tx, who.org, who.runner)
     end_stopped(tx, deps, open_ones, request.boot, request.no, request.executions)
     unheard = [
@@ -82,11 +101,11 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     return _offer(tx, deps, who, request, runner, left)
 
 
-def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
+def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: bool) -> PollReply:
     runner = find_active(tx, who)
     if runner.poll_no != request.no or runner.boot != request.boot:
         raise StaleRequest("a newer poll of this runner was seen already")
-    open_ones = executions.list_open(tx, who.org, who.runner)
+    open_ones = executions.list_open(tx, who.org, who.runner) if cancelled else []
     return _offer(tx, deps, who, request, runner, open_ones)
 
 
@@ -104,8 +123,8 @@ def _offer(
 
 
 def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
-    """Find the runner's own row under lock; it may have been revoked a moment ago."""
-    row = runners.find_runner(tx, who.org, who.runner, lock=True)
+    """Find the runner's own numbers under lock; it may have been revoked a moment ago."""
+    row = runners.find_turn(tx, who.org, who.runner)
     if row is None or row.state != runners.ACTIVE:
         raise Unauthenticated("the runner was revoked")
     return row

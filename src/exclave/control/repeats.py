@@ -66,13 +66,16 @@ class _OnceDatabase(Database):
 
     def __init__(self, inner: Database, spend: Callable[[Tx], None]) -> None:
         self._inner = inner
+        self.has_patience = inner.has_patience
         self._spend: Callable[[Tx], None] | None = spend
 
     async def read(self, query: Callable[[Tx], T]) -> T:
         """Run a function that only reads."""
         return await self._inner.read(query)
 
-    async def write(self, change: Callable[[Tx], T | Problem], *, key: str = "") -> T:
+    async def write(
+        self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
+    ) -> T:
         """Run a function in a transaction; the first also spends the key, or fails with it."""
         spend, self._spend = self._spend, None
 
@@ -81,9 +84,11 @@ class _OnceDatabase(Database):
                 spend(tx)
             return change(tx)
 
-        return await self._inner.write(change_once, key=key)
+        return await self._inner.write(change_once, key=key, patient=patient)
 
-    async def write_each(self, handler: Handler[C, T], command: C, *, key: str = "") -> T:
+    async def write_each(
+        self, handler: Handler[C, T], command: C, *, key: str = "", patient: bool = False
+    ) -> T:
         """Hand over a command alone: the key is spent with it, or neither happens."""
 
         def change(tx: Tx) -> T:
@@ -92,4 +97,4 @@ class _OnceDatabase(Database):
                 raise outcome
             return outcome
 
-        return await self.write(change, key=key)
+        return await self.write(change, key=key, patient=patient)

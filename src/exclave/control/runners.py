@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import NotFound
-from exclave.control.access import ENROLMENT_TOKEN, require
+from exclave.control.access import ENROLMENT_TOKEN, require_on, require_there
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
@@ -19,7 +19,7 @@ from exclave.wire.runner import Stats
 
 async def create_enrolment(deps: Deps, user: User, queue: QueueId) -> EnrolmentCreated:
     """Make a one-time token by which one runner joins a queue."""
-    require(user, Right.OPERATE, queue)
+    await require_there(deps, user, Right.OPERATE, queue)
     secret = deps.ids.token(ENROLMENT_TOKEN)
 
     def create(tx: Tx) -> EnrolmentCreated:
@@ -44,13 +44,15 @@ async def list_runners(
     deps: Deps, user: User, cursor: str, limit: int, queue: QueueId | None = None
 ) -> Page[RunnerReply]:
     """List runners with their presence."""
-    require(user, Right.READ, queue)
+    await require_there(deps, user, Right.READ, queue)
     wanted = clamp(limit)
 
     def find(tx: Tx) -> Page[RunnerReply]:
         rows = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
         running = runners.count_running(tx, user.org, [row.id for row in rows])
-        return make_page(rows, wanted, lambda row: _show(deps, row, tx.now, running.get(row.id, 0)))
+        return make_page(
+            rows, wanted, lambda row: show_runner_row(deps, row, tx.now, running.get(row.id, 0))
+        )
 
     return await deps.db.read(find)
 
@@ -62,9 +64,9 @@ async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
         row = runners.find_runner(tx, user.org, runner)
         if row is None:
             raise NotFound("there is no such runner")
-        require(user, Right.READ, row.queue_id, noun="runner")
+        require_on(tx, user, Right.READ, row.queue_id, noun="runner")
         running = runners.count_running(tx, user.org, [runner])
-        return _show(deps, row, tx.now, running.get(runner, 0))
+        return show_runner_row(deps, row, tx.now, running.get(runner, 0))
 
     return await deps.db.read(find)
 
@@ -76,7 +78,7 @@ async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -
         row = runners.find_runner(tx, user.org, runner, lock=True)
         if row is None:
             raise NotFound("there is no such runner")
-        require(user, Right.OPERATE, row.queue_id, noun="runner")
+        require_on(tx, user, Right.OPERATE, row.queue_id, noun="runner")
         revoke_identity(tx, row, runners.REVOKED, reason)
         record(tx, deps, user.org, user.name, "runner_revoked", runner, reason=reason)
 
@@ -91,13 +93,17 @@ def revoke_identity(tx: Tx, row: AnyRow, state: str, reason: str) -> None:
     tx.wake(f"queue:{row.queue_id}")
 
 
-def _show(deps: Deps, row: AnyRow, now: datetime, running: int) -> RunnerReply:
-    presence = tell_presence(row.seen_at, row.due_at, row.cause, now, deps.timings)
+def show_runner_row(deps: Deps, row: AnyRow, now: datetime, running: int) -> RunnerReply:
+    """Show a runner with its presence."""
+    stats = Stats.model_validate(row.stats)
+    presence = tell_presence(
+        row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=stats.disabled
+    )
     closed = row.state != runners.ACTIVE
     return RunnerReply(
         id=row.id, name=row.name, queue_id=row.queue_id, kind=row.kind, state=row.state,
         presence=presence.state, cause=row.state_reason if closed else presence.cause,
         seen_at=row.seen_at, version=row.version, protocol=row.protocol,
-        capabilities=row.capabilities, stats=Stats.model_validate(row.stats), running=running,
+        capabilities=row.capabilities, stats=stats, running=running,
         created_at=row.created_at,
     )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exclave.base.errors import NotFound, Problem
-from exclave.control.access import require
+from exclave.control.access import require_on
 from exclave.control.advance import Happening, advance
 from exclave.control.audit import Entry, record_all
 from exclave.control.deps import Deps
@@ -37,14 +37,20 @@ def aim_at(
     """Make the event for one step, found by its name."""
 
     def aim(tx: Tx, queue: QueueId, workflow: Workflow) -> Event:
-        found = next((item for item in workflow.steps if item.name == step), None)
-        if found is None:
-            raise NotFound(f"the workflow has no step named `{step}`")
+        found = find_step(workflow, step)
         if check is not None:
             check(tx, queue, found)
         return event_of(found)
 
     return aim
+
+
+def find_step(workflow: Workflow, name: str) -> Step:
+    """Find a step by its name."""
+    found = next((item for item in workflow.steps if item.name == name), None)
+    if found is None:
+        raise NotFound(f"the workflow has no step named `{name}`")
+    return found
 
 
 async def steer(deps: Deps, user: User, wish: Wish) -> None:
@@ -69,7 +75,7 @@ def _steer_all(tx: Tx, requests: Sequence[_Request]) -> Sequence[Problem | None]
 
 def _make_happening(user: User, wish: Wish) -> Happening:
     def aim(tx: Tx, queue: QueueId, workflow: Workflow) -> Event:
-        require(user, wish.right, queue, noun="workflow")
+        require_on(tx, user, wish.right, queue, noun="workflow")
         return wish.event_of(tx, queue, workflow)
 
     by = user.name if wish.step is not None else None

@@ -7,10 +7,11 @@ from exclave.control.advance import Happening, advance
 from exclave.control.deps import Deps
 from exclave.control.endings import end_interrupted, withdraw_offers
 from exclave.control.log_merge import merge_logs
+from exclave.control.registry_gc import EVERY, collect_all
 from exclave.domain.jobs import Reason, is_silent_too_long
 from exclave.domain.workflows import StepKind
 from exclave.flow.events import Answered, Denied
-from exclave.storage import audit, executions, runners, workflows
+from exclave.storage import audit, executions, registry_tokens, runners, workflows
 from exclave.storage.database import AnyRow, Tx
 
 log = Log("sweep")
@@ -30,6 +31,7 @@ class Sweeper:
         self._deps = deps
         self._listening_since: datetime | None = None
         self._last: datetime | None = None
+        self._collected: datetime | None = None
 
     async def run(self) -> None:
         """Sweep for ever; a failed sweep (a database that is away) starts the waiting anew."""
@@ -48,6 +50,16 @@ class Sweeper:
         await self._deps.db.write(self._move_unmoved)
         await self._deps.db.write(_forget)
         await merge_logs(self._deps)
+        await self._collect_garbage()
+
+    async def _collect_garbage(self) -> None:
+        """Look for garbage now and then; the first time some hours after the start."""
+        now = self._deps.clock.now()
+        if self._collected is None:
+            self._collected = now
+        elif now - self._collected >= EVERY:
+            self._collected = now
+            await collect_all(self._deps)
 
     def _sweep_executions(self, tx: Tx) -> None:
         deps, timings = self._deps, self._deps.timings
@@ -120,4 +132,5 @@ def _event_of(row: AnyRow) -> Answered | Denied:
 
 def _forget(tx: Tx) -> None:
     runners.drop_expired(tx)
+    registry_tokens.drop_expired_registry_tokens(tx)
     audit.drop_old_replies(tx, _REPLIES_KEPT)

@@ -5,20 +5,28 @@ from collections.abc import AsyncIterator, Sequence
 from exclave.base.digests import digest_json
 from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control import showing
-from exclave.control.access import require
+from exclave.control.access import require_on, require_there
 from exclave.control.advance import Happening, advance
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
 from exclave.control.planning import Planned, plan_workflow
-from exclave.control.steering import Wish, aim_at, steer
-from exclave.domain.identity import QueueId, Right, User
-from exclave.domain.workflows import Step, StepKind, WorkflowId, WorkflowState
+from exclave.control.steering import Wish, aim_at, find_step, steer
+from exclave.domain.identity import OrgId, QueueId, Right, User
+from exclave.domain.workflows import (
+    Step,
+    StepKind,
+    StepState,
+    Workflow,
+    WorkflowId,
+    WorkflowState,
+)
 from exclave.flow.events import (
     Answered,
     ApproveAllSet,
     Approved,
     CancelRequested,
     Denied,
+    Event,
     Retried,
     Skipped,
 )
@@ -46,9 +54,9 @@ async def create_workflow(deps: Deps, user: User, wish: NewWorkflow) -> Workflow
 
 async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowId:
     """Create a workflow without looking at how far it got."""
-    require(user, Right.OPERATE, wish.queue_id)
+    await require_there(deps, user, Right.OPERATE, wish.queue_id)
     if wish.approve_all:
-        require(user, Right.APPROVE, wish.queue_id)
+        await require_there(deps, user, Right.APPROVE, wish.queue_id)
     made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), wish)
     await deps.db.write_each(_begin_all, (deps, made), key=wish.queue_id)
     return made.id
@@ -72,7 +80,7 @@ async def list_workflows(
     deps: Deps, user: User, *, cursor: str, limit: int, queue: str | None, state: str | None
 ) -> Page[WorkflowSummary]:
     """List workflows, newest first."""
-    require(user, Right.READ, queue)
+    await require_there(deps, user, Right.READ, queue)
     wanted = clamp(limit)
     rows = await deps.db.read(
         lambda tx: workflows.list_workflows(
@@ -129,19 +137,33 @@ async def deny_step(
 
 
 async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) -> WorkflowReply:
-    """Do a step again, unless what a lost job left behind has not been looked at."""
+    """Do a step again, unless what a lost job left behind has not been looked at.
 
-    def check(tx: Tx, queue: QueueId, found: Step) -> None:
-        unsure = queues.needs_reconcile(tx, user.org, queue, found.lanes) if found.lanes else ()
-        if unsure:
-            raise Conflict(
-                f"lane `{unsure[0]}` needs a look first: a job on it was lost half-way",
-                hint="Check what it left behind, then release the lane with your reason.",
-                lanes=list(unsure),
-            )
+    An apply is never done again by itself: its plan is made anew, and approved anew.
+    """
 
-    aim = aim_at(step, lambda found: Retried(found.index), check)
+    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+        found = find_step(value, step)
+        _refuse_unsure(tx, user.org, queue, found)
+        spec = workflows.load_specs(tx, (user.org, value.id), [found.index])[found.index]
+        intent = spec.get("intent") or {}
+        if "plan" not in intent:
+            return Retried(found.index)
+        plan = find_step(value, intent["plan"])
+        return Retried(plan.index, lost=found.state is StepState.LOST)
+
     return await _steer(deps, user, Wish(workflow, Right.OPERATE, "step_retried", aim, step=step))
+
+
+def _refuse_unsure(tx: Tx, org: OrgId, queue: QueueId, step: Step) -> None:
+    unsure = queues.needs_reconcile(tx, org, queue, step.lanes) if step.lanes else ()
+    if unsure:
+        raise Conflict(
+            f"lane `{unsure[0]}` needs a look first: a job on it was lost half-way",
+            hint="Check what it left behind (`exclave installs orphans`), then release the lane:"
+            f" `exclave installs release-lane {queue} {unsure[0]} --reason …`.",
+            lanes=list(unsure),
+        )
 
 
 async def skip_step(
@@ -204,5 +226,5 @@ def _find(tx: Tx, user: User, workflow: WorkflowId, right: Right) -> AnyRow:
     row = workflows.find_workflow(tx, user.org, workflow)
     if row is None:
         raise NotFound("there is no such workflow")
-    require(user, right, row.queue_id, noun="workflow")
+    require_on(tx, user, right, row.queue_id, noun="workflow")
     return row

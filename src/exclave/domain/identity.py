@@ -84,21 +84,23 @@ class RunnerIdentity:
     name: str
 
 
-def allows(user: User, right: Right, install: str | None = None) -> bool:
-    """Tell whether any grant of the user gives this right, on the org or on that install."""
-    return any(right in RIGHTS[grant.role] and _covers(grant, install) for grant in user.grants)
+def allows(user: User, right: Right, install: str | None = None, app: str | None = None) -> bool:
+    """Tell whether any grant of the user gives this right: on the org, that app or that install."""
+    return any(
+        right in RIGHTS[grant.role] and _covers(grant, install, app) for grant in user.grants
+    )
 
 
-def list_granted(user: User) -> list[str]:
-    """Name the installs that the user was given one by one."""
-    return [grant.scope_id for grant in user.grants if grant.scope is ScopeKind.INSTALL]
+def list_granted(user: User, scope: ScopeKind = ScopeKind.INSTALL) -> list[str]:
+    """Name the installs, or the apps, that the user was given one by one."""
+    return [grant.scope_id for grant in user.grants if grant.scope is scope]
 
 
-def _covers(grant: Grant, install: str | None) -> bool:
+def _covers(grant: Grant, install: str | None, app: str | None) -> bool:
     match grant.scope:
         case ScopeKind.ORG:
             return True
         case ScopeKind.INSTALL:
             return install is not None and grant.scope_id == install
         case ScopeKind.APP:
-            return False  # installs do not belong to apps yet; an app grant gives nothing by itself
+            return app is not None and grant.scope_id == app

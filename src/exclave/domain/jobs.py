@@ -17,6 +17,10 @@ class JobKind(StrEnum):
 
     SCRIPT = "script"
     NOOP = "noop"
+    ACTION = "action"
+    TERRAFORM = "terraform"
+    BUILD = "build"
+    SECRETS = "secrets"
 
 
 class JobState(StrEnum):
@@ -78,6 +82,23 @@ class Reason(StrEnum):
     OUTPUTS_INVALID = "outputs_invalid"
     RUNNER_ERROR = "runner_error"
     TOO_MANY_ATTEMPTS = "too_many_attempts"
+    RENDER_FAILED = "render_failed"
+    NOT_BUILT = "not_built"
+    SOURCE_UNAVAILABLE = "source_unavailable"
+    SOURCE_INVALID = "source_invalid"
+    ARTIFACT_UNAVAILABLE = "artifact_unavailable"
+    ARTIFACT_TAMPERED = "artifact_tampered"
+    SYNTAX = "syntax"
+    LOCK_HELD = "lock_held"
+    ACCESS_DENIED = "access_denied"
+    QUOTA = "quota"
+    PROVIDER_UNAVAILABLE = "provider_unavailable"
+    NETWORK = "network"
+    PLAN_STALE = "plan_stale"
+    PLAN_MISSING = "plan_missing"
+    POLICY_DENIED = "policy_denied"
+    STATE_REFUSED = "state_refused"
+    DISABLED = "disabled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,11 @@ from exclave.domain.timings import Timings
 
 
 class PresenceState(StrEnum):
-    """Never seen, up, late or lost."""
+    """Never seen, up, there but disabled by the customer, late or lost."""
 
     NEW = "new"
     UP = "up"
+    DISABLED = "disabled"
     LATE = "late"
     LOST = "lost"
 
@@ -25,11 +26,19 @@ class Presence:
 
 
 def tell_presence(
-    seen_at: datetime | None, due_at: datetime | None, cause: str, now: datetime, timings: Timings
+    seen_at: datetime | None,
+    due_at: datetime | None,
+    cause: str,
+    now: datetime,
+    timings: Timings,
+    *,
+    disabled: bool = False,
 ) -> Presence:
     """Judge a runner: `due_at` is when its next sign of life was expected at the latest."""
     if seen_at is None or due_at is None:
         return Presence(PresenceState.NEW, "enrolled, never connected")
+    if now < due_at and disabled:
+        return Presence(PresenceState.DISABLED, "disabled by the customer")
     if now < due_at:
         return Presence(PresenceState.UP, "")
     silent = max(0, round((now - seen_at).total_seconds()))

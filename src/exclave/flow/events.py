@@ -2,11 +2,22 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import assert_never
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.domain.jobs import JobState
 from exclave.domain.workflows import Step, StepKind, StepState, Workflow, WorkflowState
+
+
+class Then(StrEnum):
+    """What a plan's end means for the gates behind it."""
+
+    ASK = "ask"
+    SKIP = "skip"
+    """There is nothing to do: the gate and what it guards are left out."""
+    APPROVE = "approve"
+    """A rule of the vendor approves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +29,7 @@ class JobEnded:
     state: JobState
     digest: str = ""
     reason: str = ""
+    then: Then = Then.ASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +64,8 @@ class Retried:
     """Somebody wants a step to be done again."""
 
     step: int
+    lost: bool = False
+    """What of it was lost half-way has been looked at, and may be done again as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +112,7 @@ def apply_event(workflow: Workflow, event: Event) -> Workflow:
         case Answered():
             return _answer(workflow, event)
         case Retried():
-            return _retry(workflow, event.step)
+            return _retry(workflow, event)
         case Skipped():
             return _skip(workflow, event)
         case CancelRequested():
@@ -140,7 +154,32 @@ def _end_job(workflow: Workflow, event: JobEnded) -> Workflow:
     if step.state is not StepState.ACTIVE or step.attempt != event.attempt:
         return workflow
     ended = replace(step, state=_ENDINGS[event.state], digest=event.digest, reason=event.reason)
-    return with_steps(workflow, [ended])
+    workflow = with_steps(workflow, [ended])
+    return workflow if event.then is Then.ASK else _foresee(workflow, ended, event.then)
+
+
+def _foresee(workflow: Workflow, plan: Step, then: Then) -> Workflow:
+    """Answer the gates that ask about this plan alone, before anybody is asked."""
+    if plan.state is not StepState.SUCCEEDED:
+        return workflow
+    gates = [
+        step
+        for step in workflow.steps
+        if step.kind is StepKind.GATE and step.needs == (plan.index,)
+        and step.state is StepState.PENDING
+    ]  # fmt: skip
+    if then is Then.APPROVE:
+        passed = StepState.SUCCEEDED
+        return with_steps(
+            workflow,
+            [replace(g, state=passed, digest=plan.digest, reason="policies") for g in gates],
+        )
+    asked = {gate.index for gate in gates}
+    guarded = [s for s in workflow.steps if s.mutating and asked & set(s.needs)]
+    skipped = StepState.SKIPPED
+    return with_steps(
+        workflow, [replace(step, state=skipped, reason="no_changes") for step in gates + guarded]
+    )
 
 
 def _approve(workflow: Workflow, event: Approved) -> Workflow:
@@ -192,8 +231,8 @@ def _answer(workflow: Workflow, event: Answered) -> Workflow:
     return with_steps(workflow, [replace(step, state=StepState.SUCCEEDED, digest=event.digest)])
 
 
-def _retry(workflow: Workflow, index: int) -> Workflow:
-    step = _step(workflow, index)
+def _retry(workflow: Workflow, event: Retried) -> Workflow:
+    step = _step(workflow, event.step)
     _refuse_cancelled(workflow)
     if step.state in {StepState.PENDING, StepState.ACTIVE}:
         raise Conflict(f"step `{step.name}` has not ended: it is {step.state}")
@@ -202,18 +241,20 @@ def _retry(workflow: Workflow, index: int) -> Workflow:
             f"step `{step.name}` succeeded", hint="Only a failed step, or a plan, is done again."
         )
     again = [_reset(step)]
-    for dependent in sorted(find_dependents(workflow.steps, index)):
+    for dependent in sorted(find_dependents(workflow.steps, event.step)):
         later = workflow.steps[dependent]
-        if _is_done_for_good(later):
+        if _is_done_for_good(later, lost=event.lost):
             raise Conflict(f"step `{later.name}` already built on `{step.name}`")
         if later.state is not StepState.PENDING:
             again.append(_reset(later))
     return replace(with_steps(workflow, again), state=WorkflowState.RUNNING)
 
 
-def _is_done_for_good(step: Step) -> bool:
-    busy = step.kind is StepKind.JOB and step.state is StepState.ACTIVE
-    return busy or (step.mutating and step.state in {StepState.SUCCEEDED, StepState.LOST})
+def _is_done_for_good(step: Step, *, lost: bool) -> bool:
+    if step.kind is StepKind.JOB and step.state is StepState.ACTIVE:
+        return True
+    final = {StepState.SUCCEEDED} if lost else {StepState.SUCCEEDED, StepState.LOST}
+    return step.mutating and step.state in final
 
 
 def _reset(step: Step) -> Step:

@@ -12,6 +12,7 @@ from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
 from exclave.control.deps import Deps
 from exclave.control.keys import Keyring
+from exclave.control.vault import Vault
 from exclave.main.settings import ServerSettings
 from exclave.storage import keys
 from exclave.storage.blobs.base import Blobs
@@ -32,7 +33,8 @@ def build_deps(settings: ServerSettings) -> Deps:
     hub = Hub()
     name = settings.name or ids.new("srv")
     db = Database(choose_dialect(settings.database_url), clock, hub, name=name)
-    keyring = Keyring(load_seal(settings.seal_file), ids, clock)
+    seal = load_seal(settings.seal_file)
+    keyring = Keyring(seal, ids, clock)
 
     def set_up(tx: Tx) -> None:
         keys.add_cluster(tx, ids.new("cls"))
@@ -41,7 +43,8 @@ def build_deps(settings: ServerSettings) -> Deps:
     db.write_now(set_up)
     return Deps(
         db=db, blobs=open_blobs(settings), hub=hub, clock=clock, ids=ids, keys=keyring,
-        timings=settings.timings, runner_url=tell_runner_url(settings),
+        vault=Vault(seal), timings=settings.timings, runner_url=tell_runner_url(settings),
+        registry_url=settings.registry_url,
     )  # fmt: skip
 
 

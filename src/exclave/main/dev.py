@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +17,12 @@ from exclave.control.deps import Deps
 from exclave.control.installs import create_install, list_installs
 from exclave.control.runners import create_enrolment, list_runners
 from exclave.domain.identity import QueueId, User
+from exclave.main.children import clean_environment, run_child
+from exclave.main.dev_stacks import DevStacks
 from exclave.main.server import Running, run_control_plane
 from exclave.main.settings import ServerSettings
-from exclave.wire.identity import NewInstall, PresenceState
+from exclave.wire.identity import PresenceState
+from exclave.wire.installs import NewInstall
 
 log = Log("dev")
 
@@ -52,9 +54,10 @@ async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
         children = [
             asyncio.create_task(_keep_runner(settings, running, user, "build", build)),
             asyncio.create_task(_keep_runner(settings, running, user, INSTALL, install)),
+            asyncio.create_task(DevStacks(settings.data, running, user).run()),
         ]
         try:
-            await _wait_until_up(deps, user, count=len(children))
+            await _wait_until_up(deps, user, count=2)
             yield Dev(running, user, token, install)
         finally:
             for child in children:
@@ -99,29 +102,15 @@ async def _keep_runner(
     folder = settings.data / "runners" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     while True:
-        env = {key: value for key, value in os.environ.items() if not key.startswith("EXCLAVE_")}
+        env = clean_environment()
         if not (folder / "identity.json").exists():
             made = await create_enrolment(running.deps, user, queue)
             env["EXCLAVE_ENROLMENT"] = made.token
         argv = [sys.executable, "-m", "exclave", "runner", "--data", str(folder),
                 "--url", running.runner_url, "--name", f"dev-{name}"]  # fmt: skip
-        code = await _run_child(argv, env, settings.data / "runners" / f"{name}.log")
+        code = await run_child(argv, settings.data / "runners" / f"{name}.log", env)
         log.warning("runner_exited", name=name, code=code)
         await asyncio.sleep(_RESTART_S)
-
-
-async def _run_child(argv: Sequence[str], env: Mapping[str, str], output: Path) -> int:
-    with output.open("ab") as out:
-        child = await asyncio.create_subprocess_exec(
-            *argv, env=dict(env), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            return await child.wait()
-        finally:
-            if child.returncode is None:
-                child.send_signal(signal.SIGTERM)
-                await child.wait()
 
 
 async def _wait_until_up(deps: Deps, user: User, *, count: int) -> None:

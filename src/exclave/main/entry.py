@@ -15,6 +15,9 @@ PROCESSES = {
     "runner": LazyCommand(
         "exclave.main.commands.runner", "group", "A runner: run, diagnose, verify its audit."
     ),
+    "stack": LazyCommand(
+        "exclave.main.commands.stack", "group", "The Stack on this machine: run, watch, stop."
+    ),
 }
 
 

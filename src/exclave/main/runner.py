@@ -1,20 +1,30 @@
 """The runner as a process."""
 
+import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from exclave.base.clock import SystemClock
 from exclave.base.ids import SystemRandomness
 from exclave.client.runner import HttpRunnerApi
+from exclave.client.stacks import HttpStackApi
+from exclave.main.build_runner import make_build_executor
+from exclave.main.install_runner import make_install_executors
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
+from exclave.runner.disabling import watch_switch
 from exclave.runner.environment import ChildSettings
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
+from exclave.runner.executors.secrets import SecretsExecutor
 from exclave.runner.leftovers import kill_leftovers
 from exclave.runner.logs.shipped import bind_open_log
-from exclave.runner.loop import Runner, stop_on_signals
-from exclave.runner.secrets import FileSecrets
+from exclave.runner.loop import Duty, Runner, stop_on_signals
+from exclave.runner.secret_store import FileSecrets, SecretStore
+from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.reporting import Reporter
+from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
 
 
@@ -31,28 +41,75 @@ def tell_config(settings: RunnerSettings) -> RunnerConfig:
     )
 
 
-async def run_runner(settings: RunnerSettings) -> None:
+async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None) -> None:
     """Run until SIGTERM or SIGINT, or until the control plane takes the identity away."""
     config = tell_config(settings)
     clock = SystemClock()
     randomness = SystemRandomness()
-    api = HttpRunnerApi(config.link)
-    children = ChildSettings(
-        path=settings.path or os.environ.get("PATH", os.defpath), proxy=config.proxy,
-        no_proxy=settings.no_proxy or None, ca_bundle=config.ca_bundle,
-    )  # fmt: skip
-    script = ScriptExecutor(children, FileSecrets(config.secrets_file), clock)
+    api, stack_api = HttpRunnerApi(config.link), HttpStackApi(config.link)
+    advise = _advise_by_file(config) if stack is None else stack.tell_secret_command
+    secrets = FileSecrets(config.secrets_file, advise)
+    duties: list[Duty] = [watch_switch]
+    if stack is not None:
+        duties.append(Reporter(stack, stack_api, secrets).run)
     runner = Runner(
         config, api=api, clock=clock, randomness=randomness,
-        executors={JobKind.SCRIPT: script, JobKind.NOOP: NoopExecutor()},
+        executors=build_executors(settings, config, secrets, advise),
         open_log=bind_open_log(clock, randomness), kill_leftovers=kill_leftovers,
         enrolment_token=settings.enrolment or None,
+        pinned=None if stack is None else list_pinned(stack), duties=duties,
     )  # fmt: skip
     stop_on_signals(runner)
+    if stack is not None:
+        stop_at_end_of_input(runner)
     try:
         await runner.run()
     finally:
         await api.close()
+        await stack_api.close()
+
+
+def build_executors(
+    settings: RunnerSettings,
+    config: RunnerConfig,
+    secrets: SecretStore,
+    advise: Callable[[str], str],
+) -> dict[JobKind, Executor]:
+    """Make an executor for each kind of job that a runner does."""
+    clock = SystemClock()
+    children = ChildSettings(
+        path=settings.path or os.environ.get("PATH", os.defpath), proxy=config.proxy,
+        no_proxy=settings.no_proxy or None, ca_bundle=config.ca_bundle,
+    )  # fmt: skip
+    return {
+        JobKind.SCRIPT: ScriptExecutor(children, secrets, clock),
+        JobKind.NOOP: NoopExecutor(),
+        JobKind.BUILD: make_build_executor(settings, config, children, clock),
+        JobKind.SECRETS: SecretsExecutor(secrets, SystemRandomness(), advise),
+        **make_install_executors(settings, config, children, secrets, clock, SystemRandomness()),
+    }
+
+
+def list_pinned(stack: StackFolder) -> dict[str, str]:
+    """Tell the control plane's keys as the vendor's script named them."""
+    return {key.kid: key.public_key for key in stack.read_document().keys}
+
+
+def stop_at_end_of_input(runner: Runner) -> None:
+    """Stop when the supervisor at the other end of standard input is gone."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(0, 1024):
+            loop.remove_reader(0)
+            runner.request_stop()
+
+    loop.add_reader(0, look)
+
+
+def _advise_by_file(config: RunnerConfig) -> Callable[[str], str]:
+    where = config.secrets_file or "the runner's secrets file"
+    return lambda _: f"add it to `{where}`"
 
 
 def _resolve(path: Path | None) -> Path | None:

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from exclave import __version__
 from exclave.api.control import build_control_app
@@ -18,16 +18,17 @@ from exclave.api.runner import build_runner_app
 from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
 from exclave.control.deps import Deps
+from exclave.control.schedules import run_schedules
 from exclave.control.sweep import Sweeper, run_timers
 from exclave.main.composition import build_deps, lock_data
+from exclave.main.memory import keep_young
 from exclave.main.settings import ServerSettings
+from exclave.registry import build_registry_app
 from exclave.storage.listener import Listener
 
 log = Log("server")
 
 _BACKLOG = 4096
-_SWITCH_S = 0.0005
-"""The loop and the writers hand work to each other all the time: let neither wait for long."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 """A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
 
@@ -52,10 +53,11 @@ class Running:
 
 async def serve(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT, then let open requests end."""
-    sys.setswitchinterval(_SWITCH_S)
     stopping = watch_signals()
-    async with run_control_plane(settings):
+    async with run_control_plane(settings) as running:
+        tidying = _spawn(keep_young(running.deps.clock))
         await stopping.wait()
+        tidying.cancel()
 
 
 def watch_signals() -> asyncio.Event:
@@ -83,14 +85,18 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
     metrics = Metrics()
     servers = [
         _make_server(build_control_app(deps, metrics), settings),
-        _make_server(build_runner_app(deps, metrics), settings),
+        _make_server(build_runner_app(deps, metrics, choose_registry(deps)), settings),
     ]
     sockets = [control, runner]
     tasks = [
         asyncio.create_task(server.serve(sockets=[bound]))
         for server, bound in zip(servers, sockets, strict=True)
     ]
-    background = [_spawn(Sweeper(deps).run()), _spawn(run_timers(deps))]
+    background = [
+        _spawn(Sweeper(deps).run()),
+        _spawn(run_timers(deps)),
+        _spawn(run_schedules(deps)),
+    ]
     log.info(
         "server_started", version=__version__, server=deps.db.name, **deps.db.dialect.describe()
     )
@@ -114,6 +120,11 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
         log.info("server_stopped", server=deps.db.name)
 
 
+def choose_registry(deps: Deps) -> ASGIApp | None:
+    """Serve our own registry, unless artifacts are kept in another."""
+    return None if deps.registry_url else build_registry_app(deps)
+
+
 def _spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.create_task(work)
 
@@ -122,6 +133,7 @@ def _make_server(app: Any, settings: ServerSettings) -> _Server:
     return _Server(
         uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, http="httptools",
+            proxy_headers=False,  # nobody asks for the client's address
             timeout_keep_alive=75, timeout_graceful_shutdown=int(settings.shutdown_s),
             lifespan="off", h11_max_incomplete_event_size=65_536,
         )

@@ -45,6 +45,13 @@ class ServerSettings(Settings):
     runner_url: Annotated[
         str, Field(description="Address of the Runner API as runners see it; empty: host and port.")
     ] = ""
+    registry_url: Annotated[
+        str,
+        Field(
+            description="Keep artifacts in this OCI registry, `https://host/folder`, instead of"
+            " our own; runners log in with credentials of theirs."
+        ),
+    ] = ""
     seal_key_file: Annotated[
         Path | None,
         Field(description="Key that seals signing keys in the database; default: in `data`."),
@@ -101,11 +108,59 @@ class RunnerSettings(Settings):
         Path | None,
         Field(description="More trusted certificates (PEM), for the runner and all it starts."),
     ] = None
+    registry_username: Annotated[
+        str, Field(description="Name at an OCI registry that is not Exclave's own.")
+    ] = ""
+    registry_password_file: Annotated[
+        Path | None, Field(description="File (mode 0600) with the password for that registry.")
+    ] = None
     secrets_file: Annotated[
         Path | None, Field(description="JSON file (mode 0600) of secrets that jobs may use.")
     ] = None
     path: Annotated[str, Field(description="PATH of jobs; empty: the runner's own.")] = ""
+    git_protocols: Annotated[
+        str, Field(description="How builds may fetch: of `https`, `ssh`, `http`, `file`.")
+    ] = "https ssh"
+    git_allow_private: Annotated[
+        bool, Field(description="Let builds fetch from private, loopback and link-local addresses.")
+    ] = False
+    git_rewrite: Annotated[
+        str,
+        Field(description="Mirrors for builds, `https://old/=https://new/`; the longest counts."),
+    ] = ""
+    tools: Annotated[
+        Path | None,
+        Field(description="Folder of terraform, tofu and opa; default: `tools` in `runner_data`."),
+    ] = None
+    tools_download: Annotated[
+        bool, Field(description="Fetch a missing tool from its maker, verified by checksum.")
+    ] = True
+    tools_build: Annotated[
+        bool, Field(description="Build a missing tool from its Go module, if `go` is on the PATH.")
+    ] = False
+    tools_strict: Annotated[
+        bool, Field(description="Take exactly the version that is asked for, no newer patch.")
+    ] = False
+    tools_mirror: Annotated[
+        str, Field(description="Fetch tools from here, as `<tool>/<version>/<the maker's file>`.")
+    ] = ""
+    tools_checksums: Annotated[
+        str, Field(description="Checksums to insist on, `terraform@1.11.4=<sha256>`, by commas.")
+    ] = ""
+    go_proxy: Annotated[
+        str, Field(description="Module proxy for tools that are built; empty: Go's own.")
+    ] = ""
+    tf_plugin_cache: Annotated[
+        Path | None, Field(description="Folder in which Terraform keeps providers between jobs.")
+    ] = None
+    tf_mirror: Annotated[
+        str, Field(description="Folder or https:// mirror that alone provides Terraform providers.")
+    ] = ""
 
+
+_OWN = ("runner_data", "runner_url", "runner_name", "enrolment", "secrets_file")
+SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
+"""Settings that all runners of a machine share; the others each has for itself."""
 
 S = TypeVar("S", bound=Settings)
 

@@ -1,12 +1,13 @@
 """Queries for orgs, accounts and API tokens."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import bindparam, insert, select, update
 
 from exclave.domain.identity import AccountId, Grant, OrgId, Role, ScopeKind, TokenId, User
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import accounts, api_tokens, orgs
 
 _TOKEN_COLUMNS = (
@@ -63,7 +64,7 @@ def add_token(
     )  # fmt: skip
 
 
-_USER = (
+_USER = Prepared(
     select(api_tokens, accounts.c.name.label("account"))
     .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
           & (accounts.c.id == api_tokens.c.account_id))
@@ -72,27 +73,21 @@ _USER = (
 )  # fmt: skip
 
 
-def find_user(tx: Tx, hashed: str) -> User | None:
-    """Find who a token speaks for, if it is neither expired nor revoked."""
+def find_user(tx: Tx, hashed: str) -> tuple[User, datetime | None] | None:
+    """Find who a token speaks for, if it is neither expired nor revoked; and its last noted use."""
     row = tx.first(_USER, hash=hashed, now=tx.now)
     if row is None:
         return None
-    return User(
+    user = User(
         org=row.org_id, account=row.account_id, name=row.account, token=row.id,
         grants=read_grants(row.grants),
     )  # fmt: skip
+    return user, row.last_used_at
 
 
 def read_grants(stored: Sequence[Sequence[str]]) -> tuple[Grant, ...]:
     """Read the stored form of grants."""
     return tuple(Grant(Role(role), ScopeKind(scope), on) for role, scope, on in stored)
-
-
-def is_use_stale(tx: Tx, org: OrgId, token: TokenId, step: timedelta) -> bool:
-    """Tell whether the noted last use of a token is further back than that."""
-    mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
-    row = tx.first(select(api_tokens.c.last_used_at).where(*mine))
-    return row is not None and (row.last_used_at is None or tx.now - row.last_used_at > step)
 
 
 def note_token_use(tx: Tx, org: OrgId, token: TokenId) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, exists, select, tuple_, update
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import execution_lanes, executions, jobs, lanes
 
 Held = tuple[ExecutionId, int]
@@ -31,10 +32,13 @@ def add_executions(
     tx.insert_each(execution_lanes, held)
 
 
-_FIND = select(executions).where(
+_MINE = select(executions).where(
     executions.c.org_id == bindparam("org"), executions.c.id == bindparam("execution")
 )
-_LOCK = _FIND.with_for_update()
+_FIND = Prepared(_MINE)
+_LOCK = Prepared(_MINE.with_for_update())
+_NOT_ENDED = executions.c.state != ExecutionState.ENDED
+"""Said also where another condition implies it: SQLite sees only then that an index fits."""
 
 
 def find_execution(
@@ -50,19 +54,21 @@ def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[AnyRow]:
     return tx.all(select(executions).where(*where).order_by(executions.c.epoch))
 
 
-_OPEN = (
+_OPEN = Prepared(
     select(executions, jobs.c.cancel_requested_at)
     .join(jobs, (jobs.c.org_id == executions.c.org_id) & (jobs.c.id == executions.c.job_id))
     .where(executions.c.org_id == bindparam("org"))
     .where(executions.c.runner_id == bindparam("runner"))
-    .where(executions.c.state != ExecutionState.ENDED)
-    .order_by(executions.c.id)
+    .where(_NOT_ENDED)
 )
 
 
 def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
-    """List what a runner was handed and has not ended, with the wish to cancel."""
-    return tx.all(_OPEN, org=org, runner=runner)
+    """List what a runner was handed and has not ended, oldest first, with the wish to cancel.
+
+    Sorted here: SQLite would go through the org's whole history for an order.
+    """
+    return sorted(tx.all(_OPEN, org=org, runner=runner), key=lambda row: str(row.id))
 
 
 def note_cancel_sent(tx: Tx, org: OrgId, sent: Sequence[ExecutionId]) -> None:
@@ -102,7 +108,7 @@ def end(tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: Mapping[
     """End an execution that still holds its lanes; tell whether this call ended it."""
     at = {"org": org, "execution": execution, "at_epoch": epoch, "now": tx.now}
     known = {f"new_{name}": values.get(name, empty) for name, empty in _RESULT.items()}
-    return tx.run(_END, {**at, **known}).rowcount == 1
+    return tx.count(_END, **at, **known) == 1
 
 
 def keep_late_result(tx: Tx, org: OrgId, execution: ExecutionId, result: object) -> None:
@@ -117,19 +123,59 @@ def extend_log(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, offset: int,
     A log may still be completed after its execution ended, as long as no newer one has its lanes.
     """
     at = {**_hold(org, runner, held), "offset": offset, "new_end": end}
-    return tx.run(_EXTEND_LOG, at).rowcount == 1
+    return tx.count(_EXTEND_LOG, **at) == 1
+
+
+def may_write(
+    org: OrgId, runner: RunnerId, held: Held, *, lane: str | None = None
+) -> ColumnElement[bool]:
+    """Say in SQL that a runner's execution runs, on current lanes, and on this one if named."""
+    mine = (
+        select(1)
+        .select_from(executions)
+        .where(executions.c.org_id == org, executions.c.runner_id == runner)
+        .where(executions.c.id == held[0], executions.c.epoch == held[1])
+        .where(executions.c.state == ExecutionState.RUNNING, _unfenced())
+    )
+    if lane is None:
+        return exists(mine)
+    on_lane = (
+        select(1)
+        .where(execution_lanes.c.org_id == org, execution_lanes.c.execution_id == held[0])
+        .where(execution_lanes.c.lane == lane)
+    )
+    return exists(mine) & exists(on_lane)
+
+
+def is_writer(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, lane: str) -> bool:
+    """Tell whether a runner's execution may write to what a lane guards."""
+    return tx.first(select(1).where(may_write(org, runner, held, lane=lane))) is not None
+
+
+_STALE_OFFERS = Prepared(
+    select(executions)
+    .where(_NOT_ENDED, executions.c.state == ExecutionState.OFFERED)
+    .where(executions.c.offered_at < bindparam("before"))
+    .order_by(executions.c.id)
+    .limit(500)
+)
+_SILENT = Prepared(
+    select(executions)
+    .where(_NOT_ENDED, executions.c.state == ExecutionState.RUNNING)
+    .where(executions.c.renewed_at < bindparam("before"))
+    .order_by(executions.c.id)
+    .limit(500)
+)
 
 
 def list_stale_offers(tx: Tx, before: datetime) -> Sequence[AnyRow]:
     """List offers of all orgs that nobody started in time."""
-    where = (executions.c.state == ExecutionState.OFFERED, executions.c.offered_at < before)
-    return tx.all(select(executions).where(*where).order_by(executions.c.id).limit(500))
+    return tx.all(_STALE_OFFERS, before=before)
 
 
 def list_silent(tx: Tx, before: datetime) -> Sequence[AnyRow]:
     """List running executions of all orgs without a renewal since then."""
-    where = (executions.c.state == ExecutionState.RUNNING, executions.c.renewed_at < before)
-    return tx.all(select(executions).where(*where).order_by(executions.c.id).limit(500))
+    return tx.all(_SILENT, before=before)
 
 
 def list_unended(tx: Tx) -> Sequence[AnyRow]:
@@ -166,7 +212,7 @@ _CLAIMED = (
 )
 _HELD = (*_CLAIMED, executions.c.runner_id == bindparam("runner"))
 
-_START = (
+_START = Prepared(
     update(executions)
     .where(*_HELD, executions.c.state == ExecutionState.OFFERED, _unfenced())
     .values(state=ExecutionState.RUNNING, started_at=bindparam("now"),
@@ -175,14 +221,14 @@ _START = (
 )  # fmt: skip
 _RESULT = {"reason": None, "result_digest": None, "log_end": None, "log_sha256": ""}
 """What an ending may bring along, and what stands there without it."""
-_END = (
+_END = Prepared(
     update(executions)
     .where(*_CLAIMED, executions.c.state != ExecutionState.ENDED, _unfenced())
     .values(state=ExecutionState.ENDED, ended_at=bindparam("now"),
             log_merged=executions.c.log_bytes == 0,
             **{name: bindparam(f"new_{name}") for name in _RESULT})
 )  # fmt: skip
-_EXTEND_LOG = (
+_EXTEND_LOG = Prepared(
     update(executions)
     .where(*_HELD, executions.c.log_bytes == bindparam("offset"))
     .where(executions.c.started_at.is_not(None) | (executions.c.state != ExecutionState.ENDED))

@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, func, select, update
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import jobs
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
@@ -20,8 +21,8 @@ def add_jobs(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 _MINE = (jobs.c.org_id == bindparam("org"), jobs.c.id == bindparam("job"))
-_FIND = select(jobs).where(*_MINE)
-_LOCK = _FIND.with_for_update()
+_FIND = Prepared(select(jobs).where(*_MINE))
+_LOCK = Prepared(select(jobs).where(*_MINE).with_for_update())
 
 
 def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> AnyRow | None:
@@ -29,8 +30,10 @@ def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> AnyRow | 
     return tx.first(_LOCK if lock else _FIND, org=org, job=job)
 
 
-_QUEUED = (
-    select(jobs)
+_QUEUED = Prepared(
+    select(
+        jobs.c.id, jobs.c.mutating, jobs.c.lanes, jobs.c.spec, jobs.c.inputs, jobs.c.approved_digest
+    )
     .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
     .where(jobs.c.state == JobState.QUEUED)
     .where(jobs.c.kind.in_(bindparam("kinds", expanding=True)))
@@ -40,7 +43,7 @@ _QUEUED = (
 )
 
 
-_WAITING = (
+_WAITING = Prepared(
     select(jobs.c.id)
     .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
     .where(jobs.c.state == JobState.QUEUED)
@@ -56,29 +59,38 @@ def has_queued(tx: Tx, org: OrgId, queue: QueueId) -> bool:
 def list_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
 ) -> Sequence[AnyRow]:
-    """List jobs that wait for a runner: by priority, then oldest first."""
+    """List jobs that wait for a runner, as far as an offer needs them: by priority, then age."""
     return tx.all(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
 
 
-_SET_STATE = (
+_SET_STATE = Prepared(
+    update(jobs).where(*_MINE, jobs.c.state.in_(_OPEN)).values(state=bindparam("new_state"))
+)
+_RUN = Prepared(
     update(jobs)
     .where(*_MINE, jobs.c.state.in_(_OPEN))
-    .values(state=bindparam("new_state"), attempts=jobs.c.attempts + bindparam("more"))
+    .values(state=JobState.RUNNING, attempts=jobs.c.attempts + 1)
+    .returning(jobs.c.id, jobs.c.workflow_id, jobs.c.cancel_requested_at)
 )
-_END = (
+_END = Prepared(
     update(jobs)
     .where(*_MINE, jobs.c.state.in_(_OPEN))
     .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
             message=bindparam("new_message"), exit_code=bindparam("new_code"),
             outputs=bindparam("new_outputs"), finished_at=bindparam("now"))
-    .returning(jobs.c.org_id, jobs.c.workflow_id, jobs.c.step, jobs.c.step_attempt)
+    .returning(jobs.c.org_id, jobs.c.id, jobs.c.queue_id, jobs.c.kind, jobs.c.spec,
+               jobs.c.workflow_id, jobs.c.step, jobs.c.step_name, jobs.c.step_attempt)
 )  # fmt: skip
 
 
-def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState, *, tried: bool = False) -> bool:
+def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState) -> bool:
     """Move a job that has not ended between its open states; tell whether it was still open."""
-    moved = {"org": org, "job": job, "new_state": state, "more": int(tried)}
-    return tx.run(_SET_STATE, moved).rowcount == 1
+    return tx.count(_SET_STATE, org=org, job=job, new_state=state) == 1
+
+
+def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
+    """Note that a job is being tried; answer whose it is and whether it is to stop."""
+    return tx.first(_RUN, org=org, job=job)
 
 
 def end_job(
@@ -87,7 +99,7 @@ def end_job(
 ) -> AnyRow | None:  # fmt: skip
     """Move a job to its final state, which never changes; None if it was final before.
 
-    Answers whose job it is: org, workflow, step, attempt.
+    Answers what it was and whose: kind, specification, org, queue, workflow, step, attempt.
     """
     ended = {
         "org": org, "job": job, "new_state": state, "new_reason": reason, "new_message": message,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, insert, select, update
 
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import cluster, signing_keys
 
 
@@ -20,7 +21,7 @@ def raise_generation(tx: Tx) -> int:
     return int(tx.run(raised.returning(cluster.c.generation)).scalar_one())
 
 
-_CHAIN = select(signing_keys).order_by(signing_keys.c.position)
+_CHAIN = Prepared(select(signing_keys).order_by(signing_keys.c.position))
 
 
 def list_keys(tx: Tx) -> Sequence[AnyRow]:

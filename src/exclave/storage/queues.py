@@ -1,6 +1,6 @@
-"""Queries for queues, installs, lanes and the tickets by which workflows take turns."""
+"""Queries for queues, lanes and the tickets by which workflows take turns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import bindparam, delete, insert, select, update
@@ -10,7 +10,8 @@ from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import cluster, installs, lanes, queues, tickets
+from exclave.storage.statements import Prepared
+from exclave.storage.tables import cluster, lanes, queues, tickets
 
 
 def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:
@@ -19,13 +20,18 @@ def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:
 
 
 _MINE = (queues.c.org_id == bindparam("org"), queues.c.id == bindparam("queue"))
-_FIND = select(queues).where(*_MINE)
-_LOCK = select(queues.c.counter).where(*_MINE).with_for_update()
-_GENERATION = select(cluster.c.generation)
-_BUSY = select(lanes.c.name).where(
+_FIND = Prepared(select(queues).where(*_MINE))
+_LOCK = Prepared(select(queues.c.counter).where(*_MINE).with_for_update())
+_GENERATION = Prepared(select(cluster.c.generation))
+_CLAIM = Prepared(
+    select(queues.c.counter, select(cluster.c.generation).scalar_subquery().label("generation"))
+    .where(*_MINE)
+    .with_for_update()
+)
+_BUSY = Prepared(select(lanes.c.name).where(
     lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"),
     lanes.c.state != LaneState.FREE,
-)  # fmt: skip
+))  # fmt: skip
 
 
 def find_queue(tx: Tx, org: OrgId, queue: QueueId) -> AnyRow | None:
@@ -41,7 +47,13 @@ def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
 
 def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> int:
     """Lock a queue for this transaction; answer the counter of its epochs."""
-    return int(tx.run(_LOCK, {"org": org, "queue": queue}).scalar_one())
+    return int(tx.one(_LOCK, org=org, queue=queue).counter)
+
+
+def lock_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> tuple[int, int]:
+    """Lock a queue for this transaction; answer the counter and the generation of its epochs."""
+    row = tx.one(_CLAIM, org=org, queue=queue)
+    return row.counter, row.generation
 
 
 def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
@@ -51,33 +63,7 @@ def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
 
 def read_generation(tx: Tx) -> int:
     """Tell the generation of epochs; restores raise it."""
-    return int(tx.run(_GENERATION).scalar_one())
-
-
-def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str, str]) -> None:
-    """Create an install on the queue of the same id."""
-    row = {"org_id": org, "id": install, "name": name, "labels": dict(labels)}
-    tx.run(insert(installs).values(**row, created_at=tx.now))
-
-
-def find_install(tx: Tx, org: OrgId, install: str) -> AnyRow | None:
-    """Find an install by id."""
-    return tx.first(select(installs).where(installs.c.org_id == org, installs.c.id == install))
-
-
-def find_install_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
-    """Find an install by its name."""
-    return tx.first(select(installs).where(installs.c.org_id == org, installs.c.name == name))
-
-
-def list_installs(
-    tx: Tx, org: OrgId, after: str, limit: int, only: Sequence[str] | None = None
-) -> Sequence[AnyRow]:
-    """List installs, all or only some, oldest first."""
-    where = [installs.c.org_id == org, installs.c.id > after]
-    if only is not None:
-        where.append(installs.c.id.in_(only))
-    return tx.all(select(installs).where(*where).order_by(installs.c.id).limit(limit))
+    return int(tx.one(_GENERATION).generation)
 
 
 def list_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
@@ -99,7 +85,7 @@ def take_lanes(
                   reason="")  # fmt: skip
 
 
-_LEAVE = (
+_LEAVE = Prepared(
     update(lanes)
     .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
     .where(lanes.c.execution_id == bindparam("execution"), lanes.c.state == LaneState.BUSY)
@@ -115,7 +101,7 @@ def leave_lanes(
     holder = None if state is LaneState.FREE else execution
     at = {"org": org, "queue": queue, "execution": execution}
     left = {"new_state": state, "new_reason": reason, "new_holder": holder, "now": tx.now}
-    tx.run(_LEAVE, {**at, **left})
+    tx.count(_LEAVE, **at, **left)
 
 
 def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> bool:

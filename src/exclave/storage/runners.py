@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, case, delete, func, insert, select, update
 
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionState
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import (
     enrolments,
     executions,
@@ -56,15 +57,75 @@ def add_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) 
     tx.run(insert(runners).values(org_id=org, id=runner, created_at=tx.now, **row))
 
 
-_FIND = select(runners).where(
+_MINE = select(runners).where(
     runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner")
 )
-_LOCK = _FIND.with_for_update()
+_FIND = Prepared(_MINE)
+_LOCK = Prepared(_MINE.with_for_update())
 
 
 def find_runner(tx: Tx, org: OrgId, runner: RunnerId, *, lock: bool = False) -> AnyRow | None:
     """Find a runner of this org."""
     return tx.first(_LOCK if lock else _FIND, org=org, runner=runner)
+
+
+_MY_ID = (runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
+_TURN = Prepared(
+    select(runners.c.state, runners.c.boot, runners.c.poll_no, runners.c.sequence)
+    .where(*_MY_ID)
+    .with_for_update()
+)
+_SEEN = {"seen_at": bindparam("now"), "due_at": bindparam("due"), "cause": ""}
+_ANEW = runners.c.boot < bindparam("new_boot")
+"""This is the first sign of a new boot, whose request numbers start over."""
+_NOTE_POLL = Prepared(
+    update(runners)
+    .where(*_MY_ID, runners.c.state == ACTIVE)
+    .where(_ANEW | ((runners.c.boot == bindparam("new_boot"))
+                    & (runners.c.poll_no <= bindparam("no"))))
+    .values(boot=bindparam("new_boot"), poll_no=bindparam("no"),
+            renew_no=case((_ANEW, 0), else_=runners.c.renew_no),
+            version=bindparam("new_version"), protocol=bindparam("new_protocol"),
+            capabilities=bindparam("new_capabilities"), **_SEEN)
+    .returning(runners.c.sequence)
+)  # fmt: skip
+_NOTE_RENEWAL = Prepared(
+    update(runners)
+    .where(*_MY_ID, runners.c.state == ACTIVE)
+    .where(_ANEW | ((runners.c.boot == bindparam("new_boot"))
+                    & (runners.c.renew_no < bindparam("no"))))
+    .values(boot=bindparam("new_boot"), renew_no=bindparam("no"),
+            poll_no=case((_ANEW, 0), else_=runners.c.poll_no),
+            stats=bindparam("new_stats"), **_SEEN)
+)  # fmt: skip
+
+
+def find_turn(tx: Tx, org: OrgId, runner: RunnerId) -> AnyRow | None:
+    """Find a runner's state and the numbers of its newest poll, and lock it."""
+    return tx.first(_TURN, org=org, runner=runner)
+
+
+def note_poll(
+    tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, due: datetime, version: str,
+    protocol: str, capabilities: Sequence[str],
+) -> AnyRow | None:  # fmt: skip
+    """Record a poll, unless a newer one was seen or the runner is not active; lock it.
+
+    Answers the sequence of its envelopes.
+    """
+    told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
+    return tx.first(
+        _NOTE_POLL, org=org, runner=runner, new_boot=boot, no=no, now=tx.now, due=due, **told
+    )
+
+
+def note_renewal(
+    tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, due: datetime,
+    stats: Mapping[str, Any],
+) -> bool:  # fmt: skip
+    """Record a renewal, unless a newer one was seen or the runner is not active; lock it."""
+    at = {"new_boot": boot, "no": no, "now": tx.now, "due": due}
+    return tx.count(_NOTE_RENEWAL, org=org, runner=runner, **at, new_stats=stats) == 1
 
 
 def find_runner_anywhere(tx: Tx, runner: RunnerId) -> AnyRow | None:
@@ -123,7 +184,7 @@ def add_access_token(
     tx.run(insert(runner_tokens).values(**row, expires_at=expires_at))
 
 
-_IDENTITY = (
+_IDENTITY = Prepared(
     select(runners, runner_tokens.c.generation.label("token_generation"))
     .join(runners, (runners.c.org_id == runner_tokens.c.org_id)
           & (runners.c.id == runner_tokens.c.runner_id))

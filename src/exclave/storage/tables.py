@@ -23,11 +23,12 @@ INSTANCE_TABLES = frozenset({"cluster", "signing_keys", "orgs"})
 """Tables without a tenant; `orgs` is the tenants themselves."""
 
 
-def _org() -> Column[str]:
+def org_column() -> Column[str]:
+    """Make the column of the tenant."""
     return Column("org_id", Text, nullable=False)
 
 
-def _of_org(column: str, table: str) -> ForeignKeyConstraint:
+def of_org(column: str, table: str) -> ForeignKeyConstraint:
     """Point at another thing of the same tenant: a row can never refer across tenants."""
     return ForeignKeyConstraint(["org_id", column], [f"{table}.org_id", f"{table}.id"])
 
@@ -64,7 +65,7 @@ orgs = Table(
 accounts = Table(
     "accounts",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("created_at", Instant, nullable=False),
@@ -76,7 +77,7 @@ accounts = Table(
 api_tokens = Table(
     "api_tokens",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("account_id", Text, nullable=False),
     Column("name", Text, nullable=False),
@@ -88,13 +89,13 @@ api_tokens = Table(
     Column("revoked_at", Instant),
     Column("last_used_at", Instant),
     PrimaryKeyConstraint("org_id", "id"),
-    _of_org("account_id", "accounts"),
+    of_org("account_id", "accounts"),
 )
 
 queues = Table(
     "queues",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("counter", Integer, nullable=False, default=0),
@@ -106,20 +107,21 @@ queues = Table(
 installs = Table(
     "installs",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("labels", Json, nullable=False),
     Column("created_at", Instant, nullable=False),
+    Column("deleted_at", Instant),
     PrimaryKeyConstraint("org_id", "id"),
     UniqueConstraint("org_id", "name"),
-    _of_org("id", "queues"),
+    of_org("id", "queues"),
 )
 
 lanes = Table(
     "lanes",
     metadata,
-    _org(),
+    org_column(),
     Column("queue_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
@@ -128,25 +130,25 @@ lanes = Table(
     Column("reason", Text, nullable=False, default=""),
     Column("changed_at", Instant, nullable=False),
     PrimaryKeyConstraint("org_id", "queue_id", "name"),
-    _of_org("queue_id", "queues"),
+    of_org("queue_id", "queues"),
 )
 
 tickets = Table(
     "tickets",
     metadata,
-    _org(),
+    org_column(),
     Column("queue_id", Text, nullable=False),
     Column("lane", Text, nullable=False),
     Column("workflow_id", Text, nullable=False),
     Column("seq", BigInteger, nullable=False),
     PrimaryKeyConstraint("org_id", "queue_id", "lane", "workflow_id"),
-    _of_org("workflow_id", "workflows"),
+    of_org("workflow_id", "workflows"),
 )
 
 enrolments = Table(
     "enrolments",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("queue_id", Text, nullable=False),
     Column("hash", Text, nullable=False, unique=True),
@@ -156,13 +158,13 @@ enrolments = Table(
     Column("used_at", Instant),
     Column("runner_id", Text),
     PrimaryKeyConstraint("org_id", "id"),
-    _of_org("queue_id", "queues"),
+    of_org("queue_id", "queues"),
 )
 
 runners = Table(
     "runners",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False, unique=True),
     Column("queue_id", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -185,37 +187,39 @@ runners = Table(
     Column("cause", Text, nullable=False, default=""),
     Column("created_at", Instant, nullable=False),
     PrimaryKeyConstraint("org_id", "id"),
-    _of_org("queue_id", "queues"),
+    of_org("queue_id", "queues"),
+    Index("runners_of_queue", "org_id", "queue_id"),
 )
 
 runner_nonces = Table(
     "runner_nonces",
     metadata,
-    _org(),
+    org_column(),
     Column("nonce", Text, primary_key=True),
     Column("runner_id", Text, nullable=False),
     Column("expires_at", Instant, nullable=False),
-    _of_org("runner_id", "runners"),
+    of_org("runner_id", "runners"),
 )
 
 runner_tokens = Table(
     "runner_tokens",
     metadata,
-    _org(),
+    org_column(),
     Column("hash", Text, primary_key=True),
     Column("runner_id", Text, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("expires_at", Instant, nullable=False),
-    _of_org("runner_id", "runners"),
+    of_org("runner_id", "runners"),
 )
 
 workflows = Table(
     "workflows",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("queue_id", Text, nullable=False),
     Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False, server_default=""),
     Column("state", Text, nullable=False),
     Column("approve_all", Boolean, nullable=False),
     Column("plan_only", Boolean, nullable=False),
@@ -228,7 +232,8 @@ workflows = Table(
     Column("moved_at", Instant, nullable=False),
     Column("finished_at", Instant),
     PrimaryKeyConstraint("org_id", "id"),
-    _of_org("queue_id", "queues"),
+    of_org("queue_id", "queues"),
+    Index("workflows_of_queue", "org_id", "queue_id", "id"),
     Index("workflows_running", "moved_at", sqlite_where=text("state = 'running'"),
           postgresql_where=text("state = 'running'")),
 )  # fmt: skip
@@ -236,7 +241,7 @@ workflows = Table(
 steps = Table(
     "steps",
     metadata,
-    _org(),
+    org_column(),
     Column("workflow_id", Text, nullable=False),
     Column("position", Integer, nullable=False),
     Column("name", Text, nullable=False),
@@ -257,7 +262,7 @@ steps = Table(
     Column("finished_at", Instant),
     Column("due_at", Instant),
     PrimaryKeyConstraint("org_id", "workflow_id", "position"),
-    _of_org("workflow_id", "workflows"),
+    of_org("workflow_id", "workflows"),
     Index("steps_due", "due_at", sqlite_where=text("state = 'active' AND due_at IS NOT NULL"),
           postgresql_where=text("state = 'active' AND due_at IS NOT NULL")),
 )  # fmt: skip
@@ -265,7 +270,7 @@ steps = Table(
 jobs = Table(
     "jobs",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("queue_id", Text, nullable=False),
     Column("workflow_id", Text),
@@ -289,7 +294,7 @@ jobs = Table(
     Column("created_at", Instant, nullable=False),
     Column("finished_at", Instant),
     PrimaryKeyConstraint("org_id", "id"),
-    _of_org("queue_id", "queues"),
+    of_org("queue_id", "queues"),
     Index("jobs_queued", "queue_id", "priority", "id", sqlite_where=text("state = 'queued'"),
           postgresql_where=text("state = 'queued'")),
     Index("jobs_of_workflow", "org_id", "workflow_id"),
@@ -298,7 +303,7 @@ jobs = Table(
 executions = Table(
     "executions",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("job_id", Text, nullable=False),
     Column("queue_id", Text, nullable=False),
@@ -323,8 +328,8 @@ executions = Table(
     Column("log_sha256", Text, nullable=False, default=""),
     Column("log_merged", Boolean, nullable=False, default=False),
     PrimaryKeyConstraint("org_id", "id"),
-    _of_org("job_id", "jobs"),
-    _of_org("runner_id", "runners"),
+    of_org("job_id", "jobs"),
+    of_org("runner_id", "runners"),
     Index("executions_of_job", "org_id", "job_id"),
     Index("executions_open", "runner_id", sqlite_where=text("state != 'ended'"),
           postgresql_where=text("state != 'ended'")),
@@ -336,32 +341,32 @@ executions = Table(
 execution_lanes = Table(
     "execution_lanes",
     metadata,
-    _org(),
+    org_column(),
     Column("execution_id", Text, nullable=False),
     Column("queue_id", Text, nullable=False),
     Column("lane", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     PrimaryKeyConstraint("org_id", "execution_id", "lane"),
-    _of_org("execution_id", "executions"),
+    of_org("execution_id", "executions"),
 )
 
 log_segments = Table(
     "log_segments",
     metadata,
-    _org(),
+    org_column(),
     Column("execution_id", Text, nullable=False),
     Column("start", BigInteger, nullable=False),
     Column("end", BigInteger, nullable=False),
     Column("blob", Text, nullable=False),
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("org_id", "execution_id", "start"),
-    _of_org("execution_id", "executions"),
+    of_org("execution_id", "executions"),
 )
 
 idempotency = Table(
     "idempotency",
     metadata,
-    _org(),
+    org_column(),
     Column("key", Text, nullable=False),
     Column("account_id", Text, nullable=False),
     Column("request", Text, nullable=False),
@@ -374,7 +379,7 @@ idempotency = Table(
 audit = Table(
     "audit",
     metadata,
-    _org(),
+    org_column(),
     Column("id", Text, nullable=False),
     Column("at", Instant, nullable=False),
     Column("actor", Text, nullable=False),

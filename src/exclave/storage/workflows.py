@@ -1,6 +1,6 @@
 """Queries for workflows and their steps."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -20,6 +20,7 @@ from exclave.domain.workflows import (
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.queues import lock_queue
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import jobs, steps, workflows
 
 Key = tuple[OrgId, WorkflowId]
@@ -34,7 +35,7 @@ _LIGHT = (
 _OWN = (
     workflows.c.org_id, workflows.c.id, workflows.c.queue_id, workflows.c.state,
     workflows.c.approve_all, workflows.c.plan_only, workflows.c.cancel_requested,
-    workflows.c.revision,
+    workflows.c.revision, workflows.c.kind,
 )  # fmt: skip
 
 
@@ -47,6 +48,8 @@ class Loaded:
     queue: QueueId
     job_ids: tuple[str | None, ...]
     revision: int
+    kind: str = ""
+    """The type of an install's workflow; empty for one that a person wrote."""
 
 
 def add_workflows(tx: Tx, rows: Rows, step_rows: Rows) -> None:
@@ -65,16 +68,18 @@ def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
     return (org, workflow.in_(bindparam("workflows", expanding=True)))
 
 
-_LANED = select(workflows.c.org_id, workflows.c.id, workflows.c.queue_id).where(
-    *_among(workflows.c.id), workflows.c.laned
+_LANED = Prepared(
+    select(workflows.c.org_id, workflows.c.id, workflows.c.queue_id).where(
+        *_among(workflows.c.id), workflows.c.laned
+    )
 )
-_LOCK = (
+_LOCK = Prepared(
     select(*_OWN)
     .where(*_among(workflows.c.id))
     .order_by(workflows.c.org_id, workflows.c.id)
     .with_for_update()
 )
-_STEPS_OF = (
+_STEPS_OF = Prepared(
     select(*_LIGHT)
     .where(*_among(steps.c.workflow_id))
     .order_by(steps.c.org_id, steps.c.workflow_id, steps.c.position)
@@ -135,10 +140,10 @@ def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
     ])  # fmt: skip
 
 
-_SPECS = select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(
+_SPECS = Prepared(select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(
     steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"),
     steps.c.position.in_(bindparam("indexes", expanding=True)),
-)  # fmt: skip
+))  # fmt: skip
 
 
 def load_specs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[int, Any]:
@@ -153,10 +158,18 @@ def load_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[str, Any]:
     return {row.name: row.outputs for row in found}
 
 
-_FIND = select(workflows).where(
-    workflows.c.org_id == bindparam("org"), workflows.c.id == bindparam("workflow")
+def set_spec(tx: Tx, key: Key, index: int, spec: Mapping[str, Any]) -> None:
+    """Change what a step is meant to do the next time."""
+    at = {"org_id": key[0], "workflow_id": key[1], "position": index}
+    tx.update_each(steps, [{**at, "spec": dict(spec)}])
+
+
+_FIND = Prepared(
+    select(workflows).where(
+        workflows.c.org_id == bindparam("org"), workflows.c.id == bindparam("workflow")
+    )
 )
-_STEPS = (
+_STEPS = Prepared(
     select(steps, jobs.c.state.label("job_state"))
     .outerjoin(jobs, (jobs.c.org_id == steps.c.org_id) & (jobs.c.id == steps.c.job_id))
     .where(steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"))
@@ -219,7 +232,8 @@ def _load(row: AnyRow, step_rows: Sequence[AnyRow]) -> Loaded:
         approve_all=row.approve_all, plan_only=row.plan_only,
         cancel_requested=row.cancel_requested,
     )  # fmt: skip
-    return Loaded(value, row.org_id, row.queue_id, tuple(s[12] for s in step_rows), row.revision)
+    job_ids = tuple(s[12] for s in step_rows)
+    return Loaded(value, row.org_id, row.queue_id, job_ids, row.revision, row.kind)
 
 
 def _read_step(row: AnyRow) -> Step:

@@ -1,4 +1,4 @@
-"""Orgs, accounts, tokens, installs, runners and enrolments over the Control API."""
+"""Orgs, accounts, tokens, runners and enrolments over the Control API."""
 
 from datetime import datetime
 from typing import Annotated
@@ -9,8 +9,7 @@ from exclave.domain.identity import QueueKind as QueueKind
 from exclave.domain.identity import Role as Role
 from exclave.domain.identity import ScopeKind as ScopeKind
 from exclave.domain.presence import PresenceState as PresenceState
-from exclave.wire.jobs import LaneReply as LaneReply
-from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
+from exclave.wire.model import Id, Name, Reply, Request, Text
 from exclave.wire.runner import Stats
 
 
@@ -80,23 +79,6 @@ class TokenCreated(TokenInfo):
     """A new API token; the secret is shown once."""
 
     token: str
-
-
-class NewInstall(Request):
-    """A place at a customer where the product is to run."""
-
-    name: Name
-    labels: Labels = {}
-
-
-class InstallReply(Reply):
-    """An install; its id is also the id of its queue."""
-
-    id: Id
-    name: str
-    labels: dict[str, str]
-    created_at: datetime
-    lanes: list[LaneReply] = []
 
 
 class NewEnrolment(Request):

@@ -5,9 +5,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from exclave.domain.capabilities import KINDS as KINDS
 from exclave.domain.identity import QueueKind as QueueKind
 from exclave.wire.jobs import JobKind, JobSpec, JsonValue, OutcomeState, Outputs, Reason
 from exclave.wire.model import Id, Name, Reply, Request
+from exclave.wire.specs import Digest as Digest
 
 PROTOCOL_MAJOR = 1
 PROTOCOL_MINOR = 1
@@ -20,7 +22,6 @@ PROTOCOL = f"{PROTOCOL_MAJOR}.{PROTOCOL_MINOR}"
 Key = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$")]
 """32 bytes in base64url: an Ed25519 public key."""
 Signature = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{86}$")]
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Nonce = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z_-]{16,64}$")]
 Token = Annotated[str, StringConstraints(pattern=r"^xc[a-z]_[0-9a-z]{52}$")]
 Count = Annotated[int, Field(ge=0, le=2**53)]
@@ -132,6 +133,8 @@ class Stats(Request):
     results_waiting: Count = 0
     envelopes_refused: Count = 0
     jobs_finished: Count = 0
+    disabled: bool = False
+    """The customer threw the kill switch: the runner is there and takes no work."""
 
 
 class Poll(Numbered):

@@ -9,9 +9,9 @@ from exclave.domain.lanes import check_lane
 from exclave.domain.workflows import StepKind as StepKind
 from exclave.domain.workflows import StepState as StepState
 from exclave.domain.workflows import WorkflowState as WorkflowState
-from exclave.wire.jobs import JobSpec, JobState, JsonValue, Outputs
+from exclave.wire.jobs import JobState, JsonValue, Outputs
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
-from exclave.wire.runner import Digest
+from exclave.wire.specs import Digest, OwnSpec
 
 MAX_STEPS = 1000
 
@@ -22,7 +22,7 @@ class NewStep(Request):
     name: Name
     kind: StepKind = StepKind.JOB
     needs: Annotated[list[Name], Field(max_length=MAX_STEPS)] = []
-    job: JobSpec | None = None
+    job: OwnSpec | None = None
     mutating: bool = False
     lanes: Annotated[list[str], Field(max_length=20)] = []
     priority: Annotated[int, Field(ge=-100, le=100)] = 0

@@ -2,18 +2,28 @@
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from exclave import __version__
 from exclave.api import health
 from exclave.api.control import (
+    actions,
+    apps,
+    attachments,
     audit,
+    builds,
     installs,
+    installs_views,
+    installs_work,
     jobs,
     logs,
     metrics,
     orgs,
+    registry,
     runners,
+    stacks,
     steps,
+    tf_states,
     tokens,
     workflows,
 )
@@ -24,8 +34,11 @@ from exclave.api.problems import HANDLERS
 from exclave.control.deps import Deps
 
 _ROUTERS = (
-    orgs.router, tokens.router, installs.router, runners.router, workflows.router, steps.router,
-    jobs.router, logs.router, audit.router, health.router, metrics.router,
+    actions.router, apps.router, builds.router, orgs.router, tokens.router, registry.router,
+    installs.router, installs_views.router, installs_work.router, installs_work.files,
+    stacks.router, runners.router, workflows.router, steps.router, jobs.router,
+    attachments.router, tf_states.router, logs.router, audit.router, health.router,
+    metrics.router,
 )  # fmt: skip
 
 
@@ -45,7 +58,8 @@ def build_control_app(deps: Deps, figures: Metrics | None = None) -> FastAPI:
     )
     app.state.deps = deps
     app.state.metrics = shared
+    app.router.routes.append(Route(workflows.CREATE, workflows.CreateRoute(deps), methods=["POST"]))
     for router in _ROUTERS:
         app.include_router(router)
-    describe(app)
+    describe(app, workflows.described)
     return app

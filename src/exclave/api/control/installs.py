@@ -1,43 +1,82 @@
-"""Installs and their lanes."""
+"""Installs, their labels and their lanes."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import InstallOf, LaneOf
-from exclave.api.queries import PageOf
+from exclave.api.queries import ForgetOf, InstallsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control import installs
-from exclave.wire.identity import InstallReply, NewInstall
+from exclave.control.installs import Wanted
+from exclave.wire.installs import (
+    InstallDetail,
+    InstallReply,
+    NewInstall,
+    SetLabels,
+    SetManagedBy,
+)
 from exclave.wire.jobs import ReleaseLane
 from exclave.wire.model import Page
+from exclave.wire.workflows import SetApproveAll
 
 router = make_router("/v1/installs", "installs", UserRoute)
 
 
 @router.get("")
-async def list_installs(page: PageOf, user: UserOf, deps: DepsOf) -> Page[InstallReply]:
+async def list_installs(query: InstallsOf, user: UserOf, deps: DepsOf) -> Page[InstallReply]:
     """List the org's installs, oldest first."""
-    return await installs.list_installs(deps, user, page.cursor, page.limit)
+    wanted = Wanted(query.app, query.read_labels(), query.state, query.name)
+    return await installs.list_installs(deps, user, query.cursor, query.limit, wanted)
 
 
 @router.post("", status_code=201)
 async def create_install(wish: NewInstall, user: UserOf, once: OnceOf) -> InstallReply:
-    """Create an install."""
+    """Create an install; `workflow_id` is the workflow that provisions it."""
     return await once(InstallReply, wish, lambda deps: installs.create_install(deps, user, wish))
 
 
 @router.get("/{install}")
-async def show_install(install: InstallOf, user: UserOf, deps: DepsOf) -> InstallReply:
-    """Show an install with its lanes."""
+async def show_install(install: InstallOf, user: UserOf, deps: DepsOf) -> InstallDetail:
+    """Show an install with its parts, lanes, runners and last workflows."""
     return await installs.show_install(deps, user, install)
+
+
+@router.delete("/{install}", status_code=204)
+async def delete_install(install: InstallOf, query: ForgetOf, user: UserOf, deps: DepsOf) -> None:
+    """Delete an install that is deprovisioned, or forget one for a reason."""
+    await installs.delete_install(deps, user, install, query.forget or "")
+
+
+@router.put("/{install}/labels")
+async def set_labels(
+    install: InstallOf, wish: SetLabels, user: UserOf, deps: DepsOf
+) -> InstallReply:
+    """Replace the labels of an install."""
+    return await installs.set_labels(deps, user, install, wish.labels)
+
+
+@router.put("/{install}/approve-all")
+async def set_install_approve_all(
+    install: InstallOf, wish: SetApproveAll, user: UserOf, deps: DepsOf
+) -> InstallReply:
+    """Switch automatic approval for the workflows that begin from now on."""
+    return await installs.set_approve_all(deps, user, install, on=wish.approve_all)
+
+
+@router.put("/{install}/managed-by")
+async def set_managed_by(
+    install: InstallOf, wish: SetManagedBy, user: UserOf, deps: DepsOf
+) -> InstallReply:
+    """Say whether files or people decide about an install."""
+    return await installs.set_managed_by(deps, user, install, wish.managed_by)
 
 
 @router.post("/{install}/lanes/{lane}/release")
 async def release_lane(
     install: InstallOf, lane: LaneOf, wish: ReleaseLane, user: UserOf, once: OnceOf
-) -> InstallReply:
+) -> InstallDetail:
     """Let work on a lane go on after a person has looked at it."""
     return await once(
-        InstallReply,
+        InstallDetail,
         wish,
         lambda deps: installs.release_lane(deps, user, install, lane, wish.reason),
     )

@@ -3,11 +3,14 @@
 from collections.abc import AsyncGenerator
 
 from fastapi import Request
+from pydantic import BaseModel
 
+from exclave.api.bare import BareUserRoute
 from exclave.api.credentials import DepsOf, UserOf, admit_user
 from exclave.api.ids import WorkflowOf
 from exclave.api.queries import WorkflowsOf
-from exclave.api.repeats import OnceOf
+from exclave.api.repeats import OnceOf, make_once
+from exclave.api.requests import LIMITS, LimitedRequest, read_model
 from exclave.api.routes import UserRoute, make_router
 from exclave.api.streams import EventStream, open_stream, write_event
 from exclave.control import workflows
@@ -17,10 +20,26 @@ from exclave.domain.workflows import WorkflowId
 from exclave.wire.model import Page
 from exclave.wire.workflows import NewWorkflow, SetApproveAll, WorkflowReply, WorkflowSummary
 
-router = make_router("/v1/workflows", "workflows", UserRoute)
+CREATE = "/v1/workflows"
+
+router = make_router(CREATE, "workflows", UserRoute)
+described = make_router(CREATE, "workflows", UserRoute)
+"""The bare route for the OpenAPI document; it is never served."""
 
 
-@router.post("", status_code=202)
+class CreateRoute(BareUserRoute):
+    """The start of a workflow, by which every job begins."""
+
+    limit = LIMITS[CREATE]
+    status = 202
+
+    async def answer(self, request: LimitedRequest, who: User) -> BaseModel | None:
+        """Start it, once under its key."""
+        wish = await read_model(request, NewWorkflow)
+        return await create_workflow(wish, who, make_once(self.deps, who, request, self.status))
+
+
+@described.post("", status_code=202)
 async def create_workflow(wish: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
     """Start a workflow: its steps are stored, and run as their needs allow."""
     return await once(WorkflowReply, wish, lambda deps: workflows.create_workflow(deps, user, wish))

@@ -1,9 +1,10 @@
-"""The Runner API as one app: two bare routes beside FastAPI."""
+"""The Runner API as one app: bare routes for what is asked all the time, beside FastAPI."""
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
 
 from exclave import __version__
 from exclave.api import health
@@ -11,17 +12,38 @@ from exclave.api.document import describe
 from exclave.api.edge import Edge
 from exclave.api.metrics import Metrics
 from exclave.api.problems import HANDLERS
-from exclave.api.runner import enrolment, executions
-from exclave.api.runner.polls import PollRoute, RenewRoute, described
+from exclave.api.runner import (
+    attachments,
+    configs,
+    enrolment,
+    executions,
+    polls,
+    registry,
+    stacks,
+    states,
+)
 from exclave.control.deps import Deps
 
+_ROUTERS = (
+    enrolment.router, executions.router, attachments.router, states.router, stacks.public,
+    stacks.router, configs.router, registry.router, health.router,
+)  # fmt: skip
 
-def build_runner_app(deps: Deps, figures: Metrics | None = None) -> Starlette:
-    """Build the app; `figures` may be shared with the Control API of the same process."""
+
+def build_runner_app(
+    deps: Deps, figures: Metrics | None = None, registry_app: ASGIApp | None = None
+) -> Starlette:
+    """Build the app; `figures` may be shared with the Control API of the same process.
+
+    `registry_app` is served at `/v2`, where clients of registries look for it.
+    """
     app = Starlette(
         routes=[
-            Route("/v1/poll", PollRoute(deps)),
-            Route("/v1/renew", RenewRoute(deps)),
+            Route("/v1/poll", polls.PollRoute(deps)),
+            Route("/v1/renew", polls.RenewRoute(deps)),
+            Route(executions.START, executions.StartRoute(deps)),
+            Route(executions.RESULT, executions.ResultRoute(deps)),
+            *([] if registry_app is None else [Mount("/v2", registry_app)]),
             Mount("/", build_inner_app(deps)),
         ],
         middleware=[Middleware(Edge, deps=deps, metrics=figures or Metrics(), api="runner")],
@@ -43,7 +65,7 @@ def build_inner_app(deps: Deps) -> FastAPI:
         exception_handlers=dict(HANDLERS),
     )
     app.state.deps = deps
-    for router in (enrolment.router, executions.router, health.router):
+    for router in _ROUTERS:
         app.include_router(router)
-    describe(app, described)
+    describe(app, polls.described, executions.described)
     return app

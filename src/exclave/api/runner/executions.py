@@ -3,15 +3,25 @@
 from typing import Any
 
 from fastapi import Request
+from pydantic import BaseModel
 
+from exclave.api.bare import BareRunnerRoute
 from exclave.api.credentials import DepsOf, RunnerOf
-from exclave.api.ids import ExecutionOf
+from exclave.api.ids import ExecutionOf, read_id
 from exclave.api.queries import AppendOf
+from exclave.api.requests import LIMITS, LimitedRequest, read_model
 from exclave.api.routes import RunnerRoute, make_router
 from exclave.control import executions, logs
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.jobs import ExecutionId
 from exclave.wire.runner import LogReply, Result, ResultReply, Start, StartReply
 
+START = "/v1/executions/{execution}/start"
+RESULT = "/v1/executions/{execution}/result"
+
 router = make_router("/v1/executions/{execution}", "executions", RunnerRoute)
+described = make_router("/v1/executions/{execution}", "executions", RunnerRoute)
+"""The bare routes for the OpenAPI document; they are never served."""
 
 _ZSTD: dict[str, Any] = {
     "requestBody": {
@@ -22,7 +32,7 @@ _ZSTD: dict[str, Any] = {
 }
 
 
-@router.post("/start")
+@described.post("/start")
 async def start_execution(
     execution: ExecutionOf, request: Start, who: RunnerOf, deps: DepsOf
 ) -> StartReply:
@@ -39,9 +49,33 @@ async def append_log(
     return await logs.append_log(deps, who, execution, query.epoch, query.offset, body)
 
 
-@router.post("/result")
+@described.post("/result")
 async def hand_in_result(
     execution: ExecutionOf, request: Result, who: RunnerOf, deps: DepsOf
 ) -> ResultReply:
     """Hand in the outcome. The same again is fine; 409 `superseded` means: too late."""
     return await executions.hand_in(deps, who, execution, request)
+
+
+class StartRoute(BareRunnerRoute):
+    """Leave to begin."""
+
+    async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Start."""
+        wish = await read_model(request, Start)
+        return await executions.start_execution(self.deps, who, _find_id(request), wish)
+
+
+class ResultRoute(BareRunnerRoute):
+    """The outcome."""
+
+    limit = LIMITS[RESULT]
+
+    async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Record it."""
+        result = await read_model(request, Result)
+        return await executions.hand_in(self.deps, who, _find_id(request), result)
+
+
+def _find_id(request: Request) -> ExecutionId:
+    return ExecutionId(read_id(request.path_params["execution"]))

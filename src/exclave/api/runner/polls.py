@@ -1,21 +1,17 @@
 """The two calls that every runner makes all the time, as bare routes: ten thousand may be held."""
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from starlette.exceptions import HTTPException
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive
 
-from exclave.api.credentials import DepsOf, RunnerOf, admit_runner
-from exclave.api.edge import CLIENT_GONE
+from exclave.api.bare import BareRunnerRoute
+from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import RunnerRoute, make_router
 from exclave.control import executions, polls, presence
-from exclave.control.deps import Deps
 from exclave.domain.identity import RunnerIdentity
 from exclave.wire.runner import Poll, PollReply, Renew, RenewReply
 
@@ -37,31 +33,7 @@ async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
     return await executions.renew_executions(deps, who, request)
 
 
-class BareRoute(ABC):
-    """An ASGI endpoint for POST by runners."""
-
-    def __init__(self, deps: Deps) -> None:
-        self.deps = deps
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Admit, read, answer."""
-        if scope["method"] != "POST":
-            raise HTTPException(405, headers={"Allow": "POST"})
-        request = LimitedRequest(scope, receive)
-        who = await admit_runner(self.deps, request)
-        reply = await self.answer(request, who)
-        if reply is None:
-            response = Response(status_code=CLIENT_GONE)
-        else:
-            response = Response(reply.model_dump_json(), media_type="application/json")
-        await response(scope, receive, send)
-
-    @abstractmethod
-    async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Carry the request out; None if the runner hung up."""
-
-
-class PollRoute(BareRoute):
+class PollRoute(BareRunnerRoute):
     """The long poll; a runner that hangs up gives its place up at once."""
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
@@ -73,7 +45,7 @@ class PollRoute(BareRoute):
         return reply
 
 
-class RenewRoute(BareRoute):
+class RenewRoute(BareRunnerRoute):
     """The renewal."""
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:

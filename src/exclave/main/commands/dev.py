@@ -16,43 +16,48 @@ from exclave.main.settings import ServerSettings, read_settings
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder; default .exclave.")
 @click.option("--control-port", type=int, help="Port of the Control API; 0 takes a free one.")
 @click.option("--runner-port", type=int, help="Port of the Runner API; 0 takes a free one.")
-@click.option("--demo", "with_demo", is_flag=True, help="Run a demo workflow first.")
+@click.option(
+    "--demo", "app", type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Show first what can be done with the app in this directory.",
+)  # fmt: skip
 @click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo: 0 if it succeeded.")
 def dev(
     data: Path | None,
     control_port: int | None,
     runner_port: int | None,
+    app: Path | None,
     *,
-    with_demo: bool,
     then_exit: bool,
 ) -> None:
-    """Run control plane, build runner and install runner on one data folder, until Ctrl-C."""
+    """Run control plane, build runner and runners of installs made with --here, until Ctrl-C."""
+    if then_exit and app is None:
+        raise click.UsageError("--exit needs a --demo")
     settings = read_settings(
         ServerSettings, environment(), data=data, control_port=control_port,
         runner_port=runner_port,
     )  # fmt: skip
     begin_logs("warning" if settings.log_level == "info" else settings.log_level)
-    run_async(_run(settings, with_demo=with_demo or then_exit, then_exit=then_exit))
+    run_async(_run(settings, app, then_exit=then_exit))
 
 
-async def _run(settings: ServerSettings, *, with_demo: bool, then_exit: bool) -> None:
+async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -> None:
     stopping = watch_signals()
-    click.echo("Starting the control plane, a build runner and an install runner …", err=True)
+    click.echo("Starting the control plane and a build runner …", err=True)
     async with run_dev(settings) as running:
         _say_addresses(settings, running)
-        succeeded = await _run_demo(running, stopping) if with_demo else True
+        succeeded = True if app is None else await _run_demo(running, app, stopping)
         if then_exit:
             click.echo(f"The demo {'succeeded' if succeeded else 'FAILED'}.", err=True)
         else:
             click.echo("\nServing until Ctrl-C.", err=True)
             await stopping.wait()
     if not succeeded and then_exit:
-        raise click.ClickException("the demo workflow did not succeed")
+        raise click.ClickException("the demo did not succeed")
 
 
-async def _run_demo(running: Dev, stopping: asyncio.Event) -> bool:
+async def _run_demo(running: Dev, app: Path, stopping: asyncio.Event) -> bool:
     """Run the demo unless somebody stops us meanwhile."""
-    demo = asyncio.create_task(run_demo(running))
+    demo = asyncio.create_task(run_demo(running, app))
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait({demo, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
@@ -68,7 +73,6 @@ def _say_addresses(settings: ServerSettings, running: Dev) -> None:
         f"  Control API  {running.running.control_url}\n"
         f"  Runner API   {running.running.runner_url}\n"
         f"  data folder  {settings.data}\n"
-        f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)\n"
-        f"  install      demo ({running.install})\n",
+        f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)",
         err=True,
     )

@@ -1,11 +1,14 @@
 """The blob store interface, and the one rule for keys that every store obeys."""
 
 import re
+from collections.abc import AsyncIterable, AsyncIterator
 from typing import Protocol
 
 from exclave.base.errors import InvalidInput, NotFound
 
 MAX_KEY = 512
+CHUNK = 1 << 20
+"""How much of a stream is written or read at once."""
 MAX_SEGMENT = 200
 """Most characters between two slashes: a segment is a file name, and file systems stop at 255."""
 
@@ -27,8 +30,22 @@ class Blobs(Protocol):
         """
         ...
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        """Store what comes piece by piece, like `put`, with only a few MiB of it in memory.
+
+        Whatever `chunks` raises is raised again, and then nothing is stored.
+        """
+        ...
+
     async def get(self, key: str) -> bytes:
         """Read a blob; a missing one is `NotFound`."""
+        ...
+
+    def read(self, key: str, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        """Read a blob, or `size` bytes of it from `start`, piece by piece.
+
+        A missing one is `NotFound` at the first piece; what lies beyond the end is not there.
+        """
         ...
 
     async def delete(self, key: str) -> None:
@@ -64,6 +81,20 @@ def check_key(key: str) -> str:
 def check_folder(folder: str) -> str:
     """Pass a good folder on; it reads like a key, or is empty for everything."""
     return check_key(folder) if folder else ""
+
+
+async def regroup(chunks: AsyncIterable[bytes], size: int = CHUNK) -> AsyncIterator[bytes]:
+    """Make few large pieces of many small ones."""
+    held: list[bytes] = []
+    length = 0
+    async for chunk in chunks:
+        held.append(bytes(chunk))
+        length += len(chunk)
+        if length >= size:
+            yield b"".join(held)
+            held, length = [], 0
+    if held:
+        yield b"".join(held)
 
 
 def missing_blob(key: str) -> NotFound:

@@ -4,14 +4,24 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from exclave.base.errors import Unavailable
-from exclave.storage.blobs.base import check_folder, check_key, clashing_key, is_key, missing_blob
+from exclave.storage.blobs.base import (
+    CHUNK,
+    check_folder,
+    check_key,
+    clashing_key,
+    is_key,
+    missing_blob,
+    regroup,
+)
 
 T = TypeVar("T")
 
@@ -46,10 +56,36 @@ class FileBlobs:
         target = self._folder / check_key(key)
         await self._run(lambda: self._write(key, target, data))
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        """Store what comes piece by piece: all of it or nothing."""
+        target = self._folder / check_key(key)
+        aside = await self._run(lambda: _Aside(key, self._aside))
+        try:
+            async for chunk in regroup(chunks):
+                await self._run(partial(aside.write, chunk))
+            await self._run(lambda: self._finish(aside, target))
+        except BaseException:
+            aside.remove()
+            raise
+        finally:
+            aside.close()
+
     async def get(self, key: str) -> bytes:
         """Read a blob; a missing one is `NotFound`."""
         target = self._folder / check_key(key)
         return await self._run(lambda: _read(key, target))
+
+    async def read(self, key: str, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        """Read a blob, or a part of it, piece by piece."""
+        target = self._folder / check_key(key)
+        fd = await self._run(lambda: _open(key, target))
+        try:
+            end = os.fstat(fd).st_size
+            end = end if size is None else min(end, start + size)
+            for at in range(start, end, CHUNK):
+                yield await self._run(partial(_read_at, key, fd, min(CHUNK, end - at), at))
+        finally:
+            os.close(fd)
 
     async def delete(self, key: str) -> None:
         """Remove a blob, and the folders that it leaves empty; a missing one is fine."""
@@ -72,14 +108,24 @@ class FileBlobs:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _write(self, key: str, target: Path, data: bytes) -> None:
-        with _telling("store blob", key), _file_aside(self._aside) as (aside, fd):
-            _write_all(fd, data)
+        aside = _Aside(key, self._aside)
+        try:
+            aside.write(data)
+            self._finish(aside, target)
+        except BaseException:
+            aside.remove()
+            raise
+        finally:
+            aside.close()
+
+    def _finish(self, aside: "_Aside", target: Path) -> None:
+        with _telling("store blob", aside.key):
             if self._durable:
-                os.fsync(fd)
+                os.fsync(aside.fd)
             try:
-                self._publish(aside, target)
+                self._publish(aside.path, target)
             except (NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-                raise clashing_key(key) from error
+                raise clashing_key(aside.key) from error
             if self._durable:
                 self._anchor(target.parent)
 
@@ -133,17 +179,29 @@ class FileBlobs:
             return sorted(key for key in keys if is_key(key))
 
 
-@contextlib.contextmanager
-def _file_aside(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Open a file that nobody sees yet, and that the next start removes if we die."""
-    fd, name = _make_locked(folder)
-    try:
-        yield Path(name), fd
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(fd)
+class _Aside:
+    """A file that nobody sees yet, and that the next start removes if we die."""
+
+    def __init__(self, key: str, folder: Path) -> None:
+        self.key = key
+        with _telling("store blob", key):
+            self.fd, name = _make_locked(folder)
+        self.path = Path(name)
+
+    def write(self, data: bytes) -> None:
+        """Append."""
+        with _telling("store blob", self.key):
+            left = memoryview(data)
+            while left:
+                left = left[os.write(self.fd, left) :]
+
+    def remove(self) -> None:
+        """Take it away, unless it got its real name."""
+        self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let go of it and of its lock."""
+        os.close(self.fd)
 
 
 def _make_locked(folder: Path) -> tuple[int, str]:
@@ -167,18 +225,29 @@ def _sweep(folder: Path) -> None:
             path.unlink()
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]
-
-
 def _read(key: str, target: Path) -> bytes:
     with _telling("read blob", key):
         try:
             return target.read_bytes()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise missing_blob(key) from None
+
+
+def _open(key: str, target: Path) -> int:
+    with _telling("read blob", key):
+        try:
+            fd = os.open(target, os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            raise missing_blob(key) from None
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise missing_blob(key)
+        return fd
+
+
+def _read_at(key: str, fd: int, size: int, at: int) -> bytes:
+    with _telling("read blob", key):
+        return os.pread(fd, size, at)
 
 
 def _sync_folder(folder: Path) -> None:

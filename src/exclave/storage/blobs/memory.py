@@ -1,8 +1,9 @@
 """Blobs in memory: the twin of the real stores for tests that need no disk."""
 
 from collections import Counter
+from collections.abc import AsyncIterable, AsyncIterator
 
-from exclave.storage.blobs.base import check_folder, check_key, clashing_key, missing_blob
+from exclave.storage.blobs.base import CHUNK, check_folder, check_key, clashing_key, missing_blob
 
 
 class MemoryBlobs:
@@ -21,12 +22,24 @@ class MemoryBlobs:
             self._folders.update(folders)
         self._blobs[key] = bytes(data)
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        """Store what comes piece by piece."""
+        check_key(key)
+        await self.put(key, b"".join([bytes(chunk) async for chunk in chunks]))
+
     async def get(self, key: str) -> bytes:
         """Read a blob; a missing one is `NotFound`."""
         try:
             return self._blobs[check_key(key)]
         except KeyError:
             raise missing_blob(key) from None
+
+    async def read(self, key: str, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        """Read a blob, or a part of it, piece by piece."""
+        data = await self.get(key)
+        end = len(data) if size is None else min(len(data), start + size)
+        for at in range(start, end, CHUNK):
+            yield data[at : min(at + CHUNK, end)]
 
     async def delete(self, key: str) -> None:
         """Remove a blob; a missing one is fine."""

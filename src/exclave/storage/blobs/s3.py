@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -12,9 +12,17 @@ from obstore.store import S3Store
 
 from exclave.base.errors import InvalidInput, Unavailable
 from exclave.base.secrets import Secret
-from exclave.storage.blobs.base import check_folder, check_key, is_key, missing_blob
+from exclave.storage.blobs.base import (
+    CHUNK,
+    check_folder,
+    check_key,
+    is_key,
+    missing_blob,
+    regroup,
+)
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ClientConfig, RetryConfig, S3Config
 
 _PART = 16 << 20
@@ -22,6 +30,9 @@ _PART = 16 << 20
 
 _RETRY: "RetryConfig" = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
 _PAGE = 1000
+_STREAM_PART = 8 << 20
+"""Size of the parts of a stream: ten thousand of them, which is all S3 takes, are 80 GB."""
+_STREAM_PARTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,20 @@ class S3Blobs:
         with self._telling(f"store blob `{check_key(key)}`"):
             await self._store.put_async(key, data, chunk_size=_PART)
 
+    async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
+        """Store what comes piece by piece; the object appears when all parts have arrived."""
+        watched = _Watched(regroup(chunks, _STREAM_PART))
+        with self._telling(f"store blob `{check_key(key)}`"):
+            try:
+                await self._store.put_async(
+                    key, watched, chunk_size=_STREAM_PART, max_concurrency=_STREAM_PARTS
+                )
+            except Exception as error:
+                # The library wraps what the source raised; the caller wants its own back.
+                if watched.failure is not None:
+                    raise watched.failure from error
+                raise
+
     async def get(self, key: str) -> bytes:
         """Read a blob; a missing one is `NotFound`."""
         with self._telling(f"read blob `{check_key(key)}`"):
@@ -79,6 +104,28 @@ class S3Blobs:
                     raise
                 raise missing_blob(key) from None
             return bytes(await found.bytes_async())
+
+    async def read(self, key: str, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
+        """Read a blob, or a part of it, piece by piece."""
+        with self._telling(f"read blob `{check_key(key)}`"):
+            found = await self._open(key, start, size)
+            if found is None:
+                return
+            async for chunk in found.stream(CHUNK):
+                yield bytes(chunk)
+
+    async def _open(self, key: str, start: int, size: int | None) -> "GetResult | None":
+        """Open a blob; None if there is nothing at that place of it."""
+        try:
+            whole = (await self._store.head_async(key))["size"]
+            end = whole if size is None else min(whole, start + size)
+            if start >= end:
+                return None
+            return await self._store.get_async(key, options={"range": (start, end)})
+        except FileNotFoundError as error:
+            if _lacks_bucket(error):
+                raise
+            raise missing_blob(key) from None
 
     async def delete(self, key: str) -> None:
         """Remove a blob; a missing one is fine."""
@@ -109,6 +156,26 @@ class S3Blobs:
             raise Unavailable(
                 f"cannot {what} at {where}: {_reason(error)}", hint=_advise(error)
             ) from error
+
+
+class _Watched:
+    """An iterator that remembers how its source failed."""
+
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self.failure: Exception | None = None
+
+    def __aiter__(self) -> "_Watched":
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._chunks)
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self.failure = error
+            raise
 
 
 def _configure(place: S3Place) -> "S3Config":

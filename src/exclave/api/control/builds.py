@@ -1,0 +1,33 @@
+"""Builds: what became of the parts of an app, and building one again."""
+
+from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.ids import BuildOf
+from exclave.api.queries import BuildsOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import builds
+from exclave.wire.builds import BuildReply, NewBuild
+from exclave.wire.model import Page
+
+router = make_router("/v1/builds", "builds", UserRoute)
+
+
+@router.post("", status_code=202)
+async def create_build(wish: NewBuild, user: UserOf, once: OnceOf) -> BuildReply:
+    """Build a part of an app's current version again; a branch or tag is looked up anew."""
+    return await once(BuildReply, wish, lambda deps: builds.create_build(deps, user, wish))
+
+
+@router.get("")
+async def list_builds(query: BuildsOf, user: UserOf, deps: DepsOf) -> Page[BuildReply]:
+    """List builds, newest first."""
+    return await builds.list_builds(
+        deps, user, cursor=query.cursor, limit=query.limit, app=query.app, part=query.part,
+        state=query.state,
+    )  # fmt: skip
+
+
+@router.get("/{build}")
+async def show_build(build: BuildOf, user: UserOf, deps: DepsOf) -> BuildReply:
+    """Show a build with its artifact, or with what went wrong."""
+    return await builds.show_build(deps, user, build)

@@ -1,0 +1,60 @@
+"""What is asked of an install: workflows, new inputs, another config; and its files."""
+
+from exclave.api.credentials import UserOf
+from exclave.api.ids import InstallOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import install_configs, install_inputs, install_upgrades, install_work
+from exclave.wire.installs import (
+    InputsChanged,
+    InstallsSynced,
+    SetInputs,
+    StartWork,
+    SyncInstalls,
+    Upgrade,
+    UpgradeReply,
+)
+from exclave.wire.workflows import WorkflowReply
+
+router = make_router("/v1/installs", "installs", UserRoute)
+files = make_router("/v1/install-configs", "installs", UserRoute)
+
+
+@router.post("/{install}/workflows", status_code=202)
+async def start_work(
+    install: InstallOf, wish: StartWork, user: UserOf, once: OnceOf
+) -> WorkflowReply:
+    """Begin a workflow: provision, deploy, tear down, look for drift and so on."""
+    return await once(
+        WorkflowReply, wish, lambda deps: install_work.start_work(deps, user, install, wish)
+    )
+
+
+@router.post("/{install}/inputs", status_code=202)
+async def set_inputs(
+    install: InstallOf, wish: SetInputs, user: UserOf, once: OnceOf
+) -> InputsChanged:
+    """Give inputs new values; the workflow deploys again exactly what reads the changed ones."""
+    return await once(
+        InputsChanged, wish, lambda deps: install_inputs.set_inputs(deps, user, install, wish)
+    )
+
+
+@router.post("/{install}/upgrade", status_code=202)
+async def upgrade_install(
+    install: InstallOf, wish: Upgrade, user: UserOf, once: OnceOf
+) -> UpgradeReply:
+    """Move an install to a config of its app, or show what that would mean."""
+    return await once(
+        UpgradeReply,
+        wish,
+        lambda deps: install_upgrades.upgrade_install(deps, user, install, wish),
+    )
+
+
+@files.post("", status_code=202)
+async def sync_installs(wish: SyncInstalls, user: UserOf, once: OnceOf) -> InstallsSynced:
+    """Make installs what their files say; if one is refused, nothing is done to any."""
+    return await once(
+        InstallsSynced, wish, lambda deps: install_configs.sync_installs(deps, user, wish)
+    )

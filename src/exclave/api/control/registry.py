@@ -1,0 +1,51 @@
+"""The registry for people: credentials for its clients, what is stored, what may go."""
+
+from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.queries import RepositoriesOf, TagsOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import registry, registry_access, registry_gc
+from exclave.wire.model import Page
+from exclave.wire.registry import (
+    CollectGarbage,
+    GarbageReport,
+    NewRegistryToken,
+    RegistryTokenCreated,
+    RepositoryInfo,
+    TagInfo,
+)
+
+router = make_router("/v1/registry", "registry", UserRoute)
+
+
+@router.post("/tokens", status_code=201)
+async def create_registry_token(
+    wish: NewRegistryToken, user: UserOf, once: OnceOf
+) -> RegistryTokenCreated:
+    """Make a short-lived password for registry clients. It is shown once."""
+    return await once(
+        RegistryTokenCreated, wish,
+        lambda deps: registry_access.create_registry_token(deps, user, wish), secret=True,
+    )  # fmt: skip
+
+
+@router.get("/repositories")
+async def list_repositories(
+    page: RepositoriesOf, user: UserOf, deps: DepsOf
+) -> Page[RepositoryInfo]:
+    """List the org's repositories by name."""
+    return await registry.list_repositories(deps, user, page.cursor, page.limit)
+
+
+@router.get("/tags")
+async def list_tags(page: TagsOf, user: UserOf, deps: DepsOf) -> Page[TagInfo]:
+    """List the tags of a repository."""
+    return await registry.list_tags(deps, user, page.repository, page.cursor, page.limit)
+
+
+@router.post("/gc")
+async def collect_garbage(wish: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
+    """Remove what nothing names, or tell what would go; what a version pins stays."""
+    return await once(
+        GarbageReport, wish, lambda deps: registry_gc.collect_garbage(deps, user, wish)
+    )

@@ -1,0 +1,51 @@
+"""Terraform states of an install: headers, resources, locks, and what interrupted applies left."""
+
+from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.ids import InstallOf, WorkspaceOf
+from exclave.api.queries import OrphansOf, VersionOf
+from exclave.api.repeats import OnceOf
+from exclave.api.routes import UserRoute, make_router
+from exclave.control import reconcile, tf_workspaces
+from exclave.wire.model import Page
+from exclave.wire.terraform import (
+    OrphansReply,
+    TfWorkspaceDetail,
+    TfWorkspaceReply,
+    UnlockWorkspace,
+)
+
+router = make_router("/v1/installs/{install}", "terraform", UserRoute)
+
+
+@router.get("/tf-states")
+async def list_tf_states(install: InstallOf, user: UserOf, deps: DepsOf) -> Page[TfWorkspaceReply]:
+    """List the Terraform workspaces of an install."""
+    return await tf_workspaces.list_workspaces(deps, user, install)
+
+
+@router.get("/tf-states/{workspace}")
+async def show_tf_state(
+    install: InstallOf, workspace: WorkspaceOf, query: VersionOf, user: UserOf, deps: DepsOf
+) -> TfWorkspaceDetail:
+    """Show a state's header and resources; its content is sealed and stays so."""
+    return await tf_workspaces.show_workspace(deps, user, install, workspace, query.version)
+
+
+@router.post("/tf-states/{workspace}/unlock")
+async def unlock_tf_state(
+    install: InstallOf, workspace: WorkspaceOf, wish: UnlockWorkspace, user: UserOf, once: OnceOf
+) -> TfWorkspaceDetail:
+    """Remove the lock that an ended execution left."""
+    return await once(
+        TfWorkspaceDetail,
+        wish,
+        lambda deps: tf_workspaces.unlock_workspace(deps, user, install, workspace, wish.reason),
+    )
+
+
+@router.get("/orphans")
+async def list_orphans(
+    install: InstallOf, query: OrphansOf, user: UserOf, deps: DepsOf
+) -> OrphansReply:
+    """List resources that interrupted applies made and that no state knows."""
+    return await reconcile.list_orphans(deps, user, install, every=query.all)

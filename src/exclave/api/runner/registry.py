@@ -1,0 +1,14 @@
+"""Which registry a runner uses; the registry itself is served at `/v2`."""
+
+from exclave.api.credentials import DepsOf, RunnerOf
+from exclave.api.routes import RunnerRoute, make_router
+from exclave.control import registry_access
+from exclave.wire.registry import RegistryPlace
+
+router = make_router("/v1/registry", "registry", RunnerRoute)
+
+
+@router.get("")
+async def show_registry(who: RunnerOf, deps: DepsOf) -> RegistryPlace:
+    """Tell where artifacts are: in an external registry, or in this server's own."""
+    return await registry_access.show_place(deps, who)

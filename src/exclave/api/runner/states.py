@@ -1,0 +1,115 @@
+"""Terraform states of a running execution: sealed bytes behind one line of header."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
+
+from exclave.api.credentials import DepsOf, RunnerOf
+from exclave.api.ids import ExecutionOf
+from exclave.api.queries import EpochOf, StateOf, StateWriteOf
+from exclave.api.routes import RunnerRoute, make_router
+from exclave.base.errors import InvalidInput
+from exclave.control import sensitive, tf_states
+from exclave.wire.terraform import (
+    MAX_HEADER,
+    LockState,
+    SensitiveValues,
+    StateHeader,
+    StateReply,
+    UnlockState,
+    unpack_state,
+)
+
+router = make_router("/v1/executions/{execution}", "states", RunnerRoute)
+
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_SEALED: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "One line of JSON (the header), then the sealed bytes.",
+        "content": {"application/octet-stream": _BYTES},
+    }
+}
+
+
+@router.get(
+    "/state",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/octet-stream": _BYTES}, "description": "The newest state."},
+        204: {"description": "There is no state yet."},
+    },
+)
+async def read_state(
+    execution: ExecutionOf, query: StateOf, who: RunnerOf, deps: DepsOf
+) -> Response:
+    """Read the newest state of a workspace of the runner's install."""
+    found = await tf_states.read_state(deps, who, execution, query.epoch, query.workspace)
+    if found is None:
+        return Response(status_code=204)
+    return StreamingResponse(join_state(*found), media_type="application/octet-stream")
+
+
+@router.post("/state", openapi_extra=_SEALED)
+async def write_state(
+    execution: ExecutionOf, query: StateWriteOf, who: RunnerOf, deps: DepsOf, request: Request
+) -> StateReply:
+    """Add a version. 409 `superseded`, `lock_held` or `state_refused`: nothing was stored."""
+    header, sealed = await split_state(request.stream())
+    return await tf_states.write_state(
+        deps, who, execution, query.epoch, query.workspace, query.lock_id, header, sealed
+    )
+
+
+@router.post("/state/lock", status_code=204)
+async def lock_state(execution: ExecutionOf, wish: LockState, who: RunnerOf, deps: DepsOf) -> None:
+    """Take the lock of a workspace. 409 `lock_held` tells who has it."""
+    await tf_states.lock_state(deps, who, execution, wish)
+
+
+@router.post("/state/unlock", status_code=204)
+async def unlock_state(
+    execution: ExecutionOf, wish: UnlockState, who: RunnerOf, deps: DepsOf
+) -> None:
+    """Give the lock of a workspace back."""
+    await tf_states.unlock_state(deps, who, execution, wish)
+
+
+@router.get("/sensitive")
+async def get_sensitive(
+    execution: ExecutionOf, query: EpochOf, who: RunnerOf, deps: DepsOf
+) -> SensitiveValues:
+    """Read the sensitive inputs that the specification of the execution's job names."""
+    return await sensitive.get_sensitive(deps, who, execution, query.epoch)
+
+
+async def join_state(header: StateHeader, sealed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Write the header as one line, then the sealed bytes."""
+    yield header.model_dump_json().encode() + b"\n"
+    async for chunk in sealed:
+        yield chunk
+
+
+async def split_state(
+    chunks: AsyncIterator[bytes],
+) -> tuple[StateHeader, AsyncIterator[bytes]]:
+    """Read the header; the sealed bytes follow piece by piece."""
+    line, found = bytearray(), -1
+    async for chunk in chunks:
+        line += chunk
+        found = line.find(b"\n")
+        if found >= 0 or len(line) > MAX_HEADER:
+            break
+    try:
+        header = unpack_state(bytes(line[: found + 1])).header
+    except ValueError as error:
+        raise InvalidInput(str(error)) from error
+    return header, _continue(bytes(line[found + 1 :]), chunks)
+
+
+async def _continue(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for chunk in rest:
+        yield chunk

@@ -1,0 +1,126 @@
+"""`exclave actions` and `exclave runbooks`: what an app can do at a customer, and doing it."""
+
+import click
+
+from exclave.cli.deps import Session, verb
+from exclave.cli.inputs import build, read_pairs
+from exclave.cli.lookup import find_install, gather, page_options
+from exclave.cli.output import show_time
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.watch import watch_workflow
+from exclave.client.actions import ActionCalls
+from exclave.wire.actions import (
+    ActionReply,
+    RunAction,
+    RunReply,
+    RunRunbook,
+    TriggerReply,
+    WorkflowReply,
+)
+from exclave.wire.model import Page
+
+group = SuggestingGroup("actions", help="List, run, look at runs.")
+runbooks = SuggestingGroup("runbooks", help="List, run.")
+
+_install = click.argument("install", metavar="INSTALL")
+_wait = click.option("--wait", is_flag=True, help="Watch it to its end.")
+
+
+@verb(group, "list")
+@_install
+async def list_actions(session: Session, install: str) -> None:
+    """List the actions of an install."""
+    page = await _calls(session).list_actions(await find_install(session, install))
+    rows = [
+        [each.name, ", ".join(map(_tell_trigger, each.triggers)), *_tell_last(each)]
+        for each in page.items
+    ]
+    session.out.show(page, session.out.table(["NAME", "RUNS ON", "LAST RUN", "STATE"], rows))
+
+
+@verb(group, "run")
+@_install
+@click.argument("action")
+@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option("--role", default="", help="The role to run with, by name.")
+@_wait
+async def run_action(
+    session: Session, install: str, action: str, env: tuple[str, ...], role: str, *, wait: bool
+) -> int | None:
+    """Run an action now."""
+    body = build(RunAction, action=action, env=read_pairs(env, "--env"), role=role)
+    begun = await _calls(session).run_action(await find_install(session, install), body)
+    return await _show_begun(session, begun, wait=wait)
+
+
+@verb(group, "runs")
+@_install
+@click.option("--action", help="Only this one.")
+@page_options
+async def list_runs(
+    session: Session, install: str, action: str | None, limit: int, cursor: str | None
+) -> None:
+    """List runs of actions, newest first."""
+    install_id = await find_install(session, install)
+
+    async def fetch(at: str | None, most: int) -> Page[RunReply]:
+        return await _calls(session).list_runs(install_id, at, most, action=action)
+
+    page = await gather(session, fetch, limit, cursor)
+    rows = [
+        [each.id, each.action, each.trigger, each.state, show_time(each.started_at),
+         show_time(each.finished_at), each.message]
+        for each in page.items
+    ]  # fmt: skip
+    headers = ["ID", "ACTION", "TRIGGER", "STATE", "STARTED", "FINISHED", "MESSAGE"]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(runbooks, "list")
+@_install
+async def list_runbooks(session: Session, install: str) -> None:
+    """List the runbooks of an install."""
+    page = await _calls(session).list_runbooks(await find_install(session, install))
+    rows = [
+        [each.name, each.description, ", ".join(one.name for one in each.inputs),
+         "; ".join(each.steps)]
+        for each in page.items
+    ]  # fmt: skip
+    session.out.show(page, session.out.table(["NAME", "DESCRIPTION", "INPUTS", "STEPS"], rows))
+
+
+@verb(runbooks, "run")
+@_install
+@click.argument("runbook")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@_wait
+async def run_runbook(
+    session: Session, install: str, runbook: str, inputs: tuple[str, ...], *, wait: bool
+) -> int | None:
+    """Run a runbook now."""
+    body = build(RunRunbook, runbook=runbook, inputs=read_pairs(inputs, "--input"))
+    begun = await _calls(session).run_runbook(await find_install(session, install), body)
+    return await _show_begun(session, begun, wait=wait)
+
+
+def _calls(session: Session) -> ActionCalls:
+    return ActionCalls(session.client.calls)
+
+
+async def _show_begun(session: Session, begun: WorkflowReply, *, wait: bool) -> int | None:
+    if wait:
+        return await watch_workflow(session, begun.id, begun)
+    session.out.show(begun, begun.id)
+    if not session.out.json_mode:
+        session.out.say(f"Started. Watch it: exclave workflows watch {begun.id}")
+    return None
+
+
+def _tell_trigger(trigger: TriggerReply) -> str:
+    extra = trigger.cron or trigger.component
+    return f"{trigger.type} ({extra})" if extra else trigger.type
+
+
+def _tell_last(action: ActionReply) -> list[str]:
+    last = action.last_run
+    return ["never", ""] if last is None else [show_time(last.started_at), last.state]

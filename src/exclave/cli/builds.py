@@ -1,0 +1,138 @@
+"""`exclave builds`: the artifacts that are made of an app's parts."""
+
+import click
+
+from exclave.base.errors import Conflict
+from exclave.cli.deps import Session, verb
+from exclave.cli.inputs import build as build_model
+from exclave.cli.logs import print_log
+from exclave.cli.lookup import gather, page_options
+from exclave.cli.output import show_time
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.watch import watch_workflow
+from exclave.client.builds import BuildCalls
+from exclave.wire.builds import BuildReply, BuildState, NewBuild
+from exclave.wire.model import Page
+from exclave.wire.specs import GitSource
+
+group = SuggestingGroup("builds", help="Artifacts of an app's parts: list, logs, create.")
+
+_FAILED = 1
+_SHORT = 12
+
+
+@verb(group, "list")
+@click.option("--app", metavar="NAME", help="Only builds of this app.")
+@click.option("--part", metavar="PART", help="Only this component, `sandbox` or action step.")
+@click.option("--state", type=click.Choice([state.value for state in BuildState]))
+@page_options
+async def list_builds(
+    session: Session,
+    app: str | None,
+    part: str | None,
+    state: str | None,
+    limit: int,
+    cursor: str | None,
+) -> None:
+    """List builds, newest first."""
+    calls = BuildCalls(session.client.calls)
+
+    async def fetch(at: str | None, most: int) -> Page[BuildReply]:
+        return await calls.list_builds(at, most, app=app, part=part, state=state)
+
+    page = await gather(session, fetch, limit, cursor)
+    rows = [
+        [one.id, one.app, one.part, one.state, ", ".join(map(str, one.configs)),
+         one.commit[:_SHORT], one.digest[: len("sha256:") + _SHORT], show_time(one.created_at),
+         one.error]
+        for one in page.items
+    ]  # fmt: skip
+    headers = ["ID", "APP", "PART", "STATE", "VERSIONS", "COMMIT", "DIGEST", "CREATED", "ERROR"]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(group, "get")
+@click.argument("build_id", metavar="ID")
+async def get(session: Session, build_id: str) -> None:
+    """Show a build: its source, its artifact, or what went wrong."""
+    _show(session, await BuildCalls(session.client.calls).get_build(build_id))
+
+
+@verb(group, "logs")
+@click.argument("build_id", metavar="ID")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the build is over.")
+@click.option("--lines", "-n", type=click.IntRange(0), help="Only so many of the last lines.")
+@click.option("--times", is_flag=True, help="Put the time before each line.")
+async def logs(
+    session: Session, build_id: str, lines: int | None, *, follow: bool, times: bool
+) -> None:
+    """Print the log of a build; with --json one record per line."""
+    found = await BuildCalls(session.client.calls).get_build(build_id)
+    if found.job_id is None:
+        raise Conflict("the build has no job", hint="Begin it again: exclave builds create.")
+    await print_log(session, found.job_id, lines=lines, follow=follow, times=times)
+
+
+@verb(group, "create")
+@click.argument("app")
+@click.argument("part")
+@click.option("--commit", metavar="SHA", help="Build this commit instead of the newest.")
+@click.option("--wait", is_flag=True, help="Show its progress, and exit 1 if it fails.")
+async def create(
+    session: Session, app: str, part: str, commit: str | None, *, wait: bool
+) -> int | None:
+    """Build PART of APP's current version again: a component, `sandbox`, or `action:NAME:STEP`.
+
+    A branch or a tag is looked up anew. When the build has succeeded, the current version uses it.
+    """
+    wish = build_model(NewBuild, app=app, part=part, commit=commit)
+    calls = BuildCalls(session.client.calls)
+    made = await calls.create_build(wish)
+    if not wait:
+        session.out.show(made, made.id)
+        if not session.out.json_mode:
+            session.out.say(f"Begun. Follow it: exclave builds logs {made.id} --follow")
+        return None
+    await _await_end(session, made)
+    ended = await calls.get_build(made.id)
+    _show(session, ended)
+    return None if ended.state is BuildState.SUCCEEDED else _FAILED
+
+
+async def _await_end(session: Session, made: BuildReply) -> None:
+    """Show the progress to people; a program gets the build alone."""
+    if made.workflow_id is None:
+        return
+    if not session.out.json_mode:
+        await watch_workflow(session, made.workflow_id)
+        return
+    async for _ in session.client.follow_workflow(made.workflow_id, session.out.warn):
+        pass
+
+
+def _show(session: Session, one: BuildReply) -> None:
+    pairs = [
+        ("id", one.id),
+        ("app", one.app),
+        ("part", one.part),
+        ("state", one.state),
+        ("error", one.error),
+        ("source", _show_source(one)),
+        ("commit", one.commit),
+        ("artifact", f"{one.repository}@{one.digest}" if one.digest else ""),
+        ("size", f"{one.size} bytes" if one.size else ""),
+        ("provenance", one.provenance),
+        ("versions", ", ".join(map(str, one.configs))),
+        ("workflow", one.workflow_id or ""),
+        ("job", one.job_id or ""),
+        ("created", f"{show_time(one.created_at)} by {one.created_by}"),
+        ("finished", show_time(one.finished_at)),
+    ]
+    session.out.show(one, session.out.details(pairs))
+
+
+def _show_source(one: BuildReply) -> str:
+    source = one.source
+    if isinstance(source, GitSource):
+        return f"{source.url} {source.ref}, folder {source.directory}"
+    return f"the app directory, folder {source.directory}"

@@ -1,0 +1,79 @@
+"""What the commands about installs share: arguments, values of inputs, workflows that began."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from exclave.base.errors import InvalidInput
+from exclave.cli.deps import Session
+from exclave.cli.inputs import read_document, read_pairs
+from exclave.cli.watch import watch_workflow
+from exclave.client.installs import InstallCalls
+from exclave.wire.workflows import WorkflowReply
+
+Body = Callable[..., Any]
+
+install_argument = click.argument("install", metavar="NAME|ID")
+wait_option = click.option("--wait", is_flag=True, help="Watch the workflow to its end.")
+inputs_file_option = click.option(
+    "--inputs-file", metavar="FILE", help="Values of inputs: a TOML or JSON table; `-` is stdin."
+)
+approve_option = click.option(
+    "--approve-all", is_flag=True, help="Approve all plans of this workflow in advance."
+)
+
+
+def label_option(about: str) -> Callable[[Body], Body]:
+    """Add a repeatable `--label key=value`."""
+    return click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help=about)
+
+
+def calls(session: Session) -> InstallCalls:
+    """Call about installs."""
+    return InstallCalls(session.client.calls)
+
+
+def read_inputs(pairs: Sequence[str], file: str | None, option: str) -> dict[str, str]:
+    """Read values of inputs from a file and from the command line, which wins."""
+    given = {} if file is None else _read_file(file)
+    return {**given, **read_pairs(pairs, option)}
+
+
+async def show_begun(
+    session: Session, begun: WorkflowReply | None, *, wait: bool, value: object = None
+) -> int | None:
+    """Show a workflow that began, or watch it to its end; the exit code is that of its end."""
+    if begun is not None and wait:
+        return await watch_workflow(session, begun.id, begun)
+    if begun is not None:
+        session.out.show(value or begun, begun.id)
+        if not session.out.json_mode:
+            session.out.say(f"Started `{begun.name}`. Watch: exclave workflows watch {begun.id}")
+    elif value is not None:
+        session.out.show(value, "")
+    return None
+
+
+def _read_file(file: str) -> dict[str, str]:
+    found = read_document(file)
+    nested = found.get("inputs")
+    if set(found) == {"inputs"} and isinstance(nested, Mapping):
+        found = nested
+    return {str(name): _write_text(file, str(name), value) for name, value in found.items()}
+
+
+def _write_text(file: str, name: str, value: object) -> str:
+    """Write a value as the text that it is for templates."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case list() | dict():
+            return json.dumps(value, ensure_ascii=False)
+        case _:
+            raise InvalidInput(f"{file}: `{name}` is neither text, number, bool, list nor table")

@@ -1,0 +1,150 @@
+"""How installs look for a person."""
+
+from collections.abc import Sequence
+
+from exclave.cli.deps import Session
+from exclave.cli.output import show_time
+from exclave.wire.identity import RunnerReply
+from exclave.wire.installs import InstallDetail, InstallReply, PartReply
+
+_QUIET = "free"
+_CLOSED = frozenset({"revoked", "locked"})
+_MOST_CHARS = 100
+_NEXT = {
+    "provisioning": (
+        "See what it waits for: exclave workflows get {name}\n"
+        "What the customer's Stack tells and misses: exclave installs stack-outputs {name}"
+    ),
+    "failed": (
+        "A workflow ended half-way. See where, and retry it: exclave workflows get {name}\n"
+        "If the app was changed, take that and begin anew: exclave installs upgrade {name},"
+        " exclave installs provision {name}"
+    ),
+    "deprovisioned": "Nothing of it is left. Remove it: exclave installs delete {name}",
+}
+"""What a person does next, by the state of the install."""
+
+
+def write_rows(installs: Sequence[InstallReply]) -> list[list[str]]:
+    """Write the rows of a list."""
+    return [
+        [each.id, each.name, each.app, each.state, _show_config(each),
+         show_labels(each.labels), show_time(each.created_at)]
+        for each in installs
+    ]  # fmt: skip
+
+
+def show_labels(labels: dict[str, str]) -> str:
+    """Write labels as `key=value` words."""
+    return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def show_install(session: Session, install: InstallReply) -> None:
+    """Show an install, with all that is known of it."""
+    blocks = [session.out.details(_list_pairs(install))]
+    if isinstance(install, InstallDetail):
+        blocks += filter(None, _write_tables(session, install))
+    session.out.show(install, "\n\n".join(blocks))
+
+
+def tell_hints(session: Session, install: InstallDetail) -> None:
+    """Say what a person should do next, if anything."""
+    if session.out.json_mode:
+        return
+    if install.state in _NEXT:
+        session.out.say(f"\n{_NEXT[install.state].format(name=install.name)}")
+    if install.state == "deprovisioned":
+        return
+    blocked = [lane.name for lane in install.lanes if lane.state == "needs_reconcile"]
+    if blocked:
+        command = f"exclave installs release-lane {install.name} {blocked[0]} --reason …"
+        session.out.say(f"\nA lane needs a look: check its resources, then `{command}`.")
+        session.out.say(f"What a lost apply left behind: exclave installs orphans {install.name}")
+    if any(each.drift == "drifted" for each in install.parts):
+        session.out.say(
+            f"\nSomething drifted. Put it right: exclave installs deploy {install.name}"
+        )
+    stale = [each for each in install.parts if each.config_version and not each.is_current]
+    if stale:
+        command = f"exclave installs deploy {install.name} --all"
+        session.out.say(f"\nNot all parts are as the config says. Deploy them: {command}")
+    if install.newest_version and install.newest_version != install.config_version:
+        command = f"exclave installs upgrade {install.name} --dry-run"
+        session.out.say(f"\nThe app has a newer config. See what would change: {command}")
+
+
+def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
+    where = f"{install.target}, on this server's machine" if install.here else install.target
+    return [
+        ("name", install.name),
+        ("id", install.id),
+        ("app", install.app),
+        ("state", install.state),
+        ("config", _show_config(install)),
+        ("target", where),
+        ("approval", _show_approval(install)),
+        ("managed", f"by {install.managed_by}" if install.managed_by else ""),
+        ("labels", show_labels(install.labels)),
+        ("created", show_time(install.created_at)),
+        ("workflow", install.workflow_id or ""),
+    ]
+
+
+def _show_approval(install: InstallReply) -> str:
+    if not install.app_id:
+        return ""
+    return "all plans by themselves" if install.approve_all else "by people"
+
+
+def _show_config(install: InstallReply) -> str:
+    if install.config_version is None:
+        return ""
+    if install.newest_version in {None, install.config_version}:
+        return str(install.config_version)
+    return f"{install.config_version} (newest {install.newest_version})"
+
+
+def _write_tables(session: Session, install: InstallDetail) -> list[str]:
+    table = session.out.table
+    lanes = [
+        [each.name, each.state, each.execution_id or "", show_time(each.changed_at), each.reason]
+        for each in install.lanes
+        if each.state != _QUIET or not install.app_id
+    ]
+    runners = [
+        [each.id, each.name, _show_presence(each), each.version, show_time(each.seen_at),
+         each.cause]
+        for each in install.runners
+    ]  # fmt: skip
+    flows = [
+        [each.id, each.name, each.state, show_time(each.created_at), each.created_by]
+        for each in install.workflows
+    ]
+    return [
+        table(
+            ["PART", "STATE", "DRIFT", "CONFIG", "SINCE", "MESSAGE"],
+            [_write_part(each) for each in install.parts],
+        ),
+        table(["LANE", "STATE", "EXECUTION", "SINCE", "REASON"], lanes),
+        table(["RUNNER", "NAME", "PRESENCE", "VERSION", "SEEN", "CAUSE"], runners),
+        table(["WORKFLOW", "NAME", "STATE", "CREATED", "BY"], flows),
+    ]
+
+
+def _write_part(each: PartReply) -> list[str]:
+    config = "" if each.config_version is None else str(each.config_version)
+    if config and not each.is_current:
+        config += " (old)"
+    message = _shorten(each.message)
+    return [each.part, each.state, each.drift, config, show_time(each.changed_at), message]
+
+
+def _show_presence(runner: RunnerReply) -> str:
+    """Say whether it is there; of one that may not come back, only that."""
+    return runner.state if runner.state in _CLOSED else runner.presence
+
+
+def _shorten(message: str) -> str:
+    """Keep what fits into a table; the workflow has it all."""
+    first = message.partition("\n")[0]
+    return first if len(first) <= _MOST_CHARS else f"{first[:_MOST_CHARS]}…"

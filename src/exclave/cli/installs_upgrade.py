@@ -1,0 +1,147 @@
+"""`exclave installs upgrade`: move installs to another config of their app, one or many."""
+
+from collections.abc import Iterator
+
+import click
+
+from exclave.base.errors import InvalidInput, Problem
+from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.errors import FAILED
+from exclave.cli.inputs import build, read_pairs
+from exclave.cli.installs_common import approve_option, calls, label_option, wait_option
+from exclave.cli.lookup import find_install
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.watch import watch_workflow
+from exclave.client.pages import iterate
+from exclave.wire.installs import InstallReply, Upgrade, UpgradeReply
+from exclave.wire.model import Page
+
+_holder = SuggestingGroup("installs")
+
+
+@verb(_holder, "upgrade")
+@click.argument("installs", nargs=-1, metavar="[NAME|ID]...")
+@label_option("All installs with this label; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="All installs.")
+@click.option("--app", metavar="NAME|ID", help="With --label or --all: only those of this app.")
+@click.option("--config", type=click.IntRange(1), help="This version, not the newest.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option("--deploy", is_flag=True, help="Also deploy what differs.")
+@click.option("--dry-run", is_flag=True, help="Only show what differs.")
+@approve_option
+@yes_option
+@wait_option
+async def upgrade(
+    session: Session,
+    installs: tuple[str, ...],
+    labels: tuple[str, ...],
+    app: str | None,
+    config: int | None,
+    inputs: tuple[str, ...],
+    *,
+    everything: bool,
+    deploy: bool,
+    dry_run: bool,
+    approve_all: bool,
+    yes: bool,
+    wait: bool,
+) -> int | None:
+    """Move installs to the newest config of their app; nothing is deployed without --deploy."""
+    wanted = read_pairs(labels, "--label")
+    if sum(map(bool, (installs, wanted, everything))) != 1:
+        raise InvalidInput("name installs, or use --label, or --all")
+    ids = await _choose(session, installs, wanted, app)
+    wish = build(
+        Upgrade, config=config, inputs=read_pairs(inputs, "--input"), deploy=deploy, dry_run=True,
+        approve_all=approve_all or None,
+    )  # fmt: skip
+    planned, failed = await _ask_all(session, ids, wish)
+    moving = [each for each in planned if _is_move(each)]
+    if dry_run or not moving:
+        session.out.show({"installs": planned}, _write(planned))
+        return FAILED if failed else None
+    if not session.out.json_mode:
+        session.out.say(_write(moving))
+    session.confirm(f"Move {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
+    real = wish.model_copy(update={"dry_run": False})
+    done, failed_now = await _ask_all(session, [each.install_id for each in moving], real)
+    return await _end(session, done, wait=wait, failed=failed or failed_now)
+
+
+async def _choose(
+    session: Session, installs: tuple[str, ...], labels: dict[str, str], app: str | None
+) -> list[str]:
+    if installs:
+        return [await find_install(session, each) for each in installs]
+
+    async def fetch(at: str | None, most: int) -> Page[InstallReply]:
+        return await calls(session).list_installs(at, most, app=app, labels=labels)
+
+    return [each.id async for each in iterate(fetch) if each.app_id]
+
+
+async def _ask_all(
+    session: Session, ids: list[str], wish: Upgrade
+) -> tuple[list[UpgradeReply], bool]:
+    """Ask about each install; one that cannot be moved does not stop the others."""
+    replies, failed = [], False
+    for each in ids:
+        try:
+            replies.append(await calls(session).upgrade(each, wish))
+        except Problem as problem:
+            if len(ids) == 1:
+                raise
+            failed = True
+            session.out.say(f"error: {each}: {problem.message}")
+            if problem.advice:
+                session.out.say(f"hint: {problem.advice}")
+    return replies, failed
+
+
+async def _end(
+    session: Session, done: list[UpgradeReply], *, wait: bool, failed: bool
+) -> int | None:
+    if not wait:
+        session.out.show({"installs": done}, "\n".join(map(_tell_done, done)))
+        return FAILED if failed else None
+    code = FAILED if failed else 0
+    for each in done:
+        if each.workflow is not None:
+            code = code or await watch_workflow(session, each.workflow.id, each.workflow)
+    return code
+
+
+def _write(replies: list[UpgradeReply]) -> str:
+    """Write what differs, install by install."""
+    return "\n".join(line for each in replies for line in _list_lines(each))
+
+
+def _list_lines(each: UpgradeReply) -> Iterator[str]:
+    if not _is_move(each):
+        yield f"{each.name}: is at config {each.to_version} already"
+        return
+    yield f"{each.name}: config {each.from_version} -> {each.to_version}"
+    for part in each.parts:
+        yield f"  {_SIGNS[part.change]} {part.part}"
+    for name in each.changed_inputs:
+        yield f"  ~ value of input {name}"
+    for name in each.dropped_inputs:
+        yield f"  - value of input {name}"
+    if each.new_stack:
+        yield "  ! the customer is asked for more and has to run a new Stack"
+
+
+def _tell_done(each: UpgradeReply) -> str:
+    begun = f"  exclave workflows watch {each.workflow.id}" if each.workflow else ""
+    return f"{each.name}: is at config {each.to_version} now{begun}"
+
+
+def _is_move(each: UpgradeReply) -> bool:
+    return each.from_version != each.to_version or bool(each.changed_inputs or each.parts)
+
+
+def _count(moving: list[UpgradeReply]) -> str:
+    return f"`{moving[0].name}`" if len(moving) == 1 else f"{len(moving)} installs"
+
+
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}

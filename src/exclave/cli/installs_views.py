@@ -1,0 +1,79 @@
+"""`exclave installs state`, `readme`: what an install knows about itself."""
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from exclave.base.errors import InvalidInput
+from exclave.cli.deps import Session, verb
+from exclave.cli.documents import list_changes
+from exclave.cli.installs_common import calls, install_argument
+from exclave.cli.lookup import find_install
+from exclave.cli.output import show_time
+from exclave.cli.root import SuggestingGroup
+from exclave.wire.installs import StateReply
+
+group = SuggestingGroup("installs")
+
+_PREVIOUS = 0
+
+
+@verb(group, "state")
+@install_argument
+@click.option("--version", type=click.IntRange(1), help="This version, not the newest.")
+@click.option("--at", metavar="TIME", help="As it was at a time: 2026-01-31T12:00:00Z.")
+@click.option(
+    "--diff",
+    is_flag=False,
+    flag_value=_PREVIOUS,
+    type=click.IntRange(0),
+    help="Show what changed since version N, or since the one before.",
+)
+async def state(
+    session: Session, install: str, version: int | None, at: str | None, diff: int | None
+) -> None:
+    """Print the state: all that templates can read below `.nuon`, as JSON."""
+    if version is not None and at is not None:
+        raise InvalidInput("give one of --version and --at, not both")
+    install_id = await find_install(session, install)
+    moment = None if at is None else _read_time(at)
+    found = await calls(session).get_state(install_id, version=version, at=moment)
+    if diff is None:
+        session.out.show(found, json.dumps(found.document, indent=2, ensure_ascii=False))
+        _tell_version(session, found)
+        return
+    base = diff or found.version - 1
+    old = {} if base < 1 else (await calls(session).get_state(install_id, version=base)).document
+    changes = list_changes(old, found.document)
+    lines = "\n".join(each.write() for each in changes)
+    value = {"from": base, "to": found.version, "changes": [each.tell() for each in changes]}
+    session.out.show(value, lines)
+    if not session.out.json_mode:
+        session.out.say(f"From version {base} to {found.version}: {len(changes)} values differ.")
+
+
+@verb(group, "readme")
+@install_argument
+async def readme(session: Session, install: str) -> None:
+    """Print the app's README with the values of this install."""
+    found = await calls(session).get_readme(await find_install(session, install))
+    for warning in found.warnings:
+        session.out.say(f"warning: {warning}")
+    session.out.show(found, found.text.rstrip("\n"))
+
+
+def _tell_version(session: Session, found: StateReply) -> None:
+    if not session.out.json_mode:
+        told = f"Version {found.version}, {show_time(found.at)}: {found.cause}."
+        session.out.say(told)
+
+
+def _read_time(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(
+            f"`{text}` is not a time", hint="Write it as 2026-01-31T12:00:00Z."
+        ) from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

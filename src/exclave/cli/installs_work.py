@@ -1,0 +1,165 @@
+"""`exclave installs deploy`, `teardown`, `deprovision` and so on: workflows of an install."""
+
+import click
+
+from exclave.base.errors import InvalidInput
+from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.inputs import build
+from exclave.cli.installs_common import (
+    approve_option,
+    calls,
+    install_argument,
+    show_begun,
+    wait_option,
+)
+from exclave.cli.installs_upgrade import upgrade
+from exclave.cli.lookup import find_install
+from exclave.cli.root import SuggestingGroup
+from exclave.wire.installs import StartWork, WorkKind
+
+group = SuggestingGroup("installs")
+group.add_command(upgrade)
+
+_components = click.argument("components", nargs=-1, metavar="[COMPONENT]...")
+_all = click.option("--all", "everything", is_flag=True, help="All components.")
+_plan_only = click.option("--plan-only", is_flag=True, help="Change nothing, only plan.")
+_sandbox = click.option("--sandbox", is_flag=True, help="Only the sandbox, not the components.")
+
+
+@verb(group, "provision")
+@install_argument
+@approve_option
+@wait_option
+async def provision(session: Session, install: str, *, approve_all: bool, wait: bool) -> int | None:
+    """Provision an install for the first time, or again after it was deprovisioned."""
+    return await _start(session, install, WorkKind.PROVISION, approve_all=approve_all, wait=wait)
+
+
+@verb(group, "reprovision")
+@install_argument
+@_sandbox
+@_plan_only
+@approve_option
+@wait_option
+async def reprovision(
+    session: Session, install: str, *, sandbox: bool, plan_only: bool, approve_all: bool, wait: bool
+) -> int | None:
+    """Bring everything to what the config says, from the sandbox up."""
+    kind = WorkKind.REPROVISION_SANDBOX if sandbox else WorkKind.REPROVISION
+    return await _start(
+        session, install, kind, plan_only=plan_only, approve_all=approve_all, wait=wait
+    )
+
+
+@verb(group, "deprovision")
+@install_argument
+@_sandbox
+@approve_option
+@yes_option
+@wait_option
+async def deprovision(
+    session: Session, install: str, *, sandbox: bool, approve_all: bool, yes: bool, wait: bool
+) -> int | None:
+    """Tear everything down: components in reverse order, then the sandbox."""
+    what = "the sandbox" if sandbox else "everything"
+    install_id = await find_install(session, install)
+    session.confirm(f"Tear down {what} of `{install}`?", yes=yes)
+    kind = WorkKind.DEPROVISION_SANDBOX if sandbox else WorkKind.DEPROVISION
+    return await _start(session, install_id, kind, approve_all=approve_all, wait=wait)
+
+
+@verb(group, "deploy")
+@install_argument
+@_components
+@_all
+@click.option("--dependents", is_flag=True, help="Also what needs them.")
+@_plan_only
+@approve_option
+@wait_option
+async def deploy(
+    session: Session,
+    install: str,
+    components: tuple[str, ...],
+    *,
+    everything: bool,
+    dependents: bool,
+    plan_only: bool,
+    approve_all: bool,
+    wait: bool,
+) -> int | None:
+    """Deploy components as the install's config says."""
+    kind = _choose(components, WorkKind.DEPLOY, WorkKind.DEPLOY_ALL, everything=everything)
+    return await _start(
+        session, install, kind, components=list(components), dependents=dependents,
+        plan_only=plan_only, approve_all=approve_all, wait=wait,
+    )  # fmt: skip
+
+
+@verb(group, "teardown")
+@install_argument
+@_components
+@_all
+@click.option("--dependents", is_flag=True, help="Also what needs them.")
+@approve_option
+@yes_option
+@wait_option
+async def teardown(
+    session: Session,
+    install: str,
+    components: tuple[str, ...],
+    *,
+    everything: bool,
+    dependents: bool,
+    approve_all: bool,
+    yes: bool,
+    wait: bool,
+) -> int | None:
+    """Tear components down, those first that need others."""
+    kind = _choose(components, WorkKind.TEARDOWN, WorkKind.TEARDOWN_ALL, everything=everything)
+    install_id = await find_install(session, install)
+    what = ", ".join(f"`{name}`" for name in components) or "all components"
+    session.confirm(f"Tear down {what} of `{install}`?", yes=yes)
+    return await _start(
+        session, install_id, kind, components=list(components), dependents=dependents,
+        approve_all=approve_all, wait=wait,
+    )  # fmt: skip
+
+
+@verb(group, "sync-secrets")
+@install_argument
+@wait_option
+async def sync_secrets(session: Session, install: str, *, wait: bool) -> int | None:
+    """Look which secrets the customer has entered, and bring them where they are used."""
+    return await _start(session, install, WorkKind.SYNC_SECRETS, approve_all=False, wait=wait)
+
+
+@verb(group, "drift")
+@install_argument
+@click.argument("parts", nargs=-1, metavar="[PART]...")
+@wait_option
+async def drift(
+    session: Session, install: str, parts: tuple[str, ...], *, wait: bool
+) -> int | None:
+    """Look for drift: in the sandbox, in components, or without PART in all that is deployed."""
+    names = [part.removeprefix("component:") for part in parts if part != "sandbox"]
+    return await _start(
+        session, install, WorkKind.DRIFT_SCAN, components=names, sandbox="sandbox" in parts,
+        approve_all=False, wait=wait,
+    )  # fmt: skip
+
+
+def _choose(
+    components: tuple[str, ...], some: WorkKind, every: WorkKind, *, everything: bool
+) -> WorkKind:
+    if bool(components) == everything:
+        raise InvalidInput("name components, or use --all", hint="Not both, and not neither.")
+    return every if everything else some
+
+
+async def _start(
+    session: Session, install: str, kind: WorkKind, *, approve_all: bool, wait: bool, **more: object
+) -> int | None:
+    body = build(StartWork, kind=kind, approve_all=approve_all or None, **more)
+    install_id = await find_install(session, install)
+    begun = await calls(session).start_work(install_id, body)
+    return await show_begun(session, begun, wait=wait)

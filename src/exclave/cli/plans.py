@@ -1,0 +1,214 @@
+"""Plans as people want to read them: what is added, changed, replaced and destroyed, and why."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from exclave.base.errors import NotFound, Problem
+from exclave.cli.deps import Session, verb
+from exclave.cli.errors import clean
+from exclave.cli.graph import describe_state
+from exclave.cli.lookup import find_workflow, workflow_argument
+from exclave.cli.root import SuggestingGroup
+from exclave.client.terraform import TerraformCalls
+from exclave.wire.terraform import (
+    PlanAttribute,
+    PlanDocument,
+    PlannedOutput,
+    PlannedResource,
+)
+from exclave.wire.workflows import StepReply, WorkflowReply
+
+workflows = SuggestingGroup("workflows")
+jobs = SuggestingGroup("jobs")
+
+_SIGNS = {
+    "create": ("+", "green", "will be created"),
+    "update": ("~", "yellow", "will be changed"),
+    "replace": ("±", "magenta", "must be replaced"),
+    "delete": ("-", "red", "will be destroyed"),
+    "read": ("≤", "cyan", "will be read during apply"),
+    "import": ("→", "cyan", "will be imported"),
+    "move": ("→", "cyan", "has moved"),
+    "forget": (".", "yellow", "will be forgotten, and stays as it is"),
+    "no-op": (" ", "white", "does not change"),
+}
+_REASONS = {
+    "replace_because_tainted": "it is tainted",
+    "replace_because_cannot_update": "it cannot be changed in place",
+    "replace_by_request": "somebody asked for it",
+    "replace_by_triggers": "what triggers it changes",
+    "delete_because_no_resource_config": "it is not in the module any more",
+    "delete_because_no_module": "its module is gone",
+    "delete_because_count_index": "its index is beyond `count`",
+    "delete_because_each_key": "its key is not in `for_each`",
+    "delete_because_wrong_repetition": "it is repeated in another way now",
+}
+_MOST_CHARS = 200
+
+
+@verb(workflows, "plan")
+@workflow_argument
+@click.argument("step", required=False)
+@click.option("--wait", is_flag=True, help="Wait until the plan of STEP is there.")
+async def show_workflow_plan(
+    session: Session, workflow: str, step: str | None, *, wait: bool
+) -> None:
+    """Show the plan of a step, of the plan that a gate waits with, or of all of them."""
+    if wait and step is None:
+        raise click.UsageError("name the step whose plan --wait is about")
+    workflow_id = await find_workflow(session, workflow)
+    if wait and step is not None:
+        found = await _wait_for_plan(session, workflow_id, step)
+    else:
+        found = await session.client.get_workflow(workflow_id)
+    chosen = list(_choose(found, step))
+    if not chosen:
+        raise NotFound(_tell_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
+    plans = {one.name: await _fetch(session, one) for one in chosen}
+    if step is not None:
+        only = next(iter(plans.values()))
+        session.out.show(only.model_dump(mode="json", by_alias=True), tell_plan(session, only))
+        return
+    texts = [f"{name}\n{tell_plan(session, plan)}" for name, plan in plans.items()]
+    told = {name: plan.model_dump(mode="json", by_alias=True) for name, plan in plans.items()}
+    session.out.show(told, "\n\n".join(texts))
+
+
+@verb(jobs, "plan")
+@click.argument("job_id", metavar="ID")
+async def show_job_plan(session: Session, job_id: str) -> None:
+    """Show the plan that a job made."""
+    plan = await TerraformCalls(session.client.calls).get_plan(job_id)
+    session.out.show(plan.model_dump(mode="json", by_alias=True), tell_plan(session, plan))
+
+
+async def find_plan(session: Session, step: StepReply) -> PlanDocument | None:
+    """Find the plan that a step made; none for a step that makes no such thing, or that lost it."""
+    if step.job_id is None or "digest" not in step.outputs:
+        return None
+    try:
+        return await _fetch(session, step)
+    except Problem:
+        return None
+
+
+def tell_plan(session: Session, plan: PlanDocument) -> str:
+    """Tell a plan as text."""
+    parts = ["\n".join(_tell_resource(session, one)) for one in plan.resources]
+    if plan.drift:
+        lines = [f"  {one.address} {_SIGNS[one.action][2]}" for one in plan.drift]
+        parts.insert(0, "\n".join(["Changed outside of Terraform:", *lines]))
+    if plan.outputs:
+        parts.append("\n".join(["Outputs:", *(_tell_output(session, one) for one in plan.outputs)]))
+    if plan.policies:
+        parts.append("\n".join(_tell_policies(session, plan)))
+    parts.append(tell_summary(plan))
+    return "\n\n".join(parts)
+
+
+def tell_summary(plan: PlanDocument) -> str:
+    """Tell the numbers in one line."""
+    told = plan.summary
+    counts = (
+        (told.imported, "to import"), (told.add, "to add"), (told.change, "to change"),
+        (told.replace, "to replace"), (told.move, "moved"), (told.destroy, "to destroy"),
+    )  # fmt: skip
+    shown = [f"{count} {what}" for count, what in counts if count]
+    if told.outputs and not shown:
+        shown = ["only outputs change"]
+    return f"Plan: {', '.join(shown)}." if shown else "Plan: nothing to do."
+
+
+async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> WorkflowReply:
+    """Wait until a step has made its plan, or never will."""
+
+    def tell(problem: Problem) -> None:
+        session.out.say(f"warning: {clean(problem.message)}; trying again")
+
+    async for found in session.client.follow_workflow(workflow_id, tell):
+        chosen = list(_choose(found, step))
+        if chosen and all(one.state.is_over for one in chosen):
+            break
+    return found
+
+
+def _tell_none(found: WorkflowReply, step: str | None) -> str:
+    if step is None:
+        return "no step of the workflow has made a plan yet"
+    named = next(one for one in found.steps if one.name == step)
+    return f"`{step}` has no plan to show: it is {describe_state(named)}"
+
+
+def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
+    """Choose the steps with a plan: the one that is named, or the one that a named gate needs."""
+    by_name = {one.name: one for one in found.steps}
+    if step is None:
+        yield from (one for one in found.steps if one.job_id and "digest" in one.outputs)
+        return
+    if step not in by_name:
+        raise NotFound(f"the workflow has no step `{step}`")
+    wanted = by_name[step]
+    if wanted.job_id is not None:
+        yield wanted
+        return
+    needed = [by_name[name] for name in wanted.needs if name in by_name]
+    yield from (one for one in needed if one.job_id is not None and "digest" in one.outputs)
+
+
+async def _fetch(session: Session, step: StepReply) -> PlanDocument:
+    return await TerraformCalls(session.client.calls).get_plan(str(step.job_id))
+
+
+def _tell_resource(session: Session, one: PlannedResource) -> Iterator[str]:
+    sign, colour, what = _SIGNS[one.action]
+    was = f" (was {one.previous})" if one.previous else ""
+    why = _REASONS.get(one.reason, "")
+    head = f"{sign} {clean(one.address)} {what}{was}" + (f": {why}" if why else "")
+    yield _paint(session, head, colour)
+    width = max((len(attribute.path) for attribute in one.attributes), default=0)
+    for attribute in one.attributes:
+        yield _tell_attribute(session, one.action, attribute, width)
+
+
+def _tell_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> str:
+    forced = "  # forces replacement" if one.forces_replacement else ""
+    name = f"{clean(one.path):<{width}}"
+    if one.sensitive:
+        return f"    {name}  (sensitive){forced}"
+    before, after = _tell_value(one.before), _tell_value(one.after)
+    after = "(known after apply)" if one.unknown else after
+    if action in {"create", "import"} or (one.before is None and action != "delete"):
+        return _paint(session, f"  + {name}  {after}{forced}", "green")
+    if action == "delete" or (one.after is None and not one.unknown):
+        return _paint(session, f"  - {name}  {before}{forced}", "red")
+    return _paint(session, f"  ~ {name}  {before} → {after}{forced}", "yellow")
+
+
+def _tell_output(session: Session, one: PlannedOutput) -> str:
+    sign, colour, _ = _SIGNS[one.action]
+    if one.sensitive:
+        return _paint(session, f"  {sign} {one.name}  (sensitive)", colour)
+    before, after = _tell_value(one.before), _tell_value(one.after)
+    after = "(known after apply)" if one.unknown else after
+    told = {"create": after, "delete": before}.get(one.action, f"{before} → {after}")
+    return _paint(session, f"  {sign} {one.name}  {told}", colour)
+
+
+def _tell_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
+    yield "Policies:"
+    for one in plan.policies:
+        colour = "red" if one.level == "deny" else "yellow"
+        text = f"  {one.level} {clean(one.name)}: {clean(one.message)}"
+        yield _paint(session, text, colour)
+
+
+def _tell_value(value: Any) -> str:
+    text = clean(json.dumps(value, ensure_ascii=False))
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
+
+
+def _paint(session: Session, text: str, colour: str) -> str:
+    return click.style(text, fg=colour) if session.out.colour else text

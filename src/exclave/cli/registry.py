@@ -1,0 +1,86 @@
+"""`exclave registry`: credentials for registry clients, what is stored, and what may go."""
+
+from functools import partial
+
+import click
+
+from exclave.cli.deps import Session, verb
+from exclave.cli.inputs import build, read_duration
+from exclave.cli.lookup import gather, page_options
+from exclave.cli.output import show_time
+from exclave.cli.root import SuggestingGroup
+from exclave.client.registry import RegistryCalls
+from exclave.wire.registry import CollectGarbage, NewRegistryToken
+
+group = SuggestingGroup("registry", help="The OCI registry: token, list, tags, gc.")
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_STEP = 1024
+
+
+@verb(group, "token")
+@click.option("--repository", required=True, help="apps/demo, apps/* for a folder, * for all.")
+@click.option("--push", is_flag=True, help="Allow to push and delete too.")
+@click.option("--minutes", type=int, default=60, show_default=True, help="How long it is good.")
+async def create_token(session: Session, repository: str, minutes: int, *, push: bool) -> None:
+    """Make a password for crane, skopeo, helm, oras or docker, and print it, once."""
+    body = build(NewRegistryToken, repository=repository, push=push, minutes=minutes)
+    made = await RegistryCalls(session.client.calls).create_token(body)
+    session.out.show(made, made.password)
+    if not session.out.json_mode:
+        may = "pull and push" if made.push else "pull"
+        host = made.url.partition("://")[2]
+        session.out.say(f"Log in to {host} as `{made.username}` to {may} {host}/{made.repository}")
+        session.out.say(f"Valid until {show_time(made.expires_at)}. It is not shown again.")
+
+
+@verb(group, "list")
+@page_options
+async def list_repositories(session: Session, limit: int, cursor: str | None) -> None:
+    """List the org's repositories."""
+    fetch = RegistryCalls(session.client.calls).list_repositories
+    page = await gather(session, fetch, limit, cursor)
+    rows = [
+        [each.name, str(each.tags), str(each.manifests), show_size(each.size)]
+        for each in page.items
+    ]
+    session.out.show(page, session.out.table(["REPOSITORY", "TAGS", "MANIFESTS", "SIZE"], rows))
+
+
+@verb(group, "tags")
+@click.argument("repository")
+@page_options
+async def list_tags(session: Session, repository: str, limit: int, cursor: str | None) -> None:
+    """List the tags of a repository."""
+    fetch = partial(RegistryCalls(session.client.calls).list_tags, repository)
+    page = await gather(session, fetch, limit, cursor)
+    rows = [[each.tag, each.digest, show_time(each.changed_at)] for each in page.items]
+    session.out.show(page, session.out.table(["TAG", "DIGEST", "CHANGED"], rows))
+
+
+@verb(group, "gc")
+@click.option("--dry-run", is_flag=True, help="Tell what would go, and remove nothing.")
+@click.option("--older-than", default="24h", show_default=True, help="Spare what is younger.")
+async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -> None:
+    """Remove what no tag, no manifest and no app version leads to."""
+    body = build(CollectGarbage, dry_run=dry_run, older_than_s=read_duration(older_than))
+    report = await RegistryCalls(session.client.calls).collect_garbage(body)
+    pairs = [
+        ("manifests", str(report.manifests)),
+        ("blobs", f"{report.blobs} ({show_size(report.bytes)})"),
+        ("uploads", str(report.uploads)),
+        ("orphans", str(report.orphans)),
+        ("pinned", str(report.pinned)),
+    ]
+    session.out.show(report, session.out.details(pairs))
+    if not session.out.json_mode:
+        session.out.say("This would go." if report.dry_run else "This is gone; pinned ones stay.")
+
+
+def show_size(size: float) -> str:
+    """Write a number of bytes for people."""
+    for unit in _UNITS[:-1]:
+        if size < _STEP:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= _STEP
+    return f"{size:.1f} {_UNITS[-1]}"

@@ -1,0 +1,123 @@
+"""`exclave installs tf-state` and `installs orphans`: what Terraform has, and what it lost."""
+
+import click
+
+from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.inputs import build
+from exclave.cli.lookup import find_install
+from exclave.cli.output import show_time
+from exclave.cli.root import SuggestingGroup
+from exclave.client.terraform import TerraformCalls
+from exclave.wire.terraform import (
+    OrphansReply,
+    TfLockReply,
+    TfWorkspaceDetail,
+    TfWorkspaceReply,
+    UnlockWorkspace,
+)
+
+group = SuggestingGroup("installs")
+states = SuggestingGroup("tf-state", help="Terraform states: headers, resources, locks.")
+group.add_command(states)
+
+_SHORT = 12
+
+
+@verb(states, "list")
+@click.argument("install", metavar="NAME|ID")
+async def list_states(session: Session, install: str) -> None:
+    """List the Terraform workspaces of an install with their newest states."""
+    install_id = await find_install(session, install)
+    page = await TerraformCalls(session.client.calls).list_states(install_id)
+    if not page.items and not session.out.json_mode:
+        session.out.say("Nothing found.")
+    rows = [_tell_row(one) for one in page.items]
+    headers = ["WORKSPACE", "SERIAL", "VERSIONS", "RESOURCES", "WRITTEN", "LOCK"]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(states, "show")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+@click.option("--version", type=click.IntRange(min=1), help="A kept version; default: the newest.")
+async def show_state(session: Session, install: str, workspace: str, version: int | None) -> None:
+    """Show the header and the resources of a state; its values are sealed and stay so."""
+    install_id = await find_install(session, install)
+    calls = TerraformCalls(session.client.calls)
+    _show(session, await calls.get_state(install_id, workspace, version))
+
+
+@verb(states, "unlock")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+@click.option("--reason", required=True, help="Why; it is kept in the audit log.")
+@yes_option
+async def unlock_state(
+    session: Session, install: str, workspace: str, reason: str, *, yes: bool
+) -> None:
+    """Remove the lock that an ended execution left; one of a running job stays."""
+    body = build(UnlockWorkspace, reason=reason)
+    install_id = await find_install(session, install)
+    session.confirm(f"Unlock the state of `{workspace}` of `{install}`?", yes=yes)
+    calls = TerraformCalls(session.client.calls)
+    _show(session, await calls.unlock_state(install_id, workspace, body))
+
+
+@verb(group, "orphans")
+@click.argument("install", metavar="NAME|ID")
+@click.option("--all", "every", is_flag=True, help="Also of lanes that were released since.")
+async def list_orphans(session: Session, install: str, *, every: bool) -> None:
+    """List resources that interrupted applies made and no state knows, with import blocks."""
+    install_id = await find_install(session, install)
+    found = await TerraformCalls(session.client.calls).list_orphans(install_id, every=every)
+    session.out.show(found, tell_orphans(found))
+    if not session.out.json_mode and not found.orphans:
+        session.out.say("Nothing is missing in the states, as far as the journals tell.")
+
+
+def tell_orphans(found: OrphansReply) -> str:
+    """Tell them as text that can be pasted into a module."""
+    parts = []
+    for one in found.orphans:
+        head = f"# {one.workspace}: {one.address}, by job {one.job_id}"
+        if one.certainty == "unknown":
+            parts.append(f"{head}\n# begun, and no end is known: check whether it exists")
+        elif one.import_block:
+            parts.append(f"{head}\n{one.import_block.rstrip()}")
+        else:
+            parts.append(f"{head}\n# made, but its id is not known")
+    return "\n\n".join(parts)
+
+
+def _tell_row(one: TfWorkspaceReply) -> list[str]:
+    newest = one.newest
+    if newest is None:
+        return [one.workspace, "", "", "", "", _tell_lock(one.lock)]
+    return [
+        one.workspace, str(newest.serial), str(newest.version), str(len(newest.resources)),
+        show_time(newest.at), _tell_lock(one.lock),
+    ]  # fmt: skip
+
+
+def _tell_lock(lock: TfLockReply | None) -> str:
+    if lock is None:
+        return ""
+    return f"left by {lock.execution_id}" if lock.stale else f"held by {lock.execution_id}"
+
+
+def _show(session: Session, found: TfWorkspaceDetail) -> None:
+    newest = found.newest
+    pairs = [("workspace", found.workspace), ("lock", _tell_lock(found.lock))]
+    if newest is not None:
+        pairs += [
+            ("serial", str(newest.serial)),
+            ("lineage", newest.lineage),
+            ("version", f"{newest.version} of {len(found.versions)}"),
+            ("sha256", newest.sha256),
+            ("written", f"{show_time(newest.at)} by {newest.execution_id}"),
+        ]
+    text = session.out.details(pairs)
+    if newest is not None and newest.resources:
+        rows = [[one.address, one.type, one.id] for one in newest.resources]
+        text += "\n\n" + session.out.table(["ADDRESS", "TYPE", "ID"], rows)
+    session.out.show(found, text)

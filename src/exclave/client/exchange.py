@@ -1,0 +1,121 @@
+"""One request and its answer: bounded in time and size, failures told as problems."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from exclave.client.problems import UnexpectedReply
+from exclave.client.transport import Link, explain_failure, read_problem
+
+Model = TypeVar("Model", bound=BaseModel)
+
+MAX_REPLY = 64 << 20
+"""Most bytes of one reply that are kept in memory."""
+_MAX_PROBLEM = 1 << 20
+
+
+async def ask(
+    link: Link, client: httpx.AsyncClient, request: httpx.Request, within_s: float
+) -> httpx.Response:
+    """Send a request and read its answer; a refusal is raised as the problem it tells."""
+    try:
+        async with asyncio.timeout(within_s):
+            response = await _receive(client, request)
+    except (httpx.HTTPError, OSError) as error:
+        raise explain_failure(link, error) from error
+    if not response.is_success:
+        raise read_problem(response)
+    return response
+
+
+async def download(
+    link: Link,
+    client: httpx.AsyncClient,
+    request: httpx.Request,
+    target: Path,
+    *,
+    within_s: float,
+    most: int,
+) -> None:
+    """Write an answer to a file, piece by piece, and not more than `most` bytes of it."""
+    try:
+        async with asyncio.timeout(within_s):
+            await _store(client, request, target, most)
+    except (httpx.HTTPError, TimeoutError) as error:
+        raise explain_failure(link, error) from error
+
+
+def read_reply(reply: type[Model], response: httpx.Response) -> Model:
+    """Read an answer as its model."""
+    try:
+        return reply.model_validate_json(response.content)
+    except ValidationError as error:
+        path = response.request.url.path
+        message = f"{path} answered something else than `{reply.__name__}`"
+        raise UnexpectedReply(message, status=response.status_code) from error
+
+
+def authorise(token: str | None) -> Mapping[str, str]:
+    """Write the header that tells who is calling."""
+    return {} if token is None else {"Authorization": f"Bearer {token}"}
+
+
+def build_post(
+    client: httpx.AsyncClient, path: str, body: BaseModel, token: str | None
+) -> httpx.Request:
+    """Build a request with a JSON body."""
+    headers = {"Content-Type": "application/json", **authorise(token)}
+    return client.build_request("POST", path, content=body.model_dump_json(), headers=headers)
+
+
+async def _receive(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+    """Read the answer, but not an endless one."""
+    response = await client.send(request, stream=True)
+    try:
+        body = await _read(response, MAX_REPLY)
+    finally:
+        await response.aclose()
+    return _rebuild(response, request, body)
+
+
+async def _store(
+    client: httpx.AsyncClient, request: httpx.Request, target: Path, most: int
+) -> None:
+    response = await client.send(request, stream=True)
+    try:
+        if not response.is_success:
+            body = await _read(response, _MAX_PROBLEM)
+            raise read_problem(_rebuild(response, request, body))
+        size = 0
+        with target.open("wb") as out:
+            async for chunk in response.aiter_bytes():
+                size += len(chunk)
+                if size > most:
+                    message = f"{request.url.path} answered more than {most} bytes"
+                    raise UnexpectedReply(message, status=response.status_code)
+                out.write(chunk)
+    finally:
+        await response.aclose()
+
+
+async def _read(response: httpx.Response, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > most:
+            message = f"{response.request.url.path} answered more than {most} bytes"
+            raise UnexpectedReply(message, status=response.status_code)
+    return bytes(body)
+
+
+def _rebuild(response: httpx.Response, request: httpx.Request, body: bytes) -> httpx.Response:
+    headers = {
+        name: value
+        for name, value in response.headers.items()
+        if name not in {"content-encoding", "content-length", "transfer-encoding"}
+    }
+    return httpx.Response(response.status_code, headers=headers, content=body, request=request)

@@ -1,0 +1,48 @@
+"""What a Stack tells the control plane, over the Runner API with the runner's own token."""
+
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from exclave.client.exchange import Model, ask, build_post, read_reply
+from exclave.client.transport import Link, build_tls, open_client
+from exclave.wire.model import Request
+from exclave.wire.stacks import Resigned, StackReport, StackTerms
+
+_WITHIN_S = 20.0
+
+
+class StackApi(Protocol):
+    """The calls of a Stack; failures are told as by `RunnerApi`."""
+
+    async def report(self, token: str, request: StackReport) -> StackTerms:
+        """Phone home; the answer is what the app asks of the customer now."""
+        ...
+
+    async def resign(self, token: str) -> Resigned:
+        """Give the identity up for good."""
+        ...
+
+
+class HttpStackApi:
+    """The calls over HTTP."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._client = open_client(link, build_tls(link), connections=2)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        await self._client.aclose()
+
+    async def report(self, token: str, request: StackReport) -> StackTerms:
+        """Phone home."""
+        return await self._post(StackTerms, "/v1/stack/report", request, token)
+
+    async def resign(self, token: str) -> Resigned:
+        """Give the identity up."""
+        return await self._post(Resigned, "/v1/stack/resign", Request(), token)
+
+    async def _post(self, reply: type[Model], path: str, body: BaseModel, token: str) -> Model:
+        request = build_post(self._client, path, body, token)
+        return read_reply(reply, await ask(self._link, self._client, request, _WITHIN_S))

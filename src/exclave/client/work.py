@@ -1,0 +1,180 @@
+"""The calls made for one running execution: files, Terraform state, sensitive inputs, archives."""
+
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+
+from exclave.client.exchange import ask, authorise, build_post, download, read_reply
+from exclave.client.problems import UnexpectedReply
+from exclave.client.transport import Link
+from exclave.wire.registry import RegistryPlace
+from exclave.wire.terraform import (
+    AttachmentReply,
+    LockState,
+    SealedState,
+    SensitiveValues,
+    StateReply,
+    UnlockState,
+    unpack_state,
+)
+
+MAX_ARCHIVE = 1 << 30
+"""Most bytes of an app directory's archive."""
+
+_NO_CONTENT = 204
+
+
+class WorkApi(Protocol):
+    """What executors ask the control plane for; failures are told as by `RunnerApi`."""
+
+    async def put_attachment(
+        self, token: str, execution_id: str, name: str, *, epoch: int, data: bytes
+    ) -> AttachmentReply:
+        """Hand in a file of this execution; the same name again replaces it."""
+        ...
+
+    async def get_attachment(self, token: str, execution_id: str, name: str) -> bytes:
+        """Read a file that an execution of the same queue handed in."""
+        ...
+
+    async def read_state(
+        self, token: str, execution_id: str, *, epoch: int, workspace: str
+    ) -> SealedState | None:
+        """Read the newest state of a workspace; None if there is none yet."""
+        ...
+
+    async def write_state(
+        self,
+        token: str,
+        execution_id: str,
+        *,
+        epoch: int,
+        workspace: str,
+        lock_id: str,
+        state: SealedState,
+    ) -> StateReply:
+        """Store a new version of a state; 409 tells why not."""
+        ...
+
+    async def lock_state(self, token: str, execution_id: str, request: LockState) -> None:
+        """Take the lock of a workspace; 409 `lock_held` tells who has it."""
+        ...
+
+    async def unlock_state(self, token: str, execution_id: str, request: UnlockState) -> None:
+        """Give the lock of a workspace back."""
+        ...
+
+    async def get_sensitive(self, token: str, execution_id: str, *, epoch: int) -> SensitiveValues:
+        """Read the sensitive inputs that the job's specification names."""
+        ...
+
+    async def get_archive(self, token: str, config_id: str, target: Path) -> None:
+        """Write the archive of an app directory to a file; for build runners only."""
+        ...
+
+    async def get_registry(self, token: str) -> RegistryPlace:
+        """Read where artifacts are kept."""
+        ...
+
+
+class HttpWorkApi:
+    """The calls over HTTP, on connections of their own."""
+
+    def __init__(self, link: Link, client: httpx.AsyncClient, *, within_s: float = 120.0) -> None:
+        self._link = link
+        self._client = client
+        self._within_s = within_s
+
+    async def put_attachment(
+        self, token: str, execution_id: str, name: str, *, epoch: int, data: bytes
+    ) -> AttachmentReply:
+        """Hand in a file of this execution."""
+        path = f"/v1/executions/{execution_id}/attachments/{name}"
+        response = await self._send_bytes("PUT", path, token, {"epoch": epoch}, data)
+        return read_reply(AttachmentReply, response)
+
+    async def get_attachment(self, token: str, execution_id: str, name: str) -> bytes:
+        """Read a file that an execution handed in."""
+        path = f"/v1/executions/{execution_id}/attachments/{name}"
+        request = self._client.build_request("GET", path, headers=authorise(token))
+        return (await self._ask(request)).content
+
+    async def read_state(
+        self, token: str, execution_id: str, *, epoch: int, workspace: str
+    ) -> SealedState | None:
+        """Read the newest state of a workspace."""
+        request = self._client.build_request(
+            "GET",
+            f"/v1/executions/{execution_id}/state",
+            params={"epoch": epoch, "workspace": workspace},
+            headers=authorise(token),
+        )
+        response = await self._ask(request)
+        if response.status_code == _NO_CONTENT:
+            return None
+        try:
+            return unpack_state(response.content)
+        except ValueError as error:
+            raise UnexpectedReply(str(error), status=response.status_code) from error
+
+    async def write_state(
+        self,
+        token: str,
+        execution_id: str,
+        *,
+        epoch: int,
+        workspace: str,
+        lock_id: str,
+        state: SealedState,
+    ) -> StateReply:
+        """Store a new version of a state."""
+        path = f"/v1/executions/{execution_id}/state"
+        query: dict[str, str | int] = {"epoch": epoch, "workspace": workspace, "lock_id": lock_id}
+        response = await self._send_bytes("POST", path, token, query, state.pack())
+        return read_reply(StateReply, response)
+
+    async def lock_state(self, token: str, execution_id: str, request: LockState) -> None:
+        """Take the lock of a workspace."""
+        path = f"/v1/executions/{execution_id}/state/lock"
+        await self._ask(build_post(self._client, path, request, token))
+
+    async def unlock_state(self, token: str, execution_id: str, request: UnlockState) -> None:
+        """Give the lock of a workspace back."""
+        path = f"/v1/executions/{execution_id}/state/unlock"
+        await self._ask(build_post(self._client, path, request, token))
+
+    async def get_sensitive(self, token: str, execution_id: str, *, epoch: int) -> SensitiveValues:
+        """Read the sensitive inputs that the job's specification names."""
+        request = self._client.build_request(
+            "GET",
+            f"/v1/executions/{execution_id}/sensitive",
+            params={"epoch": epoch},
+            headers=authorise(token),
+        )
+        return read_reply(SensitiveValues, await self._ask(request))
+
+    async def get_archive(self, token: str, config_id: str, target: Path) -> None:
+        """Write the archive of an app directory to a file."""
+        path = f"/v1/configs/{config_id}/archive"
+        request = self._client.build_request("GET", path, headers=authorise(token))
+        await download(
+            self._link, self._client, request, target, within_s=self._within_s, most=MAX_ARCHIVE
+        )
+
+    async def get_registry(self, token: str) -> RegistryPlace:
+        """Read where artifacts are kept."""
+        request = self._client.build_request("GET", "/v1/registry", headers=authorise(token))
+        return read_reply(RegistryPlace, await self._ask(request))
+
+    async def _ask(self, request: httpx.Request) -> httpx.Response:
+        return await ask(self._link, self._client, request, self._within_s)
+
+    async def _send_bytes(
+        self, method: str, path: str, token: str, query: dict[str, str | int], data: bytes
+    ) -> httpx.Response:
+        headers = {**authorise(token), "Content-Type": "application/octet-stream"}
+        request = self._client.build_request(
+            method, path, params=query, content=data, headers=headers
+        )
+        return await self._ask(request)

@@ -1,0 +1,130 @@
+"""What differs between two config versions: part by part, field by field; pure."""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+FILES = "files"
+"""The field that stands for the content of a source folder."""
+
+
+class Change(StrEnum):
+    """What became of a part."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+class Part(Protocol):
+    """One stored part, as far as it is compared."""
+
+    @property
+    def section(self) -> str:
+        """The kind of thing."""
+
+    @property
+    def name(self) -> str:
+        """Its name; empty for things of which there is one."""
+
+    @property
+    def hash(self) -> str:
+        """The name of its content."""
+
+    @property
+    def value(self) -> Mapping[str, Any]:
+        """What it says, as plain JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field; None is a field that is not there."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    @property
+    def diff(self) -> str:
+        """The change of a text of several lines, as a unified diff; empty for short ones."""
+        before, after = self.before or "", self.after or ""
+        if "\n" not in before and "\n" not in after:
+            return ""
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
+        return "\n".join(list(lines)[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class PartChange:
+    """A part that is new, different or gone."""
+
+    section: str
+    name: str
+    change: Change
+    fields: tuple[FieldChange, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Name it in one word, such as `component:api` or `sandbox`."""
+        return f"{self.section}:{self.name}" if self.name else self.section
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDiff:
+    """All that differs."""
+
+    parts: tuple[PartChange, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Name every part that differs."""
+        return tuple(part.key for part in self.parts)
+
+
+def diff_parts(before: Sequence[Part], after: Sequence[Part]) -> ConfigDiff:
+    """Compare the parts of two versions, in the order of the newer one; removed ones come last."""
+    old = {(part.section, part.name): part for part in before}
+    new = {(part.section, part.name): part for part in after}
+    found: list[PartChange] = []
+    for key, part in new.items():
+        was = old.get(key)
+        if was is None:
+            found.append(PartChange(*key, Change.ADDED))
+        elif was.hash != part.hash:
+            found.append(PartChange(*key, Change.CHANGED, _diff_values(was, part)))
+    found += [PartChange(*key, Change.REMOVED) for key in old if key not in new]
+    return ConfigDiff(tuple(found))
+
+
+def _diff_values(before: Part, after: Part) -> tuple[FieldChange, ...]:
+    old, new = dict(_flatten(before.value)), dict(_flatten(after.value))
+    changed = tuple(
+        FieldChange(path, old.get(path), new.get(path))
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path) != new.get(path)
+    )
+    # The same definition under another hash: the files of its source folder are what changed.
+    return changed or (FieldChange(FILES, before.hash, after.hash),)
+
+
+def _flatten(value: object, path: str = "") -> Iterator[tuple[str, str]]:
+    match value:
+        case Mapping() if value or not path:
+            for key, each in value.items():
+                yield from _flatten(each, f"{path}.{key}" if path else str(key))
+        case list() | tuple() if value and any(isinstance(each, Mapping) for each in value):
+            for index, each in enumerate(value):
+                yield from _flatten(each, f"{path}[{_label(index, each)}]")
+        case str():
+            yield path, value
+        case _:
+            yield path, json.dumps(value, ensure_ascii=False)
+
+
+def _label(index: int, item: object) -> str:
+    """Call an item of a list by its name, so that a new one in front moves no other."""
+    name = item.get("name") if isinstance(item, Mapping) else None
+    return str(name) if isinstance(name, str) and name else str(index)

@@ -1,0 +1,129 @@
+"""Config versions: list, compare, and hand out their archives."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from exclave.appconfig.parts import FrozenApp
+from exclave.base.errors import NotFound
+from exclave.control.apps import find_app, show_config
+from exclave.control.audit import record
+from exclave.control.config_diff import ConfigDiff, diff_parts
+from exclave.control.deps import Deps
+from exclave.control.impact import find_impact
+from exclave.control.pages import clamp, make_page
+from exclave.domain.identity import OrgId, QueueKind, Right, RunnerIdentity, User
+from exclave.storage import apps, configs
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.apps import ConfigDiffReply, ConfigFieldChange, ConfigPartChange, ConfigReply
+from exclave.wire.model import Page
+
+
+@dataclass(frozen=True, slots=True)
+class NewConfig:
+    """An app that was checked, and where the archive of its directory lies."""
+
+    app: FrozenApp
+    archive: str
+    archive_digest: str
+
+
+async def list_configs(
+    deps: Deps, user: User, app: str, cursor: str, limit: int
+) -> Page[ConfigReply]:
+    """List the versions of an app, newest first."""
+    wanted = clamp(limit)
+
+    def read(tx: Tx) -> Page[ConfigReply]:
+        found = find_app(tx, user, app, Right.READ)
+        last = configs.find_config(tx, user.org, cursor) if cursor else None
+        before = None if last is None else last.version
+        rows = configs.list_configs(tx, user.org, found.id, before, wanted + 1)
+        return make_page(
+            rows, wanted, lambda row: show_config(row, current=row.id == found.config_id)
+        )
+
+    return await deps.db.read(read)
+
+
+async def compare_configs(
+    deps: Deps, user: User, app: str, before: int, after: int
+) -> ConfigDiffReply:
+    """Tell what differs between two versions of an app, and which installs would see it."""
+
+    def compare(tx: Tx) -> ConfigDiffReply:
+        found = find_app(tx, user, app, Right.READ)
+        old, new = (_find_version(tx, user.org, found, version) for version in (before, after))
+        diff = diff_configs(tx, user.org, old.id, new.id)
+        parts = configs.list_all_parts(tx, user.org, new.id)
+        impact = find_impact(tx, user.org, found.id, parts)
+        return ConfigDiffReply(
+            app=found.name, before=before, after=after, parts=show_parts(diff), builds=[],
+            installs=impact.installs, more_installs=impact.more,
+        )  # fmt: skip
+
+    return await deps.db.read(compare)
+
+
+def store_config(tx: Tx, deps: Deps, user: User, app: AnyRow, new: NewConfig) -> AnyRow:
+    """Store the next version of a locked app, and make it the current one."""
+    config_id = deps.ids.new("cfg")
+    version = configs.read_last_version(tx, user.org, app.id) + 1
+    configs.add_config(tx, {
+        "org_id": user.org, "id": config_id, "app_id": app.id, "version": version,
+        "digest": new.app.digest, "archive": new.archive, "archive_digest": new.archive_digest,
+        "outline": dict(new.app.outline), "created_by": user.name,
+    })  # fmt: skip
+    configs.add_parts(tx, [
+        {"org_id": user.org, "config_id": config_id, "section": part.section, "name": part.name,
+         "position": position, "hash": part.hash, "value": dict(part.value)}
+        for position, part in enumerate(new.app.parts)
+    ])  # fmt: skip
+    apps.set_config(tx, user.org, app.id, config_id)
+    record(tx, deps, user.org, user.name, "app_synced", app.id,
+           config=config_id, version=str(version))  # fmt: skip
+    found = configs.find_config(tx, user.org, config_id)
+    assert found is not None  # noqa: S101 - it was just stored
+    return found
+
+
+def diff_configs(tx: Tx, org: OrgId, before: str, after: str) -> ConfigDiff:
+    """Compare two versions, part by part."""
+    return diff_parts(
+        configs.list_all_parts(tx, org, before), configs.list_all_parts(tx, org, after)
+    )
+
+
+def show_parts(diff: ConfigDiff) -> list[ConfigPartChange]:
+    """Show what differs."""
+    return [
+        ConfigPartChange(
+            section=part.section, name=part.name, change=part.change,
+            fields=[
+                ConfigFieldChange(
+                    path=field.path, before=field.before, after=field.after, diff=field.diff
+                )
+                for field in part.fields
+            ],
+        )
+        for part in diff.parts
+    ]  # fmt: skip
+
+
+async def open_archive(
+    deps: Deps, who: RunnerIdentity, config_id: str
+) -> tuple[str, AsyncIterator[bytes]]:
+    """Open the uploaded directory of a version, for build runners; answer its digest and bytes."""
+    row = await deps.db.read(lambda tx: configs.find_config(tx, who.org, config_id))
+    if row is None or who.kind is not QueueKind.BUILD:
+        raise NotFound("there is no such config")
+    return row.archive_digest, deps.blobs.read(row.archive)
+
+
+def _find_version(tx: Tx, org: OrgId, app: AnyRow, version: int) -> AnyRow:
+    row = configs.find_version(tx, org, app.id, version)
+    if row is None:
+        raise NotFound(
+            f"the app `{app.name}` has no version {version}",
+            hint=f"`exclave apps configs {app.name}` lists them.",
+        )
+    return row

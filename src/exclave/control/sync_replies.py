@@ -1,0 +1,90 @@
+"""What a sync answers: findings with their lines, what differs, what is built, who would see it."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from exclave.appconfig.apps import Reading
+from exclave.appconfig.codes import Code, Severity
+from exclave.appconfig.diagnostics import Diagnostic
+from exclave.appconfig.parts import FrozenApp
+from exclave.control.apps import show_config
+from exclave.control.config_diff import diff_parts
+from exclave.control.configs import show_parts
+from exclave.control.impact import find_impact
+from exclave.domain.identity import OrgId
+from exclave.storage import configs
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.apps import AppFinding, ConfigDiffReply, SyncReply
+
+
+def show_findings(reading: Reading) -> list[AppFinding]:
+    """Show all findings; a remote file that nobody fetches is an error here."""
+    return [_show_finding(reading, each) for each in map(_judge, reading.diagnostics)]
+
+
+def count_errors(findings: Sequence[AppFinding]) -> int:
+    """Count what must be repaired."""
+    return sum(each.severity == Severity.ERROR for each in findings)
+
+
+def show_unchanged(
+    tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, made: Sequence[str]
+) -> SyncReply:
+    """Say that the content is that of the current version, and what is built again."""
+    started = configs.list_new_builds(tx, org, made)
+    diff = ConfigDiffReply(
+        app=app.name, before=config.version, after=config.version, parts=[],
+        builds=[row.part for row in started], installs=[],
+    )  # fmt: skip
+    return SyncReply(
+        app=app.name, changed=False, dry_run=False, findings=[], diff=diff,
+        config=show_config(config, current=True), workflow_id=_find_workflow(started),
+    )  # fmt: skip
+
+
+def show_stored(
+    tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, frozen: FrozenApp, made: Sequence[str]
+) -> SyncReply:
+    """Tell what a new version changes against the one before, and what is built for it."""
+    before = configs.find_config(tx, org, app.config_id) if app.config_id else None
+    old = configs.list_all_parts(tx, org, before.id) if before else []
+    started = configs.list_new_builds(tx, org, made)
+    impact = find_impact(tx, org, app.id, frozen.parts)
+    diff = ConfigDiffReply(
+        app=app.name, before=before.version if before else None, after=config.version,
+        parts=show_parts(diff_parts(old, frozen.parts)), builds=[row.part for row in started],
+        installs=impact.installs, more_installs=impact.more,
+    )  # fmt: skip
+    return SyncReply(
+        app=app.name, changed=True, dry_run=False, findings=[], diff=diff,
+        config=show_config(config, current=True), workflow_id=_find_workflow(started),
+    )  # fmt: skip
+
+
+def show_tried(reply: SyncReply, before: AnyRow | None) -> SyncReply:
+    """Turn the answer of a sync into that of one which is undone."""
+    diff = reply.diff.model_copy(update={"after": None}) if reply.changed else reply.diff
+    current = None if before is None else show_config(before, current=True)
+    return reply.model_copy(
+        update={"dry_run": True, "diff": diff, "config": current, "workflow_id": None}
+    )
+
+
+def _find_workflow(started: Sequence[AnyRow]) -> str | None:
+    return next((row.workflow_id for row in started if row.workflow_id), None)
+
+
+def _judge(found: Diagnostic) -> Diagnostic:
+    if found.code is not Code.REFERENCE_NOT_FOLLOWED:
+        return found
+    hint = "A sync fetches nothing: keep the file in the app directory."
+    return dataclasses.replace(found, severity=Severity.ERROR, hint=hint)
+
+
+def _show_finding(reading: Reading, found: Diagnostic) -> AppFinding:
+    source = reading.sources.get(found.file)
+    return AppFinding(
+        severity=found.severity, code=found.code, file=found.file, line=found.line,
+        column=found.column, message=found.message, hint=found.hint,
+        text=None if source is None else source.read_line(found.line),
+    )  # fmt: skip

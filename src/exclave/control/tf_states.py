@@ -1,0 +1,166 @@
+"""Terraform states as runners keep them: sealed bytes, written under a running execution."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import TypeVar
+
+from exclave.base.errors import Conflict, NotFound
+from exclave.control.deps import Deps
+from exclave.control.measuring import Measured
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
+from exclave.domain.terraform import LockHeld, StateRefused
+from exclave.storage import executions, tf_states
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.executions import Held
+from exclave.wire.terraform import (
+    MAX_ATTACHMENT,
+    LockState,
+    StateHeader,
+    StateReply,
+    UnlockState,
+)
+
+T = TypeVar("T")
+
+
+async def read_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, epoch: int, workspace: str
+) -> tuple[StateHeader, AsyncIterator[bytes]] | None:
+    """Find the newest state of any workspace of the runner's install; then read it."""
+
+    def find(tx: Tx) -> AnyRow | None:
+        _check_running(tx, who, (execution, epoch))
+        return tf_states.find_newest(tx, who.org, who.queue, workspace)
+
+    row = await deps.db.read(find)
+    if row is None:
+        return None
+    header = StateHeader(
+        serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
+    )
+    return header, deps.blobs.read(row.blob)
+
+
+async def write_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, epoch: int, workspace: str,
+    lock_id: str, header: StateHeader, chunks: AsyncIterable[bytes],
+) -> StateReply:  # fmt: skip
+    """Add a version of a state: first the blob, then its row; the same version again is fine."""
+    held = (execution, epoch)
+    stored = await deps.db.read(lambda tx: _find_same(tx, who, held, workspace, header))
+    if stored is not None:
+        return StateReply(version=stored)
+    blob = f"tf-states/{who.org}/{who.queue}/{deps.ids.new('tfs')}"
+    sealed = Measured(chunks, MAX_ATTACHMENT)
+    await deps.blobs.put_stream(blob, sealed)
+    values = {
+        "serial": header.serial, "lineage": header.lineage, "sha256": header.sha256,
+        "size": sealed.size, "blob": blob,
+        "resources": [one.model_dump() for one in header.resources],
+    }  # fmt: skip
+
+    def add(tx: Tx) -> StateReply:
+        executions.find_execution(tx, who.org, execution, lock=True)
+        version = tf_states.add_version(
+            tx, who.org, who.runner, held, who.queue, workspace, lock_id, values
+        )
+        if version is None:
+            raise _explain_refusal(tx, who, held, workspace, lock_id, header)
+        return StateReply(version=version)
+
+    return await _write_or_delete(deps, who, add, blob)
+
+
+async def lock_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: LockState
+) -> None:
+    """Take the lock of a workspace; that of an execution which has ended is free."""
+    held = (execution, wish.epoch)
+
+    def lock(tx: Tx) -> None:
+        executions.find_execution(tx, who.org, execution, lock=True)
+        info = wish.lock.model_dump()
+        if not tf_states.take_lock(
+            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock.id, info
+        ):
+            _check_writer(tx, who, held, wish.workspace)
+            raise _tell_holder(tf_states.find_lock(tx, who.org, who.queue, wish.workspace))
+
+    await deps.db.write(lock, key=who.queue)
+
+
+async def unlock_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: UnlockState
+) -> None:
+    """Give a lock back; one that is gone already is fine."""
+    held = (execution, wish.epoch)
+
+    def unlock(tx: Tx) -> None:
+        if tf_states.drop_lock(
+            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock_id
+        ):
+            return
+        _check_writer(tx, who, held, wish.workspace)
+        row = tf_states.find_lock(tx, who.org, who.queue, wish.workspace)
+        if row is not None:
+            raise _tell_holder(row)
+
+    await deps.db.write(unlock, key=who.queue)
+
+
+async def _write_or_delete(deps: Deps, who: RunnerIdentity, add: Callable[[Tx], T], blob: str) -> T:
+    try:
+        return await deps.db.write(add, key=who.queue)
+    except (Superseded, StateRefused, LockHeld, Conflict):
+        await deps.blobs.delete(blob)
+        raise
+
+
+def _find_same(
+    tx: Tx, who: RunnerIdentity, held: Held, workspace: str, header: StateHeader
+) -> int | None:
+    """Find the version that a repeated request is about."""
+    _check_writer(tx, who, held, workspace)
+    row = tf_states.find_newest(tx, who.org, who.queue, workspace)
+    if row is None or row.sha256 != header.sha256 or row.serial != header.serial:
+        return None
+    return int(row.version)
+
+
+def _explain_refusal(
+    tx: Tx, who: RunnerIdentity, held: Held, workspace: str, lock_id: str, header: StateHeader
+) -> StateRefused | LockHeld:
+    _check_writer(tx, who, held, workspace)
+    lock = tf_states.find_lock(tx, who.org, who.queue, workspace)
+    if lock is None:
+        return StateRefused(f"the state of `{workspace}` is not locked by this execution")
+    if (lock.execution_id, lock.lock_id) != (held[0], lock_id):
+        return _tell_holder(lock)
+    newest = tf_states.find_newest(tx, who.org, who.queue, workspace)
+    if newest is not None and newest.lineage != header.lineage:
+        return StateRefused(f"the state of `{workspace}` has another lineage")
+    return StateRefused(f"the state of `{workspace}` has a newer serial than {header.serial}")
+
+
+def _check_running(tx: Tx, who: RunnerIdentity, held: Held) -> AnyRow:
+    row = executions.find_execution(tx, who.org, held[0])
+    if row is None or row.runner_id != who.runner:
+        raise NotFound("there is no such execution")
+    if row.epoch != held[1] or row.state != ExecutionState.RUNNING:
+        raise Superseded(f"execution {held[0]} is not running")
+    return row
+
+
+def _check_writer(tx: Tx, who: RunnerIdentity, held: Held, workspace: str) -> None:
+    _check_running(tx, who, held)
+    if not executions.is_writer(tx, who.org, who.runner, held, lane=workspace):
+        raise Superseded(f"execution {held[0]} does not hold `{workspace}`")
+
+
+def _tell_holder(row: AnyRow | None) -> LockHeld:
+    if row is None:
+        return LockHeld("the lock was taken and given back in between; ask again")
+    return LockHeld(
+        f"the state is locked by execution {row.execution_id}",
+        lock=row.info, execution_id=row.execution_id,
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Terraform states as people see them: headers and resource addresses, versions, locks."""
+
+from exclave.base.errors import Conflict, NotFound
+from exclave.control.access import require_on
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.domain.identity import InstallId, QueueId, Right, User
+from exclave.domain.jobs import ExecutionState
+from exclave.storage import queues, tf_states
+from exclave.storage.database import AnyRow, Tx
+from exclave.wire.model import Page
+from exclave.wire.terraform import (
+    StateResource,
+    TfLockReply,
+    TfStateReply,
+    TfWorkspaceDetail,
+    TfWorkspaceReply,
+)
+
+_VERSIONS = 200
+
+
+async def list_workspaces(deps: Deps, user: User, install: InstallId) -> Page[TfWorkspaceReply]:
+    """List the workspaces of an install, each with its newest state and its lock."""
+
+    def find(tx: Tx) -> Page[TfWorkspaceReply]:
+        queue = _find_queue(tx, user, install, Right.READ)
+        locks = {row.workspace: row for row in tf_states.list_locks(tx, user.org, queue)}
+        newest = {row.workspace: row for row in tf_states.list_newest(tx, user.org, queue)}
+        items = [
+            TfWorkspaceReply(
+                workspace=name,
+                newest=_show_state(newest.get(name)),
+                lock=_show_lock(locks.get(name)),
+            )
+            for name in sorted({*locks, *newest})
+        ]
+        return Page[TfWorkspaceReply](items=items)
+
+    return await deps.db.read(find)
+
+
+async def show_workspace(
+    deps: Deps, user: User, install: InstallId, workspace: str, version: int | None
+) -> TfWorkspaceDetail:
+    """Show a state, the newest or one of the kept versions, and which versions there are."""
+
+    def find(tx: Tx) -> TfWorkspaceDetail:
+        queue = _find_queue(tx, user, install, Right.READ)
+        shown = (
+            tf_states.find_newest(tx, user.org, queue, workspace)
+            if version is None
+            else tf_states.find_version(tx, user.org, queue, workspace, version)
+        )
+        lock = tf_states.find_lock(tx, user.org, queue, workspace)
+        if shown is None and (lock is None or version is not None):
+            raise NotFound("there is no such state")
+        versions = tf_states.list_versions(tx, user.org, queue, workspace, limit=_VERSIONS)
+        return TfWorkspaceDetail(
+            workspace=workspace,
+            newest=_show_state(shown),
+            lock=_show_lock(lock),
+            versions=[_show_header(row) for row in versions],
+        )
+
+    return await deps.db.read(find)
+
+
+async def unlock_workspace(
+    deps: Deps, user: User, install: InstallId, workspace: str, reason: str
+) -> TfWorkspaceDetail:
+    """Remove a lock that an ended execution left behind."""
+
+    def unlock(tx: Tx) -> None:
+        queue = _find_queue(tx, user, install, Right.OPERATE)
+        row = tf_states.find_lock(tx, user.org, queue, workspace)
+        if row is None:
+            raise NotFound("the state is not locked")
+        if not tf_states.break_lock(tx, user.org, queue, workspace):
+            raise Conflict(
+                f"execution {row.execution_id} holds the lock and still runs",
+                hint="Cancel its job; if its machine is gone, use `jobs declare-lost`.",
+            )
+        record(tx, deps, user.org, user.name, "tf_state_unlocked", f"{install}/{workspace}",
+               reason=reason, lock_id=row.lock_id)  # fmt: skip
+
+    await deps.db.write(unlock)
+    return await show_workspace(deps, user, install, workspace, None)
+
+
+def _find_queue(tx: Tx, user: User, install: InstallId, right: Right) -> QueueId:
+    queue = QueueId(install)
+    if queues.find_queue(tx, user.org, queue) is None:
+        raise NotFound("there is no such install")
+    require_on(tx, user, right, install, noun="install")
+    return queue
+
+
+def _show_header(row: AnyRow) -> TfStateReply:
+    return TfStateReply(
+        workspace=row.workspace, version=row.version, serial=row.serial, lineage=row.lineage,
+        sha256=row.sha256, size=row.size, resources=[], execution_id=row.execution_id, at=row.at,
+    )  # fmt: skip
+
+
+def _show_state(row: AnyRow | None) -> TfStateReply | None:
+    if row is None:
+        return None
+    resources = [StateResource.model_validate(one) for one in row.resources]
+    return _show_header(row).model_copy(update={"resources": resources})
+
+
+def _show_lock(row: AnyRow | None) -> TfLockReply | None:
+    if row is None:
+        return None
+    return TfLockReply(
+        workspace=row.workspace, lock_id=row.lock_id, operation=row.info.get("operation", ""),
+        who=row.info.get("who", ""), execution_id=row.execution_id, at=row.at,
+        stale=row.execution_state == ExecutionState.ENDED,
+    )  # fmt: skip

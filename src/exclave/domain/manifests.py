@@ -1,0 +1,182 @@
+"""Reading the manifests that a registry stores: strictly, because others will trust them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from exclave.domain.registry import ManifestInvalid, is_digest
+
+MAX_MANIFEST = 4 << 20
+_MOST_DEPTH = 32
+
+OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+OCI_INDEX = "application/vnd.oci.image.index.v1+json"
+MANIFESTS = frozenset({OCI_MANIFEST, "application/vnd.docker.distribution.manifest.v2+json"})
+INDEXES = frozenset({OCI_INDEX, "application/vnd.docker.distribution.manifest.list.v2+json"})
+"""The only types that are stored; each document is read as what it says it is."""
+
+_FOREIGN = frozenset(
+    {
+        "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+        "application/vnd.oci.image.layer.nondistributable.v1.tar",
+        "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+        "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+    }
+)
+"""Layers that lie elsewhere on the network; no registry has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a document names: a digest and its size."""
+
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadManifest:
+    """What the registry has to know about a document."""
+
+    media_type: str
+    artifact_type: str
+    blobs: tuple[Content, ...]
+    children: tuple[Content, ...]
+    subject: str | None
+    annotations: Mapping[str, str]
+
+    @property
+    def refers(self) -> list[str]:
+        """The digests of everything that has to stay as long as the document stays."""
+        return sorted({content.digest for content in (*self.blobs, *self.children)})
+
+
+def read_manifest(data: bytes, media_type: str) -> ReadManifest:
+    """Read a document that was sent as this type; refuse whatever is not exactly that."""
+    if media_type not in MANIFESTS | INDEXES:
+        raise ManifestInvalid(
+            "this type of manifest is not stored here",
+            hint="Push OCI or Docker v2 manifests and indexes, and name the type.",
+        )
+    document = _parse(data)
+    if document.get("schemaVersion") != 2:  # noqa: PLR2004 - the only version there is
+        raise ManifestInvalid("`schemaVersion` must be 2")
+    if document.get("mediaType", media_type) != media_type:
+        raise ManifestInvalid("`mediaType` differs from the type that it was sent as")
+    if "manifests" in document and ("layers" in document or "config" in document):
+        # Two readers could see two things in it, and check one but run the other.
+        raise ManifestInvalid("the document is both an index and a manifest")
+    if media_type in INDEXES:
+        return _read_index(document, media_type)
+    return _read_image(document, media_type)
+
+
+def _read_image(document: Mapping[str, Any], media_type: str) -> ReadManifest:
+    config = document.get("config")
+    contents = [_read_content(config, "config")]
+    for number, layer in enumerate(_list(document, "layers")):
+        content = _read_content(layer, f"layers.{number}")
+        if not (layer.get("mediaType") in _FOREIGN and layer.get("urls")):
+            contents.append(content)
+    assert isinstance(config, dict)  # noqa: S101 - it was just read
+    own = _text(document, "artifactType")
+    return ReadManifest(
+        media_type, own or _text(config, "mediaType"), tuple(contents), (),
+        _read_subject(document), _read_annotations(document),
+    )  # fmt: skip
+
+
+def _read_index(document: Mapping[str, Any], media_type: str) -> ReadManifest:
+    children = tuple(
+        _read_content(child, f"manifests.{number}")
+        for number, child in enumerate(_list(document, "manifests"))
+    )
+    return ReadManifest(
+        media_type, _text(document, "artifactType"), (), children,
+        _read_subject(document), _read_annotations(document),
+    )  # fmt: skip
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_MANIFEST:
+        raise ManifestInvalid(f"the document has more than {MAX_MANIFEST} bytes")
+    if b"\\u0000" in data or b"\0" in data:
+        raise ManifestInvalid("text may not contain a NUL character")
+    try:
+        document = json.loads(
+            data.decode(), object_pairs_hook=_refuse_doubles, parse_constant=_refuse_constant
+        )
+        json.dumps(document, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise ManifestInvalid("the document is not JSON that everybody reads alike") from error
+    if not isinstance(document, dict) or _depth(document) > _MOST_DEPTH:
+        raise ManifestInvalid("the document is not a manifest")
+    return document
+
+
+def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        message = "a key stands twice"
+        raise ValueError(message)
+    return made
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _depth(document: object) -> int:
+    depth, level = 0, [document]
+    while level and depth <= _MOST_DEPTH:
+        depth += 1
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth
+
+
+def _read_content(value: object, where: str) -> Content:
+    if not isinstance(value, dict):
+        raise ManifestInvalid(f"`{where}` must be a descriptor")
+    digest, size = value.get("digest"), value.get("size")
+    if not isinstance(digest, str) or not is_digest(digest):
+        raise ManifestInvalid(f"`{where}.digest` must be a sha256 digest")
+    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 62:
+        raise ManifestInvalid(f"`{where}.size` must be a number of bytes")
+    _text(value, "mediaType", where)
+    return Content(digest, size)
+
+
+def _read_subject(document: Mapping[str, Any]) -> str | None:
+    subject = document.get("subject")
+    return None if subject is None else _read_content(subject, "subject").digest
+
+
+def _read_annotations(document: Mapping[str, Any]) -> Mapping[str, str]:
+    found = document.get("annotations")
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise ManifestInvalid("`annotations` must be texts by name")
+    return found
+
+
+def _text(table: Mapping[str, Any], key: str, where: str = "") -> str:
+    found = table.get(key)
+    if found is None:
+        return ""
+    if not isinstance(found, str):
+        raise ManifestInvalid(f"`{f'{where}.' if where else ''}{key}` must be a text")
+    return found
+
+
+def _list(document: Mapping[str, Any], key: str) -> list[Any]:
+    found = document.get(key)
+    if not isinstance(found, list):
+        raise ManifestInvalid(f"`{key}` must be a list")
+    return found

@@ -1,0 +1,90 @@
+"""What a step graph is made from: the app in outline, the install as it is, and the wish."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component, what it needs, and whether this install has it."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+    enabled: bool = True
+    deployed: bool = False
+    auto_approve: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """An action on a trigger; `component` is empty for triggers of the whole install."""
+
+    action: str
+    trigger: str
+    component: str = ""
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All that matters of app and install for the shape of a workflow."""
+
+    components: tuple[Component, ...] = ()
+    """In deploy order."""
+    hooks: tuple[Hook, ...] = ()
+    has_sandbox: bool = True
+    sandbox_deployed: bool = False
+    sandbox_auto_approve: bool = False
+    has_secrets: bool = False
+    builds_pending: bool = False
+
+    def hooks_on(self, trigger: str, component: str = "") -> tuple[Hook, ...]:
+        """List the actions on a trigger, in their order."""
+        found = [h for h in self.hooks if h.trigger == trigger and h.component in {"", component}]
+        return tuple(sorted(found, key=lambda hook: (hook.index, hook.action)))
+
+    def pick(self, names: Iterable[str]) -> tuple[Component, ...]:
+        """List components by name, in deploy order."""
+        wanted = frozenset(names)
+        return tuple(each for each in self.components if each.name in wanted)
+
+    def with_dependents(self, names: Iterable[str]) -> tuple[str, ...]:
+        """List components and all that need them, directly or not, in deploy order."""
+        found = set(names)
+        for each in self.components:
+            if found & set(each.needs):
+                found.add(each.name)
+        return tuple(each.name for each in self.components if each.name in found)
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookStep:
+    """One step of a runbook, resolved: what it does and to whom."""
+
+    name: str
+    type: str
+    subject: str = ""
+    dependents: bool = False
+    plan_only: bool = False
+    skip_components: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody wants of a workflow beside its type."""
+
+    components: tuple[str, ...] = ()
+    sandbox: bool = False
+    """The sandbox is touched as well: by a change of inputs, or because drift is looked for."""
+    dependents: bool = False
+    plan_only: bool = False
+    new_stack: bool = False
+    """The customer has to run a new Stack first."""
+    action: str = ""
+    trigger: str = "manual"
+    runbook: str = ""
+    runbook_steps: tuple[RunbookStep, ...] = ()
+    runbook_inputs: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What a person gives a run of an action; wins over the action's own."""
+    role: str = ""

@@ -1,0 +1,38 @@
+"""What a build runner has beside other runners: git, and the right to push."""
+
+from exclave.base.clock import Clock
+from exclave.base.errors import InvalidInput
+from exclave.main.settings import RunnerSettings
+from exclave.runner.config import RunnerConfig
+from exclave.runner.environment import ChildSettings
+from exclave.runner.executors.build import BuildExecutor
+from exclave.runner.git.credentials import FILE, GitCredentials
+from exclave.runner.git.fetching import GitFetcher, GitSettings
+from exclave.runner.git.urls import PROTOCOLS, parse_rewrites
+from exclave.runner.identity import load_key
+from exclave.runner.registry import bind_registry
+
+
+def make_build_executor(
+    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings, clock: Clock
+) -> BuildExecutor:
+    """Make the executor of `build` jobs; only runners of a build queue are given any."""
+    fetcher = GitFetcher(tell_git_settings(settings), children, GitCredentials(config.data / FILE))
+    registry = bind_registry(settings.registry_username, settings.registry_password_file)
+    return BuildExecutor(fetcher, registry, lambda: load_key(config.data), clock)
+
+
+def tell_git_settings(settings: RunnerSettings) -> GitSettings:
+    """Translate the settings; a word that means nothing is refused at start."""
+    protocols = settings.git_protocols.replace(",", " ").split()
+    unknown = sorted(set(protocols) - set(PROTOCOLS))
+    if unknown:
+        raise InvalidInput(
+            f"EXCLAVE_GIT_PROTOCOLS: `{unknown[0]}` is no way to fetch",
+            hint=f"Choose from {', '.join(PROTOCOLS)}.",
+        )
+    return GitSettings(
+        rewrites=parse_rewrites(settings.git_rewrite),
+        protocols=frozenset(protocols),
+        allow_private=settings.git_allow_private,
+    )

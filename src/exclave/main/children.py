@@ -1,0 +1,35 @@
+"""Child processes of `exclave dev`: the same program again, with its output in a file."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from exclave.main.settings import PREFIX, SHARED
+
+_PASSED_ON = frozenset(PREFIX + name.upper() for name in SHARED)
+
+
+def clean_environment() -> dict[str, str]:
+    """Tell this process's environment, of our own settings only those that all runners share."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(PREFIX) or key in _PASSED_ON
+    }
+
+
+async def run_child(argv: Sequence[str], output: Path, env: Mapping[str, str]) -> int:
+    """Run a command to its end; ask it to end when this is cancelled."""
+    with output.open("ab") as out:
+        child = await asyncio.create_subprocess_exec(
+            *argv, env=dict(env), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return await child.wait()
+        finally:
+            if child.returncode is None:
+                child.send_signal(signal.SIGTERM)
+                await child.wait()

@@ -1,0 +1,235 @@
+"""`exclave stack`: the Stack on the customer's machine: run, watch, stop, disable, uninstall."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from exclave.base.clock import SystemClock
+from exclave.base.errors import InvalidInput, Problem
+from exclave.cli.output import show_time
+from exclave.main.commands.common import (
+    answer,
+    begin_logs,
+    environment,
+    json_option,
+    run_async,
+)
+from exclave.main.commands.stack_values import StackGroup, inputs, keep_values, secrets
+from exclave.main.stack import (
+    open_secrets,
+    read_stack_settings,
+    resign_stack,
+    run_stack_runner,
+    set_up,
+    start_stack,
+    supervise,
+    tell_program,
+)
+from exclave.runner.stack import lifecycle
+from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.units import write_unit
+from exclave.runner.switch import reset_switch, throw_switch
+
+group = StackGroup("stack", help="The Stack on this machine: run, watch, stop, disable.")
+group.add_command(secrets)
+group.add_command(inputs)
+
+folder_option = click.option(
+    "--folder", required=True, type=click.Path(path_type=Path), help="Folder of the Stack."
+)
+
+
+def verb(body: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options that all of them have."""
+    return json_option(folder_option(body))
+
+
+@group.command()
+@verb
+@click.option("--foreground", is_flag=True, help="Stay: for init systems.")
+@click.option("--systemd", is_flag=True, help="Print a unit file instead of starting anything.")
+@click.option("--input", "pairs", multiple=True, metavar="NAME=VALUE", help="Set an input first.")
+@click.option(
+    "--secret-file", "files", multiple=True, metavar="NAME=FILE", help="Take a secret from a file."
+)
+def up(
+    folder: Path,
+    pairs: tuple[str, ...],
+    files: tuple[str, ...],
+    *,
+    foreground: bool,
+    systemd: bool,
+    json_mode: bool,
+) -> None:
+    """Start the Stack, or start it again; it goes on when this terminal is closed."""
+    stack = StackFolder(folder)
+    if set_up(stack, environment()):
+        asyncio.run(lifecycle.stop(stack, SystemClock()))
+    keep_values(stack, pairs, files)
+    if systemd:
+        unit = write_unit(stack, tell_program("up", "--foreground", "--folder", str(stack.path)))
+        answer({"unit": unit}, unit.rstrip(), json_mode=json_mode)
+    elif foreground:
+        begin_logs(read_stack_settings(stack).log_level)
+        run_async(_supervise(stack))
+    else:
+        started = asyncio.run(start_stack(stack))
+        word = "runs now" if started else "runs already"
+        _show(stack, f"The Stack of `{stack.read_document().terms.install}` {word}.", json_mode)
+
+
+@group.command()
+@verb
+def start(folder: Path, *, json_mode: bool) -> None:
+    """Start the Stack after a stop."""
+    stack = StackFolder(folder)
+    stack.read_document()
+    set_up(stack, environment())
+    started = asyncio.run(start_stack(stack))
+    _show(stack, "Started." if started else "It runs already.", json_mode)
+
+
+@group.command()
+@verb
+def stop(folder: Path, *, json_mode: bool) -> None:
+    """Stop the Stack in peace: work that changes things may take three minutes to end."""
+    stack = StackFolder(folder)
+    stack.read_document()
+    stopped = asyncio.run(lifecycle.stop(stack, SystemClock()))
+    _show(stack, "Stopped." if stopped else "It was not running.", json_mode)
+
+
+@group.command()
+@verb
+def status(folder: Path, *, json_mode: bool) -> None:
+    """Show how the Stack is."""
+    _show(StackFolder(folder), "", json_mode)
+
+
+@group.command()
+@verb
+def disable(folder: Path, *, json_mode: bool) -> None:
+    """Stop all work within two minutes and take no more, until `enable`; restarts keep it so."""
+    stack = StackFolder(folder)
+    stack.read_document()
+    done = throw_switch(stack.runner, SystemClock().now())
+    text = "Disabled: nothing new is taken, and what runs is being stopped."
+    _show(stack, text if done else "It was disabled already.", json_mode)
+
+
+@group.command()
+@verb
+def enable(folder: Path, *, json_mode: bool) -> None:
+    """Let the Stack take work again."""
+    stack = StackFolder(folder)
+    stack.read_document()
+    done = reset_switch(stack.runner)
+    _show(stack, "Enabled." if done else "It was not disabled.", json_mode)
+
+
+@group.command()
+@verb
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def uninstall(folder: Path, *, yes: bool, json_mode: bool) -> None:
+    """Stop the Stack, give its identity up, and remove its folder with the secrets in it."""
+    stack = StackFolder(folder)
+    document = stack.read_document()
+    _confirm(f"Remove the Stack of `{document.terms.install}` with all its secrets?", yes=yes)
+    told = asyncio.run(_uninstall(stack))
+    lines = [
+        f"Removed `{stack.path}`: no process and no file of the Stack is left.",
+        "What the app created stays as it is, unless it was deprovisioned before.",
+    ]
+    if told:
+        lines.append(f"The control plane was not told: {told}")
+        lines.append("Ask the vendor to revoke the runner.")
+    value = {"removed": str(stack.path), "told": not told, "problem": told}
+    answer(value, "\n".join(lines), json_mode=json_mode)
+
+
+@group.command(hidden=True)
+@folder_option
+def run(folder: Path) -> None:
+    """Run the Stack's runner; the supervisor does this."""
+    stack = StackFolder(folder)
+    begin_logs(read_stack_settings(stack).log_level)
+    code: list[int] = []
+
+    async def work() -> None:
+        code.append(await run_stack_runner(stack))
+
+    run_async(work())
+    click.get_current_context().exit(code[0])
+
+
+async def _supervise(stack: StackFolder) -> None:
+    if not await supervise(stack):
+        told = stack.read_json(stack.ended)
+        raise lifecycle.StackFailed(
+            str(told.get("message", "the runner ended for good")), hint=str(told.get("hint", ""))
+        )
+
+
+async def _uninstall(stack: StackFolder) -> str:
+    """Stop, resign, remove; tell why the control plane could not be told, if so."""
+    await lifecycle.stop(stack, SystemClock())
+    problem = ""
+    try:
+        await resign_stack(stack)
+    except Problem as why:
+        problem = why.message
+    await lifecycle.remove(stack, SystemClock())
+    return problem
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput(
+            f"this needs a confirmation, and there is no terminal to ask: {question}",
+            hint="Add --yes if you are sure.",
+        )
+    click.confirm(question, abort=True, err=True)
+
+
+def _show(stack: StackFolder, said: str, json_mode: bool) -> None:  # noqa: FBT001 - a mode
+    if said and not json_mode:
+        click.echo(said, err=True)
+    there = asyncio.run(open_secrets(stack).list_names())
+    found = lifecycle.read_status(stack, there)
+    answer(asdict(found), _write_status(stack, found), json_mode=json_mode)
+
+
+def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
+    state = found.state + (" (disabled by you)" if found.disabled else "")
+    pairs: list[tuple[str, Any]] = [
+        ("install", f"{found.install} ({found.install_id})"),
+        ("state", state),
+        ("problem", found.problem),
+        ("control plane", found.runner_url),
+        ("reported", _write_report(found.report)),
+        ("folder", found.folder),
+        ("log", stack.log),
+    ]
+    pairs += [("missing secret", stack.tell_command("secrets", "set", name))
+              for name in found.missing_secrets]  # fmt: skip
+    pairs += [("missing input", stack.tell_command("inputs", "set", f"{name}=…"))
+              for name in found.missing_inputs]  # fmt: skip
+    pairs.append(("look after it", f"{stack.launcher} --help"))
+    return "\n".join(f"{name:15} {value}" for name, value in pairs if value)
+
+
+def _write_report(report: dict[str, Any]) -> str:
+    if not report:
+        return ""
+    if report.get("ok"):
+        at = str(report.get("at", ""))
+        return show_time(datetime.fromisoformat(at)) if at else ""
+    return f"refused: {report.get('message', '')}"

@@ -1,0 +1,210 @@
+"""`exclave stack secrets` and `exclave stack inputs`: what only the customer may enter."""
+
+import asyncio
+import getpass
+import sys
+from pathlib import Path
+
+import click
+
+from exclave.base.clock import Clock, SystemClock
+from exclave.base.errors import InvalidInput, NotFound
+from exclave.base.ids import SystemRandomness
+from exclave.base.secrets import Secret
+from exclave.cli.root import SuggestingGroup
+from exclave.main.commands.common import answer, json_option
+from exclave.main.stack import open_secrets
+from exclave.runner.secret_store import generate_secret
+from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.supervisor import find_supervisor
+from exclave.wire.stacks import INPUT_SECRET, StackInput, StackSecret
+
+
+class StackGroup(SuggestingGroup):
+    """A group that bears the `--folder` which a Stack's own command adds to every line."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Leave the folder to the verbs: without one, as in `stack --help`, nobody asked for it."""
+        words = args[:-2] if args[-2:-1] == ["--folder"] else args
+        has_verb = any(not word.startswith("-") for word in words)
+        return super().parse_args(ctx, args if has_verb else words)
+
+
+secrets = StackGroup("secrets", help="Secrets of the app: they never leave this machine.")
+inputs = StackGroup("inputs", help="Inputs of the app that the customer owns.")
+
+folder_option = click.option(
+    "--folder", required=True, type=click.Path(path_type=Path), help="Folder of the Stack."
+)
+file_option = click.option(
+    "--from-file", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Read the value from this file; `-` is not needed, a pipe is read by itself.",
+)  # fmt: skip
+_ANSWER_WITHIN_S = 15.0
+
+
+@secrets.command("list")
+@folder_option
+@json_option
+def list_secrets(folder: Path, *, json_mode: bool) -> None:
+    """List the app's secrets, and whether they are there."""
+    stack = StackFolder(folder)
+    there = asyncio.run(open_secrets(stack).list_names())
+    known = stack.read_document().terms.secrets
+    value = [{**one.model_dump(), "exists": one.name in there} for one in known]
+    lines = [f"{_tell_secret(one, one.name in there):10} {one.name:30} {one.description}"
+             for one in known]  # fmt: skip
+    answer({"secrets": value}, "\n".join(lines), json_mode=json_mode)
+
+
+@secrets.command("set")
+@click.argument("name")
+@file_option
+@folder_option
+@json_option
+def set_secret(name: str, from_file: Path | None, folder: Path, *, json_mode: bool) -> None:
+    """Enter a secret: asked for without echo, or from a file, or from a pipe."""
+    stack = StackFolder(folder)
+    _find_secret(stack, name)
+    value = _read_value(name, from_file)
+    asyncio.run(open_secrets(stack).put(name, value))
+    answer({"name": name, "exists": True}, f"Kept `{name}`.", json_mode=json_mode)
+
+
+@secrets.command("generate")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Also in place of a value that is there.")
+@folder_option
+@json_option
+def generate(name: str, folder: Path, *, force: bool, json_mode: bool) -> None:
+    """Let this machine make a secret up; nobody sees it."""
+    stack = StackFolder(folder)
+    _find_secret(stack, name)
+    store = open_secrets(stack)
+    value = generate_secret(SystemRandomness())
+    if force:
+        asyncio.run(store.put(name, value))
+    elif not asyncio.run(store.put_missing(name, value)):
+        raise InvalidInput(f"`{name}` has a value already", hint="Add --force to replace it.")
+    answer({"name": name, "exists": True}, f"Made `{name}`.", json_mode=json_mode)
+
+
+@inputs.command("list")
+@folder_option
+@json_option
+def list_inputs(folder: Path, *, json_mode: bool) -> None:
+    """List the inputs that you own, with their values; sensitive ones stay hidden."""
+    stack = StackFolder(folder)
+    given = stack.read_json(stack.inputs)
+    there = asyncio.run(open_secrets(stack).list_names())
+    value, lines = [], []
+    for one in stack.read_document().terms.inputs:
+        shown = _show_input(one, given, there)
+        value.append({**one.model_dump(), "value": shown})
+        lines.append(f"{_tell_input(one, shown):30} {one.name:30} {one.description}".rstrip())
+    answer({"inputs": value}, "\n".join(lines), json_mode=json_mode)
+
+
+@inputs.command("set")
+@click.argument("pairs", nargs=-1, required=True, metavar="NAME=VALUE…")
+@file_option
+@folder_option
+@json_option
+def set_inputs(
+    pairs: tuple[str, ...], from_file: Path | None, folder: Path, *, json_mode: bool
+) -> None:
+    """Set inputs. `NAME` without a value asks for it; sensitive ones stay on this machine."""
+    stack = StackFolder(folder)
+    before = stack.read_json(stack.reported)
+    names = [_keep_input(stack, pair, from_file) for pair in pairs]
+    said = asyncio.run(_wait_for_answer(stack, before, SystemClock()))
+    answer({"inputs": names, "answer": said}, said, json_mode=json_mode)
+
+
+def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ...]) -> None:
+    """Keep inputs and secrets that were given on the command line."""
+    for pair in pairs:
+        _keep_input(stack, pair, None)
+    for pair in files:
+        name, equals, file = pair.partition("=")
+        if not equals or not Path(file).is_file():
+            raise InvalidInput(f"`{pair}` does not name a file", hint="Write it as NAME=FILE.")
+        _find_secret(stack, name)
+        asyncio.run(open_secrets(stack).put(name, _read_value(name, Path(file))))
+
+
+def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
+    """Keep one input; a sensitive one goes to the secrets and is never sent."""
+    name, equals, text = pair.partition("=")
+    known = {one.name: one for one in stack.read_document().terms.inputs}
+    if name not in known:
+        raise NotFound(
+            f"there is no input `{name}` that you own",
+            hint=f"Yours are: {', '.join(known) or 'none'}.",
+        )
+    value = Secret(text) if equals else _read_value(name, from_file)
+    if known[name].sensitive:
+        asyncio.run(open_secrets(stack).put(f"{INPUT_SECRET}{name}", value))
+    else:
+        given = {**stack.read_json(stack.inputs), name: value.reveal()}
+        stack.write_json(stack.inputs, given)
+    return name
+
+
+async def _wait_for_answer(stack: StackFolder, before: dict[str, object], clock: Clock) -> str:
+    """Tell what the control plane says to the new values, if the Stack runs."""
+    if find_supervisor(stack) is None:
+        return "Kept; they are sent when the Stack runs."
+    until = clock.monotonic() + _ANSWER_WITHIN_S
+    while clock.monotonic() < until:
+        told = stack.read_json(stack.reported)
+        if told != before and told.get("ok"):
+            return "Kept and taken over."
+        if told != before:
+            raise InvalidInput(str(told.get("message", "")), hint=str(told.get("hint", "")))
+        await clock.sleep(0.1)
+    return "Kept; the control plane has not answered yet."
+
+
+def _find_secret(stack: StackFolder, name: str) -> None:
+    known = [one.name for one in stack.read_document().terms.secrets]
+    if name not in known:
+        raise NotFound(
+            f"the app has no secret `{name}`", hint=f"It has: {', '.join(known) or 'none'}."
+        )
+
+
+def _read_value(name: str, from_file: Path | None) -> Secret:
+    """Read a value that must not show up in process lists or on the screen."""
+    if from_file is not None:
+        text = from_file.read_text(encoding="utf-8")
+    elif sys.stdin.isatty():
+        text = getpass.getpass(f"{name}: ")
+    else:
+        text = sys.stdin.read()
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not text or "\0" in text:
+        raise InvalidInput(f"no value was given for `{name}`")
+    return Secret(text)
+
+
+def _tell_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a fact
+    if there:
+        return "there"
+    if secret.auto_generate:
+        return "generated"
+    return "MISSING" if secret.required else "optional"
+
+
+def _tell_input(one: StackInput, value: str | None) -> str:
+    if value is not None:
+        return value
+    if one.required:
+        return "MISSING"
+    return "optional" if one.default is None else f"{one.default} (default)"
+
+
+def _show_input(one: StackInput, given: dict[str, str], there: frozenset[str]) -> str | None:
+    if one.sensitive:
+        return "***" if f"{INPUT_SECRET}{one.name}" in there else None
+    return given.get(one.name)

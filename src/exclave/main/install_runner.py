@@ -1,0 +1,77 @@
+"""What an install runner has beside other runners: Terraform, actions, and the tools they need."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from exclave.base.clock import Clock
+from exclave.base.errors import InvalidInput
+from exclave.base.ids import Randomness
+from exclave.main.settings import RunnerSettings
+from exclave.runner.config import RunnerConfig
+from exclave.runner.environment import ChildSettings
+from exclave.runner.executors.action import ActionExecutor
+from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
+from exclave.runner.registry import bind_registry
+from exclave.runner.sealing import Sealer
+from exclave.runner.secret_store import SecretStore
+from exclave.runner.terraform.module import TerraformSettings
+from exclave.runner.tools.finder import ToolFinder, ToolSettings
+from exclave.runner.work import Executor
+from exclave.wire.jobs import JobKind
+
+
+def make_install_executors(
+    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings,
+    secrets: SecretStore, clock: Clock, randomness: Randomness,
+) -> dict[JobKind, Executor]:  # fmt: skip
+    """Make the executors of `terraform` and `action` jobs; they share the seal of this runner."""
+    registry = bind_registry(settings.registry_username, settings.registry_password_file)
+    sealer = Sealer(config.data, randomness)
+    kit = TerraformKit(
+        children=children,
+        settings=TerraformSettings(_resolve_cache(settings), settings.tf_mirror),
+        secrets=secrets,
+        sealer=sealer,
+        finder=ToolFinder(tell_tool_settings(settings, config, children)),
+        open_registry=registry,
+        clock=clock,
+        randomness=randomness,
+    )
+    return {
+        JobKind.TERRAFORM: TerraformExecutor(kit),
+        JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock),
+    }
+
+
+def tell_tool_settings(
+    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings
+) -> ToolSettings:
+    """Translate the settings; a checksum that cannot be read is refused at start."""
+    return ToolSettings(
+        folder=(settings.tools or config.data / "tools").resolve(),
+        path=children.path,
+        download=settings.tools_download,
+        build=settings.tools_build,
+        strict=settings.tools_strict,
+        mirror=settings.tools_mirror,
+        checksums=_read_checksums(settings.tools_checksums),
+        go_proxy=settings.go_proxy,
+        link=replace(config.link, url=""),
+    )
+
+
+def _resolve_cache(settings: RunnerSettings) -> Path | None:
+    return None if settings.tf_plugin_cache is None else settings.tf_plugin_cache.resolve()
+
+
+def _read_checksums(text: str) -> dict[str, str]:
+    found = {}
+    for part in text.replace(",", " ").split():
+        name, sign, value = part.partition("=")
+        if not sign or "@" not in name:
+            raise InvalidInput(
+                f"EXCLAVE_TOOLS_CHECKSUMS: `{part}` is no checksum",
+                hint="Write them like `terraform@1.11.4=<sha256 in hex>`, split by commas.",
+            )
+        found[name] = value
+    return found

@@ -1,0 +1,120 @@
+"""The processes of a Stack: the runner as its folder describes it, and its supervisor."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from exclave.base.clock import SystemClock
+from exclave.base.errors import Problem, Unauthenticated
+from exclave.base.ids import SystemRandomness
+from exclave.client.problems import RemoteProblem
+from exclave.client.runner import HttpRunnerApi
+from exclave.client.stacks import HttpStackApi
+from exclave.main.runner import run_runner, tell_config
+from exclave.main.settings import PREFIX, SHARED, RunnerSettings, read_settings
+from exclave.runner.identity import NotEnrolled, StrangeKeys
+from exclave.runner.secret_store import FileSecrets
+from exclave.runner.session import IdentityRefused
+from exclave.runner.stack import lifecycle
+from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.supervisor import FINAL_EXIT, Supervisor
+
+_REFUSED = (IdentityRefused, NotEnrolled, StrangeKeys, Unauthenticated)
+_UNAUTHENTICATED = 401
+
+
+def tell_program(*words: str) -> list[str]:
+    """Write a command of this very program; `-I` keeps foreign folders and variables out."""
+    return [sys.executable, "-I", "-m", "exclave", "stack", *words]
+
+
+def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
+    """Take over what the script brought and the settings of this shell.
+
+    True if what runs there now, if anything, is of another version.
+    """
+    folder.prepare()
+    before = folder.read_document().version if folder.document.exists() else ""
+    after = folder.adopt().version
+    folder.write_launcher(tell_program())
+    if not folder.secrets.exists():
+        folder.write_json(folder.secrets, {})
+    kept = folder.read_json(folder.settings)
+    given = {name: env[PREFIX + name.upper()] for name in SHARED if env.get(PREFIX + name.upper())}
+    fresh = {"path": env.get("PATH", os.defpath), **given}
+    if fresh != kept:
+        folder.write_json(folder.settings, {**kept, **fresh})
+    return before not in {"", after}
+
+
+def read_stack_settings(folder: StackFolder) -> RunnerSettings:
+    """Tell the settings of the Stack's runner."""
+    document = folder.read_document()
+    given: dict[str, Any] = {
+        **folder.read_json(folder.settings),
+        "runner_data": folder.runner,
+        "runner_url": document.runner_url,
+        "runner_name": _name_runner(document.terms.install),
+        "enrolment": document.enrolment,
+        "secrets_file": folder.secrets,
+    }
+    return read_settings(RunnerSettings, {}, **given)
+
+
+async def run_stack_runner(folder: StackFolder) -> int:
+    """Run the Stack's runner until it is stopped; tell the exit code of this process."""
+    try:
+        await run_runner(read_stack_settings(folder), folder)
+    except Problem as problem:
+        if not _is_final(problem):
+            raise
+        told = {"code": problem.code, "message": problem.message, "hint": problem.advice}
+        folder.write_json(folder.ended, told)
+        return FINAL_EXIT
+    return 0
+
+
+async def supervise(folder: StackFolder) -> bool:
+    """Supervise the Stack's runner until SIGTERM or SIGINT; False if it ended by itself."""
+    argv = tell_program("run", "--folder", str(folder.path))
+    supervisor = Supervisor(folder, argv, clock=SystemClock(), randomness=SystemRandomness())
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, supervisor.request_stop)
+    return await supervisor.run()
+
+
+async def start_stack(folder: StackFolder) -> bool:
+    """Start the supervisor apart from this terminal; False if it runs already."""
+    argv = tell_program("up", "--foreground", "--folder", str(folder.path))
+    return await lifecycle.start(folder, argv, SystemClock())
+
+
+async def resign_stack(folder: StackFolder) -> bool:
+    """Tell the control plane that the Stack's runner is gone; False if it never enrolled."""
+    link = tell_config(read_stack_settings(folder)).link
+    api, stack_api = HttpRunnerApi(link), HttpStackApi(link)
+    try:
+        return await lifecycle.resign(
+            folder, api, stack_api, clock=SystemClock(), randomness=SystemRandomness()
+        )
+    finally:
+        await api.close()
+        await stack_api.close()
+
+
+def open_secrets(folder: StackFolder) -> FileSecrets:
+    """Open the Stack's secrets."""
+    return FileSecrets(folder.secrets, folder.tell_secret_command)
+
+
+def _is_final(problem: Problem) -> bool:
+    refused = isinstance(problem, RemoteProblem) and problem.status == _UNAUTHENTICATED
+    return refused or isinstance(problem, _REFUSED)
+
+
+def _name_runner(install: str) -> str:
+    return f"stack-{install}"[:63]

@@ -1,0 +1,100 @@
+"""Queries for apps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, func, insert, select, update
+
+from exclave.domain.identity import OrgId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import installs
+from exclave.storage.tables_apps import apps, configs
+from exclave.storage.tables_installs import app_installs
+
+
+def add_app(tx: Tx, org: OrgId, app_id: str, name: str, by: str) -> None:
+    """Create an app that has no version yet."""
+    tx.run(insert(apps).values(
+        org_id=org, id=app_id, name=name, config_id=None, created_at=tx.now, created_by=by,
+    ))  # fmt: skip
+
+
+def find_app(tx: Tx, org: OrgId, app_id: str) -> AnyRow | None:
+    """Find an app by its id."""
+    return tx.first(select(apps).where(apps.c.org_id == org, apps.c.id == app_id))
+
+
+def find_app_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
+    """Find an app by its unique name."""
+    return tx.first(select(apps).where(apps.c.org_id == org, apps.c.name == name))
+
+
+def lock_app(tx: Tx, org: OrgId, app_id: str) -> AnyRow | None:
+    """Find an app, and let no other transaction give it a version meanwhile."""
+    mine = (apps.c.org_id == org, apps.c.id == app_id)
+    return tx.first(select(apps).where(*mine).with_for_update())
+
+
+def set_config(tx: Tx, org: OrgId, app_id: str, config_id: str) -> None:
+    """Make a version the current one."""
+    mine = (apps.c.org_id == org, apps.c.id == app_id)
+    tx.run(update(apps).where(*mine).values(config_id=config_id))
+
+
+def list_apps(
+    tx: Tx, org: OrgId, after: str, limit: int, only: Sequence[str] | None
+) -> Sequence[AnyRow]:
+    """List apps, oldest first, each with its current version and the number of its installs."""
+    current = (configs.c.org_id == apps.c.org_id) & (configs.c.id == apps.c.config_id)
+    of_app = (app_installs.c.org_id == apps.c.org_id, app_installs.c.app_id == apps.c.id)
+    of_install = (installs.c.org_id == apps.c.org_id, installs.c.id == app_installs.c.install_id)
+    count = (
+        select(func.count())
+        .where(*of_app, *of_install, installs.c.deleted_at.is_(None))
+        .scalar_subquery()
+    )
+    query = (
+        select(apps, configs.c.version, configs.c.digest, configs.c.archive_digest,
+               configs.c.created_at.label("synced_at"), configs.c.created_by.label("synced_by"),
+               configs.c.outline, count.label("installs"))
+        .outerjoin(configs, current)
+        .where(apps.c.org_id == org, apps.c.id > after)
+    )  # fmt: skip
+    if only is not None:
+        query = query.where(apps.c.id.in_(only))
+    return tx.all(query.order_by(apps.c.id).limit(limit))
+
+
+def list_installs_beside(
+    tx: Tx, org: OrgId, app_id: str, config_ids: Sequence[str], limit: int
+) -> Sequence[AnyRow]:
+    """List the installs of an app that run none of these versions, oldest first."""
+    return tx.all(_beside(org, app_id, config_ids).order_by(installs.c.id).limit(limit))
+
+
+def count_installs_beside(tx: Tx, org: OrgId, app_id: str, config_ids: Sequence[str]) -> int:
+    """Count them."""
+    query = _beside(org, app_id, config_ids).subquery()
+    row = tx.first(select(func.count().label("total")).select_from(query))
+    return 0 if row is None else int(row.total)
+
+
+def list_used_configs(tx: Tx, org: OrgId, app_id: str) -> Sequence[AnyRow]:
+    """List the versions of an app that some install runs."""
+    used = select(app_installs.c.config_id).where(
+        app_installs.c.org_id == org, app_installs.c.app_id == app_id
+    )
+    return tx.all(
+        select(configs).where(configs.c.org_id == org, configs.c.id.in_(used))
+        .order_by(configs.c.version)
+    )  # fmt: skip
+
+
+def _beside(org: OrgId, app_id: str, config_ids: Sequence[str]) -> Select[Any]:
+    of_install = (installs.c.org_id == org) & (installs.c.id == app_installs.c.install_id)
+    return (
+        select(installs.c.id, installs.c.name, app_installs.c.config_id)
+        .select_from(app_installs.join(installs, of_install))
+        .where(app_installs.c.org_id == org, app_installs.c.app_id == app_id)
+        .where(app_installs.c.config_id.not_in(config_ids), installs.c.deleted_at.is_(None))
+    )

@@ -1,0 +1,57 @@
+"""Queries for the files that executions hand in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, literal, select, true, update
+
+from exclave.domain.identity import OrgId, QueueId, RunnerId
+from exclave.domain.jobs import ExecutionId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.executions import Held, may_write
+from exclave.storage.tables import executions
+from exclave.storage.tables_terraform import attachments
+
+
+def find_attachment(tx: Tx, org: OrgId, execution: ExecutionId, name: str) -> AnyRow | None:
+    """Find a file of an execution."""
+    return tx.first(select(attachments).where(*_named(org, execution, name)))
+
+
+def put_attachment(
+    tx: Tx, org: OrgId, runner: RunnerId, held: Held, name: str, values: Mapping[str, Any],
+    *, fenced: bool,
+) -> bool:  # fmt: skip
+    """Add or replace a file of an execution; false if the writer may not.
+
+    What is not fenced is evidence: the execution's own runner may hand it in after the end.
+    """
+    allowed = may_write(org, runner, held) if fenced else true()
+    row = {**values, "at": tx.now}
+    replaced = update(attachments).where(*_named(org, held[0], name), allowed)
+    if tx.run(replaced.values(row)).rowcount == 1:
+        return True
+    names = {"org_id": org, "execution_id": held[0], "name": name, **row}
+    written = [literal(value, attachments.c[key].type) for key, value in names.items()]
+    chosen: Select[Any] = select(*written)
+    fresh = tx.insert_missing(attachments).from_select(list(names), chosen.where(allowed))
+    return tx.first(fresh.returning(attachments.c.name)) is not None
+
+
+def list_named(tx: Tx, org: OrgId, queue: QueueId, name: str, *, limit: int) -> Sequence[AnyRow]:
+    """List files of one name of a queue with their executions, newest execution first."""
+    found = (
+        select(attachments, executions.c.job_id)
+        .join(executions, (executions.c.org_id == attachments.c.org_id)
+              & (executions.c.id == attachments.c.execution_id))
+        .where(attachments.c.org_id == org, attachments.c.queue_id == queue)
+        .where(attachments.c.name == name)
+        .order_by(executions.c.epoch.desc())
+        .limit(limit)
+    )  # fmt: skip
+    return tx.all(found)
+
+
+def _named(org: OrgId, execution: ExecutionId, name: str) -> tuple[ColumnElement[bool], ...]:
+    at = attachments.c
+    return (at.org_id == org, at.execution_id == execution, at.name == name)

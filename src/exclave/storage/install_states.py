@@ -1,0 +1,78 @@
+"""Queries for the versions of an install's state, and for what the state is made from."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from exclave.domain.identity import OrgId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.tables import installs, orgs
+from exclave.storage.tables_apps import apps
+from exclave.storage.tables_installs import app_installs, install_states
+
+
+def find_app_install(tx: Tx, org: OrgId, install: str) -> AnyRow | None:
+    """Find what ties an install to its app, with the names of both."""
+    query = (
+        select(app_installs, installs.c.name, installs.c.labels, apps.c.name.label("app_name"))
+        .join(installs, (installs.c.org_id == org) & (installs.c.id == app_installs.c.install_id))
+        .join(apps, (apps.c.org_id == org) & (apps.c.id == app_installs.c.app_id))
+    )
+    return tx.first(query.where(app_installs.c.org_id == org, app_installs.c.install_id == install))
+
+
+def update_app_install(tx: Tx, org: OrgId, install: str, values: Mapping[str, Any]) -> None:
+    """Change what ties an install to its app."""
+    mine = (app_installs.c.org_id == org, app_installs.c.install_id == install)
+    tx.run(update(app_installs).where(*mine).values(**values))
+
+
+def find_org_name(tx: Tx, org: OrgId) -> str:
+    """Read the name of an org."""
+    row = tx.first(select(orgs.c.name).where(orgs.c.id == org))
+    return "" if row is None else str(row.name)
+
+
+def add_state(
+    tx: Tx, org: OrgId, install: str, version: int, cause: str, workflow: str | None,
+    document: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Store the next version; those before it stay."""
+    tx.run(insert(install_states).values(
+        org_id=org, install_id=install, version=version, at=tx.now, cause=cause,
+        workflow_id=workflow, document=dict(document),
+    ))  # fmt: skip
+
+
+def find_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> AnyRow | None:
+    """Find one version, or the newest."""
+    query = _of(org, install)
+    if version is not None:
+        query = query.where(install_states.c.version == version)
+    return tx.first(query.order_by(install_states.c.version.desc()).limit(1))
+
+
+def find_state_at(tx: Tx, org: OrgId, install: str, at: datetime) -> AnyRow | None:
+    """Find the version that was the newest at a moment."""
+    query = _of(org, install).where(install_states.c.at <= at)
+    return tx.first(query.order_by(install_states.c.version.desc()).limit(1))
+
+
+def list_states(
+    tx: Tx, org: OrgId, install: str, before: int | None, limit: int
+) -> Sequence[AnyRow]:
+    """List the versions without their documents, newest first."""
+    light = (install_states.c.version, install_states.c.at, install_states.c.cause,
+             install_states.c.workflow_id)  # fmt: skip
+    mine = (install_states.c.org_id == org, install_states.c.install_id == install)
+    query = select(*light).where(*mine)
+    if before is not None:
+        query = query.where(install_states.c.version < before)
+    return tx.all(query.order_by(install_states.c.version.desc()).limit(limit))
+
+
+def _of(org: OrgId, install: str) -> Any:
+    mine = (install_states.c.org_id == org, install_states.c.install_id == install)
+    return select(install_states).where(*mine)

@@ -1,0 +1,220 @@
+"""Queries for installs: their names and labels, and which app and config they run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    select,
+    update,
+)
+
+from exclave.domain.identity import OrgId
+from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
+from exclave.storage.tables import installs, workflows
+from exclave.storage.tables_apps import apps, configs
+from exclave.storage.tables_installs import app_installs, install_labels, schedules
+
+_newest = configs.alias("newest")
+_pinned = configs.alias("pinned")
+_OF_INSTALL = (
+    app_installs.c.org_id == installs.c.org_id,
+    app_installs.c.install_id == installs.c.id,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which installs: all conditions hold at once."""
+
+    apps: Sequence[str] | None = None
+    """Of one of these apps; None is no condition."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    state: str | None = None
+    name: str | None = None
+    only: Sequence[str] | None = None
+    """One of these ids, or of `only_apps`; None is no condition."""
+    only_apps: Sequence[str] = ()
+
+
+def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str, str]) -> None:
+    """Create an install on the queue of the same id."""
+    row = {"org_id": org, "id": install, "name": name, "labels": dict(labels)}
+    tx.run(insert(installs).values(**row, created_at=tx.now))
+    _add_labels(tx, org, install, labels)
+
+
+def add_app_install(tx: Tx, org: OrgId, install: str, row: Mapping[str, Any]) -> None:
+    """Say which app an install runs."""
+    tx.run(insert(app_installs).values(org_id=org, install_id=install, **row))
+
+
+def find_install(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
+    """Find an install by id, with its app and config if it has them."""
+    query = _select().where(installs.c.org_id == org, installs.c.id == install)
+    if lock:
+        query = query.with_for_update(of=installs)
+    return tx.first(query)
+
+
+def find_app_of(tx: Tx, org: OrgId, install: str) -> str | None:
+    """Find the app of an install."""
+    mine = (app_installs.c.org_id == org, app_installs.c.install_id == install)
+    row = tx.first(select(app_installs.c.app_id).where(*mine))
+    return None if row is None else str(row.app_id)
+
+
+def find_install_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
+    """Find an install by its name."""
+    return tx.first(_select().where(installs.c.org_id == org, installs.c.name == name))
+
+
+def list_installs(
+    tx: Tx, org: OrgId, after: str, limit: int, wanted: Filter | None = None
+) -> Sequence[AnyRow]:
+    """List installs, oldest first.
+
+    The ids of the page are found first, along an index that has them in order; only then the rest
+    is read, for that page alone.
+    """
+    page = _choose(org, after, wanted or Filter()).limit(limit)
+    ids = [row.id for row in tx.all(page)]
+    return tx.all(_DETAILS, org=org, ids=ids) if ids else []
+
+
+def set_labels(tx: Tx, org: OrgId, install: str, labels: Mapping[str, str]) -> None:
+    """Replace all labels of an install."""
+    mine = (installs.c.org_id == org, installs.c.id == install)
+    tx.run(update(installs).where(*mine).values(labels=dict(labels)))
+    of_install = (install_labels.c.org_id == org, install_labels.c.install_id == install)
+    tx.run(delete(install_labels).where(*of_install))
+    _add_labels(tx, org, install, labels)
+
+
+def hide_install(tx: Tx, org: OrgId, install: str, name: str) -> None:
+    """Take an install out of all lists and free its name; its history stays."""
+    mine = (installs.c.org_id == org, installs.c.id == install)
+    tx.run(update(installs).where(*mine).values(deleted_at=tx.now, name=f"{name}~{install}"))
+    set_labels(tx, org, install, {})
+    due = (schedules.c.org_id == org, schedules.c.install_id == install)
+    tx.run(delete(schedules).where(*due))
+
+
+def list_running(tx: Tx, org: OrgId, install: str) -> Sequence[str]:
+    """Name the workflows of an install that are not over."""
+    mine = (workflows.c.org_id == org, workflows.c.queue_id == install)
+    query = select(workflows.c.id).where(*mine, workflows.c.state == "running")
+    return [str(row.id) for row in tx.all(query.order_by(workflows.c.id))]
+
+
+def _all(conditions: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
+    first, *rest = conditions
+    for each in rest:
+        first &= each
+    return first
+
+
+def _select(*more: ColumnElement[bool]) -> Select[Any]:
+    """Select installs that were not deleted; the columns of the app are None without one.
+
+    `more` are conditions of the join with the app: they keep a database from reading all of it.
+    """
+    pinned = (_pinned.c.org_id == installs.c.org_id, _pinned.c.id == app_installs.c.config_id)
+    newest = (_newest.c.org_id == installs.c.org_id, _newest.c.id == apps.c.config_id)
+    app = (apps.c.org_id == installs.c.org_id, apps.c.id == app_installs.c.app_id)
+    joined = (
+        installs.outerjoin(app_installs, _all((*_OF_INSTALL, *more)))
+        .outerjoin(apps, _all(app))
+        .outerjoin(_pinned, _all(pinned))
+        .outerjoin(_newest, _all(newest))
+    )
+    return (
+        select(
+            installs.c.org_id, installs.c.id, installs.c.name, installs.c.labels,
+            installs.c.created_at,
+            app_installs.c.app_id, app_installs.c.config_id, app_installs.c.target,
+            app_installs.c.state, app_installs.c.approve_all, app_installs.c.here,
+            app_installs.c.managed_by, app_installs.c.state_version,
+            app_installs.c.input_version, apps.c.name.label("app_name"),
+            apps.c.config_id.label("newest_id"), _pinned.c.version.label("config_version"),
+            _newest.c.version.label("newest_version"),
+        )
+        .select_from(joined)
+        .where(installs.c.deleted_at.is_(None))
+    )  # fmt: skip
+
+
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_DETAILS = Prepared(
+    _select(app_installs.c.install_id.in_(_IDS))
+    .where(installs.c.org_id == bindparam("org"), installs.c.id.in_(_IDS))
+    .order_by(installs.c.id)
+)
+
+
+def _choose(org: OrgId, after: str, wanted: Filter) -> Select[Any]:
+    """Choose the ids; the most telling condition leads, and the others are looked up by it."""
+    pairs = list(wanted.labels.items())
+    of_app = wanted.apps is not None or wanted.state is not None
+    if pairs:
+        leads, column = install_labels, install_labels.c.install_id
+        where = [*_has(install_labels, *pairs[0]), *_has_labels(org, column, pairs[1:])]
+    elif of_app:
+        leads, column, where = app_installs, app_installs.c.install_id, []
+    else:
+        leads, column, where = installs, installs.c.id, []
+    query = select(column.label("id")).where(leads.c.org_id == org, column > after, *where)
+    if leads is not installs:
+        query = query.join(installs, (installs.c.org_id == org) & (installs.c.id == column))
+    if leads is not app_installs and (of_app or wanted.only is not None):
+        mine = (app_installs.c.org_id == org) & (app_installs.c.install_id == column)
+        query = query.outerjoin(app_installs, mine)
+    return query.where(installs.c.deleted_at.is_(None), *_narrow(wanted)).order_by(column)
+
+
+def _narrow(wanted: Filter) -> list[ColumnElement[bool]]:
+    where: list[ColumnElement[bool]] = []
+    if wanted.apps is not None:
+        where.append(app_installs.c.app_id.in_(wanted.apps))
+    if wanted.state is not None:
+        where.append(app_installs.c.state == wanted.state)
+    if wanted.name is not None:
+        where.append(installs.c.name == wanted.name)
+    if wanted.only is not None:
+        by_app = app_installs.c.app_id.in_(wanted.only_apps)
+        where.append(installs.c.id.in_(wanted.only) | by_app)
+    return where
+
+
+def _has_labels(
+    org: OrgId, install: ColumnElement[str], pairs: Sequence[tuple[str, str]]
+) -> list[ColumnElement[bool]]:
+    others = [install_labels.alias(f"label_{at}") for at in range(len(pairs))]
+    return [
+        exists().where(
+            each.c.org_id == org, each.c.install_id == install, *_has(each, key, value)
+        )
+        for each, (key, value) in zip(others, pairs, strict=True)
+    ]  # fmt: skip
+
+
+def _has(labels: FromClause, key: str, value: str) -> tuple[ColumnElement[bool], ...]:
+    return labels.c.key == key, labels.c.value == value
+
+
+def _add_labels(tx: Tx, org: OrgId, install: str, labels: Mapping[str, str]) -> None:
+    rows = [
+        {"org_id": org, "install_id": install, "key": key, "value": value}
+        for key, value in sorted(labels.items())
+    ]
+    if rows:
+        tx.run(insert(install_labels), rows)

@@ -1,0 +1,61 @@
+"""Builds over the wire: what was made of which source, and how it went."""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from exclave.wire.model import Id, Reply, Request
+from exclave.wire.specs import BuildSource
+
+_OWNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+")
+
+Commit = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+Part = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+
+
+class BuildState(StrEnum):
+    """Where a build stands; the artifact of a collected one is gone: nothing pinned it."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    COLLECTED = "collected"
+
+
+class NewBuild(Request):
+    """Build a part of an app's current config again, at its ref's newest commit or a given one."""
+
+    app: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    part: Part
+    commit: Commit | None = None
+
+
+class BuildReply(Reply):
+    """A build: its source, its artifact if it succeeded, its error if it failed."""
+
+    id: Id
+    app_id: Id
+    app: str
+    part: str
+    state: BuildState
+    source: BuildSource
+    repository: str
+    digest: str = ""
+    commit: str = ""
+    size: int = 0
+    provenance: str = ""
+    error: str = ""
+    workflow_id: Id | None = None
+    job_id: Id | None = None
+    configs: Annotated[list[int], Field(description="Config versions that pin this build.")] = []
+    created_at: datetime
+    created_by: str
+    finished_at: datetime | None = None
+
+
+def expand_repo(repo: str) -> str:
+    """Write `owner/name` as the URL that it is short for; other forms stay as they are."""
+    return f"https://github.com/{repo}" if _OWNER_NAME.fullmatch(repo) else repo

@@ -1,0 +1,274 @@
+"""Installs over the Control API: create, look at, steer."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from exclave.wire.identity import RunnerReply
+from exclave.wire.jobs import JsonValue, LaneReply
+from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
+from exclave.wire.workflows import WorkflowReply, WorkflowSummary
+
+InputName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+InputText = Annotated[str, StringConstraints(max_length=65_536, pattern=r"^[^\x00]*$")]
+InputTexts = Annotated[dict[InputName, InputText], Field(max_length=1000)]
+PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_{}.:-]{1,200}$")]
+Reason = Annotated[Text, StringConstraints(min_length=3)]
+
+
+class NewInstall(Request):
+    """A place at a customer where an app is to run.
+
+    Without an app it is only a queue of work for workflows of your own.
+    """
+
+    name: Name
+    app: Name | None = None
+    """The name or the id of the app."""
+    labels: Labels = {}
+    inputs: InputTexts = {}
+    approve_all: bool = False
+    here: bool = False
+    """Whether the server's own machine starts the runner; only `exclave dev` does."""
+    provision: bool = True
+
+
+class InstallReply(Reply):
+    """An install; its id is also the id of its queue."""
+
+    id: Id
+    name: str
+    labels: dict[str, str]
+    created_at: datetime
+    app_id: Id | None = None
+    app: str = ""
+    state: str = ""
+    target: str = ""
+    config_version: int | None = None
+    newest_version: int | None = None
+    """The newest config of the app: the install moves there when it is upgraded."""
+    approve_all: bool = False
+    here: bool = False
+    managed_by: str = ""
+    workflow_id: Id | None = None
+    """The workflow that this request began."""
+
+
+class PartReply(Reply):
+    """The sandbox or a component, and what became of it here."""
+
+    part: str
+    state: str
+    drift: str
+    config_version: int | None
+    is_current: bool
+    """Whether it was deployed from what the install's config says now."""
+    message: str
+    workflow_id: Id | None
+    changed_at: datetime | None
+    drift_at: datetime | None
+
+
+class InstallDetail(InstallReply):
+    """An install with its parts, lanes, runners and last workflows."""
+
+    lanes: list[LaneReply] = []
+    parts: list[PartReply] = []
+    runners: list[RunnerReply] = []
+    workflows: list[WorkflowSummary] = []
+
+
+class SetLabels(Request):
+    """All labels that an install has from now on."""
+
+    labels: Labels
+
+
+class SetManagedBy(Request):
+    """Whether files (`config`) or people (empty) say what an install is."""
+
+    managed_by: Annotated[str, StringConstraints(pattern=r"^(config)?$")]
+
+
+class InputReply(Reply):
+    """An input and its value here; that of a sensitive one is never shown."""
+
+    name: str
+    group: str
+    display_name: str
+    description: str
+    type: str
+    value: str | None
+    is_set: bool
+    """Whether a value was given; otherwise the default holds."""
+    default: str | None
+    required: bool
+    sensitive: bool
+    owner: str
+    """`vendor` or `customer`: who may set it."""
+
+
+class InputGroupReply(Reply):
+    """A heading of inputs."""
+
+    name: str
+    display_name: str
+    description: str
+
+
+class InputsReply(Reply):
+    """All inputs of an install in the order of the app."""
+
+    version: int
+    at: datetime | None
+    by: str
+    groups: list[InputGroupReply]
+    inputs: list[InputReply]
+
+
+class SetInputs(Request):
+    """Give inputs new values; those in `unset` get their defaults again."""
+
+    values: InputTexts = {}
+    unset: Annotated[list[InputName], Field(max_length=1000)] = []
+    dry_run: bool = False
+    approve_all: bool | None = None
+
+
+class InputsChanged(Reply):
+    """What a change of inputs leads to; where no value is another one, no workflow begins."""
+
+    version: int
+    changed: list[str]
+    sandbox: bool
+    components: list[str]
+    """What reads the changed inputs, and what needs that."""
+    workflow: WorkflowReply | None
+
+
+class WorkKind(StrEnum):
+    """What can be asked of an install beside changing it."""
+
+    PROVISION = "provision"
+    REPROVISION = "reprovision"
+    REPROVISION_SANDBOX = "reprovision_sandbox"
+    DEPROVISION_SANDBOX = "deprovision_sandbox"
+    DEPROVISION = "deprovision"
+    DEPLOY = "deploy"
+    DEPLOY_ALL = "deploy_all"
+    TEARDOWN = "teardown"
+    TEARDOWN_ALL = "teardown_all"
+    SYNC_SECRETS = "sync_secrets"
+    DRIFT_SCAN = "drift_scan"
+
+
+class StartWork(Request):
+    """Ask for a workflow of an install."""
+
+    kind: WorkKind
+    components: Annotated[list[PartName], Field(max_length=1000)] = []
+    sandbox: bool = False
+    """Of a drift scan: look at the sandbox too."""
+    dependents: bool = False
+    plan_only: bool = False
+    approve_all: bool | None = None
+    """None: as the install says."""
+
+
+class Upgrade(Request):
+    """Move an install to a config of its app; the newest without a version."""
+
+    config: Annotated[int, Field(ge=1)] | None = None
+    inputs: InputTexts = {}
+    deploy: bool = False
+    dry_run: bool = False
+    approve_all: bool | None = None
+
+
+class PartChange(Reply):
+    """What a config would do to a part of an install."""
+
+    part: str
+    change: str
+    """`added`, `changed` or `removed`."""
+
+
+class UpgradeReply(Reply):
+    """What moved, or would move."""
+
+    install_id: Id
+    name: str
+    from_version: int
+    to_version: int
+    parts: list[PartChange]
+    changed_inputs: list[str]
+    dropped_inputs: list[str]
+    new_stack: bool
+    """Whether the customer has to run a new Stack before the next deploy."""
+    workflow: WorkflowReply | None = None
+
+
+class StateReply(Reply):
+    """A version of an install's state: all that templates can read below `.nuon`."""
+
+    version: int
+    at: datetime
+    cause: str
+    workflow_id: Id | None
+    document: dict[str, JsonValue]
+
+
+class ReadmeReply(Reply):
+    """The app's README for this install; raw and with warnings where it cannot be rendered."""
+
+    text: str
+    rendered: bool
+    warnings: list[str]
+
+
+class InstallConfig(Request):
+    """What the file of an install says."""
+
+    name: Name
+    approve_all: bool = False
+    inputs: InputTexts = {}
+    labels: Labels = {}
+
+
+class SyncInstalls(Request):
+    """Make installs of an app what their files say."""
+
+    app: Name
+    installs: Annotated[list[InstallConfig], Field(min_length=1, max_length=200)]
+    dry_run: bool = False
+
+
+class ValueChange(Reply):
+    """What changes about an install; values of sensitive inputs are not shown."""
+
+    what: str
+    before: str | None
+    after: str | None
+
+
+class InstallSynced(Reply):
+    """What became, or would become, of one install."""
+
+    name: str
+    action: str
+    """`create`, `update`, `none` or `refuse`."""
+    install_id: Id | None
+    changes: list[ValueChange]
+    warnings: list[str]
+    problem: str = ""
+    hint: str = ""
+    workflow_id: Id | None = None
+
+
+class InstallsSynced(Reply):
+    """What became of each; if one is refused, nothing was done to any."""
+
+    applied: bool
+    installs: list[InstallSynced]

@@ -1,0 +1,77 @@
+"""The registry in the APIs: short-lived tokens, repositories, tags, garbage collection."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from exclave.wire.model import Reply, Request
+
+_PART = r"[a-z0-9]+([._-]+[a-z0-9]+)*"
+RepositoryPattern = Annotated[
+    str,
+    StringConstraints(pattern=rf"^({_PART}(/{_PART})*(/\*)?|\*)$", min_length=1, max_length=200),
+]
+"""One repository, `folder/*` for all below a folder, or `*` for all of the org."""
+
+
+class NewRegistryToken(Request):
+    """A wish for a credential that registry clients log in with."""
+
+    repository: RepositoryPattern
+    push: bool = False
+    minutes: Annotated[int, Field(ge=1, le=24 * 60)] = 60
+
+
+class RegistryTokenCreated(Reply):
+    """What to log in with; the password is shown this once."""
+
+    url: str
+    repository: str
+    push: bool
+    username: str
+    password: str
+    expires_at: datetime
+
+
+class RegistryPlace(Reply):
+    """Where artifacts are: at `url`, or in the folder of the Runner API's own registry."""
+
+    url: str = ""
+    folder: str = ""
+
+
+class RepositoryInfo(Reply):
+    """A repository and how much is in it."""
+
+    name: str
+    manifests: int
+    tags: int
+    size: int
+
+
+class TagInfo(Reply):
+    """A tag and what it means at present."""
+
+    tag: str
+    digest: str
+    changed_at: datetime
+
+
+class CollectGarbage(Request):
+    """A wish to remove what nothing refers to."""
+
+    dry_run: bool = False
+    older_than_s: Annotated[float, Field(ge=3600, le=366 * 86400)] = 86400.0
+
+
+class GarbageReport(Reply):
+    """What was removed, or would be."""
+
+    dry_run: bool
+    manifests: int
+    blobs: int
+    bytes: int
+    uploads: int
+    orphans: int
+    pinned: int

@@ -1,0 +1,235 @@
+"""Job specifications: exactly what a runner is asked to do, kind by kind."""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+
+from exclave.wire.model import Id, Name, Request
+
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Repository = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*$", max_length=200)
+]
+Workspace = Annotated[str, StringConstraints(pattern=r"^(sandbox|component:[a-z0-9][a-z0-9_-]*)$")]
+"""Which Terraform state is meant: it is named like the lane that guards it."""
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+EnvValue = Annotated[str, StringConstraints(max_length=32_768, pattern=r"^[^\x00]*$")]
+Env = Annotated[dict[EnvName, EnvValue], Field(max_length=200)]
+Argument = Annotated[str, StringConstraints(max_length=32_768, pattern=r"^[^\x00]*$")]
+TimeoutS = Annotated[float, Field(gt=0, le=6 * 3600)]
+
+
+def check_storable(value: JsonValue) -> JsonValue:
+    """Refuse what JSON or a database cannot hold: infinite numbers, NUL characters."""
+    match value:
+        case dict():
+            for key, part in value.items():
+                check_storable(key)
+                check_storable(part)
+        case list():
+            for part in value:
+                check_storable(part)
+        case float() if not math.isfinite(value):
+            message = "a number is too large"
+            raise ValueError(message)
+        case str() if "\0" in value:
+            message = "text may not contain a NUL character"
+            raise ValueError(message)
+        case _:
+            pass
+    return value
+
+
+Outputs = Annotated[dict[str, JsonValue], Field(max_length=1000), AfterValidator(check_storable)]
+"""What a job or an outside event brings along."""
+
+
+class ScriptStep(Request):
+    """One command: `argv` as data, or `script` text for an interpreter; exactly one of them."""
+
+    name: Name
+    argv: Annotated[list[Argument], Field(min_length=1, max_length=1000)] | None = None
+    script: Annotated[str, StringConstraints(max_length=262_144, pattern=r"^[^\x00]*$")] | None = (
+        None
+    )
+    interpreter: Annotated[list[Argument], Field(min_length=1, max_length=10)] = ["sh", "-eu"]
+    env: Env = {}
+    timeout_s: TimeoutS | None = None
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> "ScriptStep":
+        if (self.argv is None) == (self.script is None):
+            message = "give exactly one of `argv` and `script`"
+            raise ValueError(message)
+        return self
+
+
+class ScriptSpec(Request):
+    """Commands that run in order in a fresh folder; the first failure ends the job.
+
+    A command writes outputs to the file named by `$EXCLAVE_OUTPUTS`: `key=value` lines or one JSON
+    object. `secrets` maps an environment variable to the name of a secret that the runner holds.
+    """
+
+    kind: Literal["script"] = "script"
+    steps: Annotated[list[ScriptStep], Field(min_length=1, max_length=100)]
+    env: Env = {}
+    secrets: Annotated[dict[EnvName, Name], Field(max_length=100)] = {}
+    timeout_s: TimeoutS = 3600.0
+
+
+class NoopSpec(Request):
+    """Does nothing, all the way through the protocol."""
+
+    kind: Literal["noop"] = "noop"
+    timeout_s: TimeoutS = 60.0
+
+
+OwnSpec = Annotated[ScriptSpec | NoopSpec, Field(discriminator="kind")]
+"""What people may put into workflows of their own."""
+
+
+class Artifact(Request):
+    """An OCI artifact by its digest, never by a tag."""
+
+    repository: Repository
+    digest: Digest
+
+
+class ActionStep(Request):
+    """One script of an action: its text, or a command in the folder of its source."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    argv: Annotated[list[Argument], Field(min_length=1, max_length=1000)] | None = None
+    script: Annotated[str, StringConstraints(max_length=262_144, pattern=r"^[^\x00]*$")] | None = (
+        None
+    )
+    env: Env = {}
+    artifact: Artifact | None = None
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> "ActionStep":
+        if (self.argv is None) == (self.script is None):
+            message = "give exactly one of `argv` and `script`"
+            raise ValueError(message)
+        return self
+
+
+class ActionSpec(Request):
+    """The steps of an action. Outputs are kept by step: `{"steps": {"<step>": {...}}, ...flat}`."""
+
+    kind: Literal["action"] = "action"
+    steps: Annotated[list[ActionStep], Field(min_length=1, max_length=100)]
+    env: Env = {}
+    role: Annotated[str, StringConstraints(max_length=200)] = ""
+    timeout_s: TimeoutS = 3600.0
+
+
+class RegoPolicy(Request):
+    """A rule that a plan must pass."""
+
+    name: Annotated[str, StringConstraints(max_length=200)]
+    rego: Annotated[str, StringConstraints(max_length=262_144)]
+
+
+class PlanRef(Request):
+    """The plan to apply: handed in by an earlier execution, approved by its digest."""
+
+    execution_id: Id
+    digest: Digest
+
+
+class TerraformSpec(Request):
+    """Plan a module, or apply exactly the plan that was approved.
+
+    Placeholders `((exclave:secret:<name>))` and `((exclave:input:<name>))` in variables, variable
+    files and the environment are filled in by the runner.
+    """
+
+    kind: Literal["terraform"] = "terraform"
+    operation: Literal["plan", "apply"]
+    destroy: bool = False
+    workspace: Workspace
+    artifact: Artifact
+    tool: Literal["terraform", "tofu"] = "terraform"
+    version: Annotated[str, StringConstraints(max_length=40)] = ""
+    vars: Annotated[dict[str, str], Field(max_length=500)] = {}
+    var_files: Annotated[list[str], Field(max_length=50)] = []
+    env: Env = {}
+    policies: Annotated[list[RegoPolicy], Field(max_length=100)] = []
+    plan: PlanRef | None = None
+    delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """How long to wait before another try."""
+    timeout_s: TimeoutS = 3600.0
+
+    @model_validator(mode="after")
+    def _applies_a_plan(self) -> "TerraformSpec":
+        if (self.plan is not None) != (self.operation == "apply"):
+            message = "`plan` belongs to the operation `apply`, and only to it"
+            raise ValueError(message)
+        return self
+
+
+class UploadedSource(Request):
+    """A folder of the app directory itself, as it was uploaded."""
+
+    type: Literal["uploaded"] = "uploaded"
+    config_id: Id
+    archive_digest: Digest
+    directory: Annotated[str, StringConstraints(max_length=1000)]
+
+
+class GitSource(Request):
+    """A folder of a repository; without `commit` the ref is resolved once, by the build."""
+
+    type: Literal["git"] = "git"
+    url: Annotated[str, StringConstraints(max_length=2000)]
+    ref: Annotated[str, StringConstraints(max_length=300)]
+    commit: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})?$")] = ""
+    directory: Annotated[str, StringConstraints(max_length=1000)]
+    connected: bool = False
+
+
+BuildSource = Annotated[UploadedSource | GitSource, Field(discriminator="type")]
+
+
+class BuildSpec(Request):
+    """Fetch a source, pack it into an artifact, push it with its provenance.
+
+    Outputs: `digest` (of the manifest), `commit`, `size`, `files`, `provenance` (its digest).
+    """
+
+    kind: Literal["build"] = "build"
+    build_id: Id
+    part: Annotated[str, StringConstraints(max_length=200)]
+    type: Literal["terraform_module", "action_source"]
+    source: BuildSource
+    repository: Repository
+    timeout_s: TimeoutS = 300.0
+
+
+class WantedSecret(Request):
+    """A secret that the app declares; its value never leaves the customer's side."""
+
+    name: Name
+    required: bool = False
+    auto_generate: bool = False
+    default: Annotated[str, StringConstraints(max_length=32_768)] = ""
+
+
+class SecretsSpec(Request):
+    """Look which secrets exist, and make those that are to be generated.
+
+    Outputs: `secrets`, by name `{"exists": bool, "length": int}`; lengths in steps of 16.
+    """
+
+    kind: Literal["secrets"] = "secrets"
+    secrets: Annotated[list[WantedSecret], Field(max_length=200)]
+    timeout_s: TimeoutS = 300.0
+
+
+JobSpec = Annotated[
+    ScriptSpec | NoopSpec | ActionSpec | TerraformSpec | BuildSpec | SecretsSpec,
+    Field(discriminator="kind"),
+]

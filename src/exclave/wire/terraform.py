@@ -1,0 +1,265 @@
+"""Terraform on the wire: states, locks, files of executions, plans as people read them."""
+
+import json
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints, ValidationError
+
+from exclave.wire.model import Id, Reply, Request, Text
+from exclave.wire.specs import Workspace, check_storable
+
+MAX_ATTACHMENT = 64 << 20
+"""Most bytes of one file that an execution hands in, and of one sealed state."""
+MAX_HEADER = 4 << 20
+"""Most bytes of the line that precedes a sealed state."""
+
+AttachmentName = Literal["plan.sealed", "plan.json", "journal.jsonl", "errored.tfstate.sealed"]
+"""The files that an execution may hand in."""
+READABLE = ("plan.json", "journal.jsonl")
+"""Those that people may read: nothing in them is sealed or secret."""
+
+LockId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+Address = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+
+class StateResource(Request):
+    """A resource as the header of a state tells it: where it is and what it is, never a value."""
+
+    address: Address
+    type: Annotated[str, StringConstraints(max_length=200)]
+    id: Annotated[str, StringConstraints(max_length=2000)] = ""
+
+
+class StateHeader(Request):
+    """What the control plane may know of a state: enough to fence and order it."""
+
+    serial: Annotated[int, Field(ge=0, le=2**53)]
+    lineage: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
+    sha256: Sha256
+    resources: Annotated[list[StateResource], Field(max_length=20_000)] = []
+
+
+class SealedState(Reply):
+    """A state version: its header and the sealed bytes."""
+
+    header: StateHeader
+    sealed: bytes
+
+    def pack(self) -> bytes:
+        """Write the header as one line of JSON, then the sealed bytes."""
+        return self.header.model_dump_json().encode() + b"\n" + self.sealed
+
+
+def unpack_state(data: bytes) -> SealedState:
+    """Read what `pack` wrote; `ValueError` if it is something else."""
+    line, found, sealed = data.partition(b"\n")
+    if not found or len(line) > MAX_HEADER:
+        message = "a state begins with one line of JSON"
+        raise ValueError(message)
+    try:
+        return SealedState(header=StateHeader.model_validate_json(line), sealed=sealed)
+    except ValidationError as error:
+        message = f"the header of the state is not valid: {error.errors()[0]['msg']}"
+        raise ValueError(message) from error
+
+
+class StateReply(Reply):
+    """A state version is stored."""
+
+    version: int
+
+
+class LockInfo(Request):
+    """Who holds a lock, as Terraform describes it."""
+
+    id: LockId
+    operation: Annotated[str, StringConstraints(max_length=200)] = ""
+    info: Annotated[str, StringConstraints(max_length=2000)] = ""
+    who: Annotated[str, StringConstraints(max_length=300)] = ""
+    version: Annotated[str, StringConstraints(max_length=100)] = ""
+    created: Annotated[str, StringConstraints(max_length=100)] = ""
+
+
+class LockState(Request):
+    """Ask for the lock of a workspace."""
+
+    workspace: Workspace
+    epoch: Annotated[int, Field(ge=0, le=2**53)]
+    lock: LockInfo
+
+
+class UnlockState(Request):
+    """Give a lock back."""
+
+    workspace: Workspace
+    epoch: Annotated[int, Field(ge=0, le=2**53)]
+    lock_id: LockId
+
+
+class SensitiveValues(Reply):
+    """The sensitive inputs that a running execution needs, in clear."""
+
+    values: dict[str, str]
+
+
+class AttachmentReply(Reply):
+    """A file that an execution handed in."""
+
+    name: str
+    digest: str
+    size: int
+
+
+class PlanAttribute(Reply):
+    """One attribute of a planned change; a sensitive value is never here."""
+
+    path: str
+    before: JsonValue = None
+    after: JsonValue = None
+    sensitive: bool = False
+    unknown: bool = False
+    forces_replacement: bool = False
+
+
+PlanAction = Literal[
+    "create", "update", "replace", "delete", "read", "no-op", "import", "move", "forget"
+]
+
+
+class PlannedResource(Reply):
+    """What would happen to one resource."""
+
+    address: str
+    type: str
+    name: str
+    module: str = ""
+    action: PlanAction
+    reason: str = ""
+    previous: str = ""
+    import_id: str = ""
+    attributes: list[PlanAttribute] = []
+
+
+class PlannedOutput(Reply):
+    """What would happen to one output."""
+
+    name: str
+    action: PlanAction
+    before: JsonValue = None
+    after: JsonValue = None
+    sensitive: bool = False
+    unknown: bool = False
+
+
+class PlanSummary(Reply):
+    """How many resources are touched, and how."""
+
+    add: int = 0
+    change: int = 0
+    replace: int = 0
+    destroy: int = 0
+    imported: Annotated[int, Field(alias="import")] = 0
+    move: int = 0
+    outputs: int = 0
+
+    model_config = {"populate_by_name": True, "extra": "ignore", "frozen": True}
+
+
+class PolicyFinding(Reply):
+    """What a policy had to say about a plan."""
+
+    name: str
+    level: Literal["deny", "warn"]
+    message: str
+
+
+class PlanDocument(Reply):
+    """A plan as people read it: redacted on the runner before it left."""
+
+    format: Literal[1] = 1
+    destroy: bool = False
+    tool: str = ""
+    resources: list[PlannedResource] = []
+    outputs: list[PlannedOutput] = []
+    drift: list[PlannedResource] = []
+    summary: PlanSummary = PlanSummary()
+    policies: list[PolicyFinding] = []
+
+
+class TfStateReply(Reply):
+    """A version of a Terraform state as the control plane knows it."""
+
+    workspace: str
+    version: int
+    serial: int
+    lineage: str
+    sha256: str
+    size: int
+    resources: list[StateResource]
+    execution_id: Id
+    at: datetime
+
+
+class TfLockReply(Reply):
+    """A lock that is held."""
+
+    workspace: str
+    lock_id: str
+    operation: str
+    who: str
+    execution_id: Id
+    at: datetime
+    stale: bool
+    """Its execution has ended: the next one takes the lock without asking."""
+
+
+class TfWorkspaceReply(Reply):
+    """A workspace of an install: its newest state and its lock."""
+
+    workspace: str
+    newest: TfStateReply | None = None
+    lock: TfLockReply | None = None
+
+
+class TfWorkspaceDetail(TfWorkspaceReply):
+    """A workspace with the versions of its state, newest first, without their resources."""
+
+    versions: list[TfStateReply]
+
+
+class UnlockWorkspace(Request):
+    """Remove the lock that an ended execution left; the reason is kept in the audit log."""
+
+    reason: Text
+
+
+class Orphan(Reply):
+    """A resource that an interrupted apply made, or may have made, without the state knowing."""
+
+    workspace: str
+    address: str
+    type: str
+    certainty: Literal["created", "unknown"]
+    id_key: str = ""
+    id: str = ""
+    import_block: str = ""
+    execution_id: Id
+    job_id: Id
+    at: datetime | None = None
+
+
+class OrphansReply(Reply):
+    """What interrupted applies of an install left behind."""
+
+    orphans: list[Orphan]
+
+
+def read_plan(data: bytes) -> PlanDocument:
+    """Read a plan document; `ValueError` if it is something else."""
+    try:
+        return PlanDocument.model_validate(check_storable(json.loads(data)))
+    except (ValidationError, RecursionError) as error:
+        message = "this is not a plan document"
+        raise ValueError(message) from error
