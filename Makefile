@@ -3,18 +3,24 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install -q --disable-pip-version-check
-WORKERS ?= 2
+WORKERS ?= 3
 
-.PHONY: run demo test check format bench faults lock clean
+.PHONY: run dev demo test check format bench faults lock clean
 
-## run: start everything on this machine, run the demo, serve until Ctrl-C
+EXAMPLE := examples/noticeboard
+
+## run: start everything on this machine, show an app from sync to install, serve until Ctrl-C
 run: $(VENV)/.run
-	$(BIN)/exclave dev --demo
+	$(BIN)/exclave dev --demo $(EXAMPLE)
+
+## dev: start everything on this machine, serve until Ctrl-C
+dev: $(VENV)/.run
+	$(BIN)/exclave dev
 
 ## demo: the same in a throw-away folder on free ports, then exit 0 or 1
 demo: $(VENV)/.run
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
-	$(BIN)/exclave dev --exit --data "$$folder/data" --control-port 0 --runner-port 0
+	$(BIN)/exclave dev --demo $(EXAMPLE) --exit --data "$$folder/data" --control-port 0 --runner-port 0
 
 ## test: all tests, on SQLite and PostgreSQL
 test: $(VENV)/.dev
@@ -47,11 +53,12 @@ faults: $(VENV)/.dev
 
 ## lock: resolve the dependencies again (needs uv)
 COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-annotate --no-header pyproject.toml --extra server
+	--no-emit-index-url --no-annotate --no-header pyproject.toml
 lock:
-	$(COMPILE) --group build -o requirements/run.lock
-	$(COMPILE) --group build --group dev -o requirements/dev.lock
-	$(COMPILE) --group build --group dev --group bench -o requirements/bench.lock
+	$(COMPILE) --extra server --group build -o requirements/run.lock
+	$(COMPILE) --extra server --group build --group dev -o requirements/dev.lock
+	$(COMPILE) --extra server --group build --group dev --group bench -o requirements/bench.lock
+	$(COMPILE) --constraint requirements/run.lock -o src/exclave/runner/runner.lock
 
 clean:
 	rm -rf $(VENV) .exclave .mypy_cache .ruff_cache .hypothesis

@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator
 
 from tests.bench import (
     command_line,
+    deliveries,
     dispatch_latency,
     idle_runners,
+    list_installs,
     log_ingest,
+    sync_unchanged,
     workflow_rate,
 )
 from tests.bench.report import Measure, say, write_line
@@ -20,8 +23,13 @@ MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
     "dispatch_latency_postgres": dispatch_latency.measure_postgres,
     "dispatch_latency_postgres_two_servers": dispatch_latency.measure_two_servers,
     "idle_runners": idle_runners.measure,
+    "list_installs_sqlite": list_installs.measure_sqlite,
+    "list_installs_postgres": list_installs.measure_postgres,
     "cli_start": command_line.measure_start,
     "validate_large_app": command_line.measure_validate,
+    "sync_unchanged": sync_unchanged.measure,
+    "install_parallelism": deliveries.measure_parallelism,
+    "terraform_overhead": deliveries.measure_overhead,
 }
 
 

@@ -17,6 +17,7 @@ import uvloop
 
 from exclave.wire.runner import PROTOCOL
 from tests.bench.http1 import Connection
+from tests.bench.servers import read_cpu
 
 OPENING_AT_ONCE = 64
 CALLERS = 8
@@ -40,6 +41,8 @@ class Task:
     pause_s: float = 0.0
     """Between polls: a long poll needs none, the old way is 5 s of it."""
     boot: int = 1
+    server_pids: list[int] = field(default_factory=list)
+    """The processes whose CPU time is counted while jobs run."""
     renew_s: float = 0.0
     """Between heartbeats of each runner; then polls end evenly spread, as in a fleet of some age."""
 
@@ -50,6 +53,8 @@ class Record:
 
     sent: dict[str, float] = field(default_factory=dict)
     received: dict[str, float] = field(default_factory=dict)
+    server_cpu_s: float = 0.0
+    own_cpu_s: float = 0.0
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -144,6 +149,10 @@ async def _start_one(free: "asyncio.Queue[Connection]", queue: str, record: Reco
     free.put_nowait(connection)
 
 
+def _read_cpu(task: Task) -> float:
+    return sum(read_cpu(pid) for pid in task.server_pids)
+
+
 def _find_job(envelope: str) -> str:
     payload = envelope.split(".")[1]
     dispatch = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -167,12 +176,18 @@ async def main(task: Task) -> None:
     print("ready", flush=True)
     if task.jobs:
         await asyncio.sleep(SETTLE_S_EACH * len(runners))
+        server, own = _read_cpu(task), time.process_time()
         await start_workflows(task, record)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(record.complete.wait(), LATEST_S)
+        record.server_cpu_s = _read_cpu(task) - server
+        record.own_cpu_s = time.process_time() - own
     else:
         await asyncio.to_thread(sys.stdin.readline)
-    print(json.dumps({"sent": record.sent, "received": record.received}), flush=True)
+    print(json.dumps({
+        "sent": record.sent, "received": record.received,
+        "cpu": {"servers": record.server_cpu_s, "fleet": record.own_cpu_s},
+    }), flush=True)  # fmt: skip
     failed.cancel()
     if renewing is not None:
         renewing.cancel()

@@ -35,8 +35,13 @@ class Server:
 
     def read_cpu(self) -> float:
         """Tell the seconds of CPU time that the process has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return read_cpu(self.pid)
+
+
+def read_cpu(pid: int) -> float:
+    """Tell the seconds of CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 @contextlib.contextmanager

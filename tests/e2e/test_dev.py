@@ -1,6 +1,7 @@
 """`exclave dev` and the CLI as a new user meets them: real processes, real commands."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.faults.site import Process, clean_env, exclave, wait_until
+from tests.tools import need_terraform
 
 WORKFLOW = """
 name = "hello"
@@ -105,16 +107,23 @@ def test_what_a_first_start_made_is_found_again(dev: Path) -> None:
 
 
 def test_the_demo_succeeds_and_exits_0(tmp_path: Path) -> None:
-    argv = [*exclave(), "dev", "--exit", "--control-port", "0", "--runner-port", "0"]
+    need_terraform()
+    example = Path(__file__).parents[2] / "examples" / "noticeboard"
+    ports = ("--control-port", "0", "--runner-port", "0")
+    argv = [*exclave(), "dev", "--demo", str(example), "--exit", *ports]
 
     done = subprocess.run(
-        argv, cwd=tmp_path, env=clean_env({}), capture_output=True, text=True, timeout=120,
+        argv, cwd=tmp_path, env=clean_env({}), capture_output=True, text=True, timeout=300,
         stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
+    pages = [file.read_text() for file in tmp_path.rglob("page-*.pid")]
+    for page in pages:
+        os.kill(int(page), signal.SIGTERM)
 
     assert done.returncode == 0, done.stderr
-    for expected in ("planning vpc", "creating instance", "waits for approval", "succeeded"):
+    for expected in ("terraform_data.folder", "api.apply", "answers 200", "<h1>Hello"):
         assert expected in done.stdout + done.stderr
+    assert pages
 
 
 def test_a_port_in_use_is_named_with_the_fix(dev: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 from exclave.base.errors import Problem
 from exclave.client.problems import Unreachable
 from exclave.client.runner import Deadlines
+from exclave.client.work import WorkApi
 from exclave.control import enrolment, executions, logs, polls
 from exclave.control.access import authenticate_runner
 from exclave.control.deps import Deps
@@ -77,6 +78,10 @@ class SimApi:
         self._gate = gate
         self.contact_at = 0.0
         """When the newest renewal was sent that was answered."""
+
+    @property
+    def work(self) -> WorkApi:
+        raise NotImplementedError
 
     async def enrol(self, request: Enrol) -> Enrolled:
         return await self._call("enrol", lambda deps: enrolment.enrol_runner(deps, request))

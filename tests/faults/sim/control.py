@@ -14,17 +14,17 @@ from exclave.control.deps import Deps
 from exclave.control.fleet import Fleet
 from exclave.control.keys import Keyring
 from exclave.control.sweep import Sweeper
+from exclave.control.vault import Vault
 from exclave.domain.timings import Timings, check_timings
 from exclave.storage import keys as stored_keys
 from exclave.storage.blobs.memory import MemoryBlobs
 from exclave.storage.database import Database, Tx
 from exclave.storage.dialects import SqliteDialect
 from exclave.storage.hub import Hub
-from exclave.storage.migrate import upgrade_connection
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.watching import Watcher
 from tests.virtual_time import VirtualClock
-from tests.world import SEAL, ManualClock
+from tests.world import SEAL, ManualClock, migrate
 
 Handle = Callable[[Deps], Awaitable[Any]]
 
@@ -99,6 +99,7 @@ class SimControl:
             clock=self._clock,
             ids=self._ids,
             keys=Keyring(SEAL, self._ids, self._clock),
+            vault=Vault(SEAL),
             timings=self._timings,
             fleet=QuietFleet(),
         )
@@ -166,7 +167,7 @@ def _make_template() -> bytes:
     db = Database(dialect, ManualClock(), Hub(), name="template", inline=True)
 
     def set_up(tx: Tx) -> None:
-        upgrade_connection(tx.connection)
+        migrate(tx.connection)
         stored_keys.add_cluster(tx, "sim")
 
     db.write_now(set_up)

@@ -23,6 +23,7 @@ from exclave.storage import executions as stored
 from exclave.storage import jobs as stored_jobs
 from exclave.storage import queues
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.sqlite_session import SqliteSession
 from exclave.storage.tables import executions as execution_rows
 from exclave.storage.tables import jobs as job_rows
 from exclave.wire.runner import Poll, PollReply
@@ -56,9 +57,14 @@ def _rewriting(old: str, new: str) -> Iterator[None]:
     def rewrite(_1: object, _2: object, sql: str, values: object, *_3: object) -> Any:
         return sql.replace(old, new), values
 
+    def run(self: SqliteSession, sql: str, bound: Sequence[Any] = ()) -> Any:
+        return run_as_written(self, sql.replace(old, new), bound)
+
+    run_as_written = SqliteSession._run
     event.listen(Engine, "before_cursor_execute", rewrite, retval=True)
     try:
-        yield
+        with patch.object(SqliteSession, "_run", run):
+            yield
     finally:
         event.remove(Engine, "before_cursor_execute", rewrite)
 

@@ -17,7 +17,7 @@ from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowSt
 from exclave.storage.database import Tx
 from exclave.storage.tables import lanes, steps
 from exclave.storage.tables import workflows as table_workflows
-from exclave.wire.identity import NewInstall
+from exclave.wire.installs import NewInstall
 from exclave.wire.workflows import Approve, NewStep, NewWorkflow
 from tests.faults.sim.control import SimControl
 from tests.faults.sim.ledger import Cloud, Ledger

@@ -10,6 +10,7 @@ from exclave.control import jobs, runners, workflows
 from exclave.domain.identity import QueueId
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
+from exclave.storage import registry_blobs
 from exclave.wire.envelope import encode_bytes, public_text
 from exclave.wire.logs import Stream, write_record
 from exclave.wire.runner import PROTOCOL, token_message
@@ -227,3 +228,11 @@ async def make_log(site: Site) -> Call:
 async def make_enrolment_wish(site: Site) -> Call:
     await runners.list_runners(site.deps, site.admin.user, "", 1)
     return Call("/v1/enrolments", {"json": {"queue_id": site.queue}})
+
+
+async def make_repository(site: Site) -> Call:
+    org = site.admin.user.org
+    await site.deps.db.write(
+        lambda tx: registry_blobs.link_blob(tx, org, "apps/demo", "sha256:" + "0" * 64)
+    )
+    return Call("/v1/registry/tags", {"params": {"repository": "apps/demo"}})

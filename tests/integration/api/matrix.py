@@ -2,6 +2,14 @@
 
 from dataclasses import dataclass
 
+from tests.integration.api import (
+    cases_actions,
+    cases_apps,
+    cases_builds,
+    cases_installs,
+    cases_stacks,
+    cases_terraform,
+)
 from tests.integration.api.cases import (
     Make,
     at,
@@ -15,6 +23,7 @@ from tests.integration.api.cases import (
     make_org_wish,
     make_poll,
     make_renewal,
+    make_repository,
     make_result,
     make_runner_to_revoke,
     make_runner_to_show,
@@ -65,6 +74,13 @@ CONTROL = (
     ("GET", "/v1/tokens", at("/v1/tokens"),                "401 401 401 401 403 403 403 200 200 401 401 401 401 401"),
     ("POST", "/v1/tokens", at("/v1/tokens", json=_TOKEN),  "401 401 401 401 403 403 403 201 201 401 401 401 401 401"),
     ("DELETE", "/v1/tokens/{token}", make_token_to_revoke, "401 401 401 401 403 403 403 204 404 401 401 401 401 401"),
+    ("POST", "/v1/registry/tokens", at("/v1/registry/tokens", json={"repository": "apps/demo"}),
+                                                           "401 401 401 401 403 201 403 201 201 401 401 401 401 401"),
+    ("GET", "/v1/registry/repositories", at("/v1/registry/repositories"),
+                                                           "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
+    ("GET", "/v1/registry/tags", make_repository,          "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", "/v1/registry/gc", at("/v1/registry/gc", json={"dry_run": True}),
+                                                           "401 401 401 401 403 403 403 200 200 401 401 401 401 401"),
     ("GET", "/v1/installs", at("/v1/installs"),            "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
     ("POST", "/v1/installs", make_install_wish,            "401 401 401 401 403 201 403 201 201 401 401 401 401 401"),
     ("GET", "/v1/installs/{install}", at("/v1/installs/{queue}"),
@@ -117,6 +133,7 @@ RUNNER = (
     ("POST", "/v1/token/nonce", at("/v1/token/nonce", json={"runner_id": "run_" + "0" * 26}),
                                                            "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("POST", "/v1/token", make_token_wish,                 "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "/v1/registry", at("/v1/registry"),            "401 401 401 401 401 401 401 401 401 200 200 200 200 401"),
     ("POST", "/v1/poll", make_poll,                        "401 401 401 401 401 401 401 401 401 200 200 200 200 401"),
     ("POST", "/v1/renew", make_renewal,                    "401 401 401 401 401 401 401 401 401 200 200 200 200 401"),
     ("POST", f"{_EXE}/start", make_start,                  "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),
@@ -125,6 +142,20 @@ RUNNER = (
 )  # fmt: skip
 
 ROWS = (
-    *(Row("control", *row) for row in CONTROL),
-    *(Row("runner", *row) for row in RUNNER),
+    *(
+        Row("control", *row)
+        for row in (
+            *CONTROL,
+            *cases_actions.CONTROL,
+            *cases_apps.CONTROL,
+            *cases_builds.CONTROL,
+            *cases_installs.CONTROL,
+            *cases_stacks.CONTROL,
+            *cases_terraform.CONTROL,
+        )
+    ),
+    *(
+        Row("runner", *row)
+        for row in (*RUNNER, *cases_apps.RUNNER, *cases_stacks.RUNNER, *cases_terraform.RUNNER)
+    ),
 )

@@ -119,7 +119,7 @@ async def test_a_database_that_does_not_answer_is_no_bug(
     def fail(*_: Any) -> None:
         raise OperationalError("SELECT 1", {}, Exception("password of the database"))
 
-    monkeypatch.setattr(site.deps.db._read_engine, "connect", fail)
+    monkeypatch.setattr(site.deps.db._reading, "_begin", fail)
     for app, path in (("control", "/healthz"), ("runner", "/healthz"), ("control", "/v1/whoami")):
         reply = await site.call("GET", path, app=app)
 

@@ -3,56 +3,25 @@
 import asyncio
 import itertools
 import random
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from exclave.base.errors import InvalidInput, NotFound, Unavailable
-from exclave.base.secrets import Secret
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.files import FileBlobs
 from exclave.storage.blobs.memory import MemoryBlobs
-from exclave.storage.blobs.s3 import S3Blobs, S3Place
+from exclave.storage.blobs.s3 import S3Blobs
+from tests.s3 import place, start_s3
 
-BUCKET = "exclave-test"
 PREFIXES = (f"run-{number}/blobs" for number in itertools.count())
 
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    argv = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(argv, stdout=quiet, stderr=quiet) as server:
-        try:
-            endpoint = f"http://127.0.0.1:{port}"
-            make_bucket(endpoint)
-            yield endpoint
-        finally:
-            server.kill()
-
-
-def make_bucket(endpoint: str) -> None:
-    for _ in range(600):
-        try:
-            httpx.put(f"{endpoint}/{BUCKET}", trust_env=False, timeout=30).raise_for_status()
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("the S3 API server does not answer")
-
-
-def place(endpoint: str, *, bucket: str = BUCKET, prefix: str = "") -> S3Place:
-    return S3Place(bucket, prefix, endpoint, "us-east-1", "test", Secret("test"))
+    with start_s3() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(params=["memory", "files", "files-inline", "s3"])
@@ -226,3 +195,58 @@ async def test_s3_places_with_two_prefixes_do_not_meet(s3_endpoint: str) -> None
     await two.put("other", b"two")
 
     assert (await one.list_keys(), await two.list_keys()) == (["key"], ["other"])
+
+
+async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+
+
+async def read(blobs: Blobs, key: str, start: int = 0, size: int | None = None) -> bytes:
+    return b"".join([chunk async for chunk in blobs.read(key, start, size)])
+
+
+@pytest.mark.parametrize("chunks", [(), (b"",), (b"a", b"", b"bc"), (b"x" * 3_000_000, b"y")])
+async def test_a_stream_is_stored_like_its_bytes(blobs: Blobs, chunks: tuple[bytes, ...]) -> None:
+    await blobs.put_stream("a/b", pieces(*chunks))
+
+    assert await blobs.get("a/b") == b"".join(chunks)
+    assert await read(blobs, "a/b") == b"".join(chunks)
+
+
+async def test_a_long_stream_arrives_whole_and_can_be_read_in_parts(blobs: Blobs) -> None:
+    data = random.Random(2).randbytes(1 << 20) * 20 + b"tail"
+    cut = [data[at : at + 70_000] for at in range(0, len(data), 70_000)]
+    await blobs.put_stream("big", pieces(*cut))
+
+    assert await read(blobs, "big") == data
+    for start, size in ((0, 1), (5, 100), (1 << 20, 3 << 20), (len(data) - 4, 4), (17, None)):
+        end = None if size is None else start + size
+        assert await read(blobs, "big", start, size) == data[start:end]
+    assert await read(blobs, "big", len(data) - 2, 50) == data[-2:]
+    assert await read(blobs, "big", len(data), 1) == b""
+
+
+async def test_a_stream_that_breaks_stores_nothing_and_replaces_nothing(blobs: Blobs) -> None:
+    await blobs.put("kept", b"old")
+
+    async def break_off() -> AsyncIterator[bytes]:
+        yield b"x" * (9 << 20)
+        message = "cut"
+        raise NotFound(message)
+
+    for key in ("kept", "new"):
+        with pytest.raises(NotFound, match="cut"):
+            await blobs.put_stream(key, break_off())
+
+    assert await blobs.list_keys() == ["kept"]
+    assert await blobs.get("kept") == b"old"
+
+
+async def test_reading_a_missing_blob_is_not_found(blobs: Blobs) -> None:
+    await blobs.put("a/b", b"")
+
+    for key in ("none", "a"):
+        with pytest.raises(NotFound):
+            await read(blobs, key, 0, 5)
+    assert await read(blobs, "a/b", 0, 5) == b""

@@ -125,3 +125,20 @@ async def test_a_database_that_is_away_is_unavailable_not_a_bug() -> None:
         await away.write(lambda tx: add(tx, "x"))
 
     await asyncio.to_thread(away.close)
+
+
+async def test_a_patient_write_shares_the_next_commit_or_goes_alone_a_moment_later(
+    db: Database,
+) -> None:
+    commits: list[int] = []
+    event.listen(db._write_engine, "commit", lambda _: commits.append(1))
+
+    await asyncio.gather(
+        db.write(lambda tx: add(tx, "patient"), patient=True),
+        db.write(lambda tx: add(tx, "urgent")),
+    )
+    together = len(commits)
+    await db.write(lambda tx: add(tx, "single"), patient=True)
+
+    assert await names(db) == ["patient", "single", "urgent"]
+    assert together == (1 if db.has_patience else together)

@@ -63,8 +63,11 @@ def test_fresh_databases_are_copies_that_do_not_meet(server: PostgresServer) -> 
         found = query(one, "SELECT count(*) FROM t"), query(two, "SELECT count(*) FROM t")
 
     assert found == (1, 0)
+    with server.fresh_database() as again:
+        assert query(again, "SELECT count(*) FROM t") == 0
+        execute(again, "ALTER TABLE t ADD m int")
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
-        connect(one)
+        connect(again)
 
 
 def test_a_database_is_dropped_with_clients_in_it(server: PostgresServer) -> None:

@@ -13,7 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from exclave.base.errors import Unavailable
 from exclave.storage.dialects import choose_dialect
 from exclave.storage.migrate import upgrade
-from exclave.storage.tables import INSTANCE_TABLES, metadata, orgs, queues, runners
+from exclave.storage.schema import INSTANCE_TABLES, metadata
+from exclave.storage.tables import orgs, queues, runners
 from tests.databases import NAMES, open_database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -30,6 +30,28 @@ def token() -> Json:
     }  # fmt: skip
 
 
+def registry_token() -> Json:
+    return {
+        "url": "http://127.0.0.1:8701", "repository": f"{ORG}/apps/*", "push": True,
+        "username": "exclave", "password": "xcg_" + "1" * 52, "expires_at": AT,
+    }  # fmt: skip
+
+
+def repository() -> Json:
+    return {"name": "apps/demo", "tags": 2, "manifests": 3, "size": 1536}
+
+
+def tag() -> Json:
+    return {"tag": "v1", "digest": DIGEST, "changed_at": AT}
+
+
+def garbage() -> Json:
+    return {
+        "dry_run": True, "manifests": 2, "blobs": 3, "bytes": 2 << 20, "uploads": 1, "orphans": 0,
+        "pinned": 7,
+    }  # fmt: skip
+
+
 def lane(name: str = "component:db", state: str = "needs_reconcile") -> Json:
     return {
         "name": name, "state": state, "epoch": 4294967297, "execution_id": EXE,

@@ -51,7 +51,7 @@ def test_a_conflict_in_json_mode_is_json_on_stderr(cli: Cli, fake: FakeControl) 
 def test_a_refusal_of_the_input_is_a_usage_error(cli: Cli, fake: FakeControl) -> None:
     fake.refuse("POST", "/v1/installs", 422, "invalid_input", "the name is taken")
 
-    ran = cli("installs", "create", "customer-one")
+    ran = cli("installs", "create", "--name", "customer-one")
 
     assert ran.code == 2
 
@@ -126,8 +126,11 @@ def test_a_bug_shows_its_traceback_to_those_who_ask(capsys: pytest.CaptureFixtur
         (["logs", "search", "text"], "say where to search"),
         (["tokens", "create", "ci", "--expires-in", "soon"], "`soon` is not a duration"),
         (["tokens", "create", "No Such Name"], "name: String should match pattern"),
-        (["installs", "create", "a", "--label", "tier"], "`tier` is not a key=value"),
-        (["installs", "create", "a", "--label", "x=1", "--label", "x=2"], "`x` is given twice"),
+        (["installs", "create", "--name", "a", "--label", "tier"], "`tier` is not a key=value"),
+        (
+            ["installs", "create", "--name", "a", "--label", "x=1", "--label", "x=2"],
+            "`x` is given twice",
+        ),
         (
             ["workflows", "approve", WFL, "ok", "--digest", "abc"],
             "digest: String should match pattern",

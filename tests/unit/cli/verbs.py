@@ -55,7 +55,7 @@ name = "deploy"
 queue_id = "{INS}"
 steps = [{{ name = "plan", job = {{ kind = "noop" }} }}]
 """
-_LOG = b"".join([event("record", '{"execution_id": "exe_00000000000000000000000001", "n": 0, "t_ms": 0,'
+LOG = b"".join([event("record", '{"execution_id": "exe_00000000000000000000000001", "n": 0, "t_ms": 0,'
                        ' "stream": 1, "text": "hello", "offset": 10}', "exe_00000000000000000000000001:10"),
                  event("end")])  # fmt: skip
 _DONE = samples.workflow(samples.plan(), state="succeeded")
@@ -75,14 +75,15 @@ VERBS: dict[str, Verb] = {
                           {"name": "ci", "account": "ci", "expires_in_s": 43200.0,
                            "grants": [{"role": "operator", "scope": "install", "scope_id": INS}]}),
     "tokens revoke": Verb(f"{TOK} --yes", {f"DELETE /v1/tokens/{TOK}": None}, "", f"Revoked {TOK}."),
-    "installs list": Verb("", _INSTALLS, "customer-one  tier=gold  2030-01-02 03:04:05Z"),
-    "installs create": Verb("customer-one --label tier=gold", {"POST /v1/installs": samples.install()}, "labels   tier=gold",
-                            "exclave runners enrol --install customer-one", {"name": "customer-one", "labels": {"tier": "gold"}}),
-    "installs get": Verb("customer-one", _INSTALLS | {f"GET /v1/installs/{INS}": samples.install(samples.lane())},
-                         "component:db  needs_reconcile", "release-lane customer-one component:db"),
-    "installs release-lane": Verb(f"{INS} component:db --reason checked --yes",
-                                  {f"POST /v1/installs/{INS}/lanes/component%3Adb/release": samples.install(samples.lane(state="free"))},
-                                  "component:db  free", body={"reason": "checked"}),
+    "registry token": Verb("--repository apps/* --push --minutes 5",
+                           {"POST /v1/registry/tokens": samples.registry_token()}, "xcg_1",
+                           f"Log in to 127.0.0.1:8701 as `exclave` to pull and push 127.0.0.1:8701/{ORG}/apps/*",
+                           {"repository": "apps/*", "push": True, "minutes": 5}),
+    "registry list": Verb("", {"GET /v1/registry/repositories": samples.page(samples.repository())},
+                          "apps/demo   2     3          1.5 KiB"),
+    "registry tags": Verb("apps/demo", {"GET /v1/registry/tags": samples.page(samples.tag())}, f"v1   {DIGEST}"),
+    "registry gc": Verb("--dry-run --older-than 2h", {"POST /v1/registry/gc": samples.garbage()},
+                        "blobs      3 (2.0 MiB)", "This would go.", {"dry_run": True, "older_than_s": 7200.0}),
     "runners list": Verb("", {"GET /v1/runners": samples.page(samples.runner())}, "late      1        2030-01-02 03:04:05Z  no sign"),
     "runners get": Verb(RUN, {f"GET /v1/runners/{RUN}": samples.runner()}, "memory     70 MiB"),
     "runners enrol": Verb("--install customer-one", _INSTALLS | {"POST /v1/enrolments": samples.enrolment()},
@@ -111,7 +112,7 @@ VERBS: dict[str, Verb] = {
     "jobs cancel": Verb(f"{JOB} --yes", {f"POST /v1/jobs/{JOB}/cancel": samples.job()}, "state      succeeded"),
     "jobs declare-lost": Verb(f"{JOB} --reason burnt --yes", {f"POST /v1/jobs/{JOB}/declare-lost": samples.job("lost")}, "state      lost",
                               body={"reason": "burnt"}),
-    "logs tail": Verb(f"{JOB} --follow", {f"GET /v1/jobs/{JOB}/logs/stream": _LOG}, "hello\n", lines=True),
+    "logs tail": Verb(f"{JOB} --follow", {f"GET /v1/jobs/{JOB}/logs/stream": LOG}, "hello\n", lines=True),
     "logs search": Verb(f"bucket --job {JOB}", {f"GET /v1/jobs/{JOB}/logs/search": samples.page(samples.match())}, f"{JOB} plan: error: no such bucket"),
     "audit list": Verb("", {"GET /v1/audit": samples.page(samples.audit())}, "ada    lane_released  component:db  reason=checked by hand"),
 }  # fmt: skip

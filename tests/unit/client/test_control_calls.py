@@ -13,14 +13,14 @@ from exclave.client.control import ControlClient
 from exclave.client.control_calls import ControlCalls
 from exclave.client.pages import collect, iterate
 from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
-from exclave.wire.identity import NewInstall
+from exclave.wire.installs import NewInstall
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import INS, TOKEN, URL, FakeControl
 
 ROUTES = """
 GET /v1/whoami · POST /v1/orgs · GET /v1/org · GET /v1/tokens · POST /v1/tokens · DELETE /v1/tokens/{}
 GET /v1/installs · POST /v1/installs · GET /v1/installs/{} · POST /v1/installs/{}/lanes/{}/release
-POST /v1/enrolments · GET /v1/runners · GET /v1/runners/{} · POST /v1/runners/{}/revoke
+GET /v1/installs/{}/stack · POST /v1/installs/{}/stack · POST /v1/enrolments · GET /v1/runners · GET /v1/runners/{} · POST /v1/runners/{}/revoke
 POST /v1/workflows · GET /v1/workflows · GET /v1/workflows/{} · GET /v1/workflows/{}/stream
 POST /v1/workflows/{}/cancel · PUT /v1/workflows/{}/approve-all · POST /v1/workflows/{}/steps/{}/{}
 GET /v1/jobs · GET /v1/jobs/{} · POST /v1/jobs/{}/cancel · POST /v1/jobs/{}/declare-lost · GET /v1/jobs/{}/logs

@@ -169,7 +169,7 @@ async def test_the_failing_hop_is_named(url: str, cause: str) -> None:
 
 
 async def test_an_endless_reply_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exclave.client.runner.MAX_REPLY", 1000)
+    monkeypatch.setattr("exclave.client.exchange.MAX_REPLY", 1000)
 
     async def answer(_: bytes) -> bytes:
         return build_reply(200, b"x" * 5000)

@@ -40,8 +40,11 @@ def test_every_command_of_a_page_parses(page: Page, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_workflow_of_a_page_is_valid(page: Page) -> None:
-    for text in page.fences("toml"):
-        NewWorkflow.model_validate({**tomllib.loads(text), "queue_id": QUEUE})
+    for data in map(tomllib.loads, page.fences("toml")):
+        # Actions have triggers, and steps of runbooks types: these are parts of app directories.
+        is_app = "triggers" in data or any("type" in step for step in data.get("steps", []))
+        if "steps" in data and not is_app:
+            NewWorkflow.model_validate({**data, "queue_id": QUEUE})
 
 
 def _parse(root: click.Command, words: list[str]) -> None:

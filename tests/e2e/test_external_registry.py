@@ -1,0 +1,101 @@
+"""Artifacts in a registry that is not ours: the CNCF one, with a password, without referrers."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from exclave.base.secrets import Secret
+from exclave.client.oci import Login, OciClient
+from exclave.client.problems import RemoteProblem
+from tests.tools import need_tool
+
+PASSWORD = "s3cret"
+HASH = "$2b$05$abcdefghijklmnopqrstuuLK7U1u6pVRmL7L1BBM2aS35PSZnDXlK"
+CONFIG = """
+version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: {folder}/store}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+auth: {{htpasswd: {{realm: test, path: {folder}/passwords}}}}
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[str]:
+    program = need_tool("registry")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    (tmp_path / "passwords").write_text(f"runner:{HASH}\n")
+    config = tmp_path / "config.yml"
+    config.write_text(CONFIG.format(folder=tmp_path, port=port))
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen([program, "serve", config], stdout=log, stderr=log) as server,
+    ):
+        url = f"http://127.0.0.1:{port}"
+        wait_for(url, server)
+        yield url
+        server.kill()
+
+
+def wait_for(url: str, server: "subprocess.Popen[bytes]") -> None:
+    for _ in range(600):
+        assert server.poll() is None, "the registry ended"
+        try:
+            httpx.get(f"{url}/v2/", trust_env=False)
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return
+    pytest.fail("the registry does not answer")
+
+
+@dataclass(frozen=True)
+class Kind:
+    artifact: str = "application/vnd.exclave.terraform_module.v1"
+    layer: str = "application/vnd.exclave.source.v1.tar"
+
+
+async def test_artifacts_and_their_provenance_live_in_another_registry(
+    registry: str, tmp_path: Path
+) -> None:
+    layer = tmp_path / "layer"
+    layer.write_bytes(b"0123456789" * 900_000)
+    login = Login("runner", Secret(PASSWORD))
+    async with OciClient(f"{registry}/vendor/exclave", login=login) as client:
+        made = await client.push_artifact(
+            "apps/demo", artifact_type=Kind.artifact, layer=layer, layer_type=Kind.layer,
+            annotations={}, tag="v1",
+        )  # fmt: skip
+        proofs = []
+        for number in range(2):
+            proof = await client.push_artifact(
+                "apps/demo", artifact_type="application/vnd.in-toto+json", layer=layer,
+                layer_type="application/json", annotations={"n": str(number)}, subject=made,
+            )  # fmt: skip
+            proofs.append(proof.digest)
+
+        found = await client.list_referrers("apps/demo", made.digest)
+        other = await client.list_referrers("apps/demo", made.digest, "application/x")
+        pulled = await client.pull_layer("apps/demo", made.digest, tmp_path / "out")
+
+    assert [each.digest for each in found] == proofs
+    assert (found[0].artifactType, other) == ("application/vnd.in-toto+json", [])
+    assert pulled.read_bytes() == layer.read_bytes()
+
+
+async def test_a_wrong_password_is_told_as_such(registry: str) -> None:
+    login = Login("runner", Secret("wrong"))
+    async with OciClient(f"{registry}/vendor", login=login) as client:
+        with pytest.raises(RemoteProblem) as caught:
+            await client.get_manifest("apps/demo", "v1")
+
+    assert caught.value.status == 401
+    assert "credentials" in caught.value.advice

@@ -1,0 +1,60 @@
+"""How many statements the calls need that every job and every idle runner makes."""
+
+import pytest
+
+from exclave.control import workflows
+from exclave.storage.dialects.postgres_session import PostgresSession
+from exclave.storage.dialects.sqlite_session import SqliteSession
+from exclave.wire.workflows import NewWorkflow
+from tests.integration.control.conftest import World
+from tests.world import job
+
+
+class Counter:
+    """Counts what goes to the database."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._count = 0
+        self._watch(patch, SqliteSession, "_run")
+        self._watch(patch, PostgresSession, "_run_prepared")
+
+    def take(self) -> int:
+        """Tell the count since the last call."""
+        taken, self._count = self._count, 0
+        return taken
+
+    def _watch(self, patch: pytest.MonkeyPatch, kind: type, name: str) -> None:
+        run = getattr(kind, name)
+
+        def count(*args: object) -> object:
+            self._count += 1
+            return run(*args)
+
+        patch.setattr(kind, name, count)
+
+
+async def test_a_job_needs_few_statements(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.peer.poll()
+    wish = NewWorkflow(name="one", queue_id=world.queue, steps=[job("work")])
+    counter = Counter(monkeypatch)
+    used: dict[str, int] = {}
+
+    await workflows.begin_workflow(world.deps, world.user, wish)
+    used["create"] = counter.take()
+    (offer,) = (await world.peer.poll()).offers
+    used["claim"] = counter.take()
+    await world.peer.start(offer.execution_id, offer.epoch)
+    used["start"] = counter.take()
+    await world.peer.renew({offer.execution_id: offer.epoch})
+    counter.take()
+    await world.peer.hand_in(offer.execution_id, offer.epoch)
+    used["hand in"] = counter.take()
+    await world.peer.poll()
+    used["idle poll"] = counter.take()
+    await world.peer.renew()
+    used["idle renewal"] = counter.take()
+
+    most = {
+        "create": 10, "claim": 10, "start": 2, "hand in": 10, "idle poll": 3, "idle renewal": 2,
+    }  # fmt: skip
+    assert all(used[call] <= most[call] for call in most), used

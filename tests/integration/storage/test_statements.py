@@ -1,0 +1,144 @@
+"""Prepared statements answer what SQLAlchemy would, on both databases."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import bindparam, make_url, select, text, update
+
+from exclave.base.clock import SystemClock
+from exclave.domain.identity import OrgId, QueueId, RunnerId
+from exclave.storage import executions, jobs
+from exclave.storage.database import Database, Tx
+from exclave.storage.dialects import choose_dialect
+from exclave.storage.dialects.sqlite_session import SqliteSession
+from exclave.storage.hub import Hub
+from exclave.storage.migrate import upgrade
+from exclave.storage.statements import Prepared
+from exclave.storage.tables import orgs, queues, runners
+from tests.databases import NAMES, open_database
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+RUNNER = {
+    "org_id": "org_1", "id": "run_1", "queue_id": "q_1", "kind": "install", "name": "it's",
+    "state": "active", "public_key": "k", "generation": 1, "generation_used": True,
+    "version": "ü", "protocol": "1.1", "capabilities": ["noop"], "stats": {"load": 0.5},
+    "seen_at": AT, "created_at": AT,
+}  # fmt: skip
+_MINE = (runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
+
+
+@pytest.fixture(params=NAMES)
+async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    with open_database(request.param) as shared:
+        url = f"sqlite:///{tmp_path / 'test.db'}" if request.param == "sqlite" else shared
+        upgrade(url)
+        hub = Hub()
+        hub.attach(asyncio.get_running_loop())
+        made = Database(choose_dialect(url), SystemClock(), hub, name="srv-1")
+        await made.write(_fill)
+        yield made
+        await asyncio.to_thread(made.close)
+
+
+def _fill(tx: Tx) -> None:
+    tx.insert_each(orgs, [{"id": "org_1", "name": "one", "created_at": AT}])
+    tx.insert_each(queues, [{"org_id": "org_1", "id": "q_1", "kind": "install"}])
+    tx.insert_each(runners, [RUNNER, {**RUNNER, "id": "run_2"}, {**RUNNER, "id": "run_3"}])
+
+
+async def test_a_row_has_the_same_values_as_by_sqlalchemy(db: Database) -> None:
+    query = select(runners).where(*_MINE)
+    prepared = Prepared(query)
+    wanted = {"org": "org_1", "runner": "run_1"}
+
+    fast = await db.read(lambda tx: tx.one(prepared, **wanted))
+    slow = await db.read(lambda tx: tx.first(query, **wanted))
+
+    assert slow is not None
+    assert fast._asdict() == slow._asdict()
+    assert (fast.seen_at, fast.due_at, fast.stats) == (AT, None, {"load": 0.5})
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+async def test_a_list_may_have_any_length(db: Database, count: int) -> None:
+    among = runners.c.id.in_(bindparam("wanted", expanding=True))
+    prepared = Prepared(select(runners.c.id).where(runners.c.org_id == "org_1", among))
+    wanted = [f"run_{number + 1}" for number in range(count)]
+
+    rows = await db.read(lambda tx: tx.all(prepared, wanted=wanted))
+
+    assert sorted(row.id for row in rows) == wanted
+
+
+async def test_changes_are_counted_and_may_answer_with_rows(db: Database) -> None:
+    change = update(runners).where(*_MINE).values(stats=bindparam("new"), cause=bindparam("why"))
+    counted, returning = Prepared(change), Prepared(change.returning(runners.c.stats))
+    values = {"org": "org_1", "new": {"a": [1]}, "why": "'; --"}
+
+    hit = await db.write(lambda tx: tx.count(counted, **values, runner="run_1"))
+    missed = await db.write(lambda tx: tx.count(counted, **values, runner="run_9"))
+    row = await db.write(lambda tx: tx.one(returning, **values, runner="run_2"))
+
+    assert (hit, missed, row.stats) == (1, 0, {"a": [1]})
+
+
+async def test_a_database_that_hung_up_is_called_again(db: Database) -> None:
+    if not db.dialect.crosses_processes:
+        pytest.skip("a file does not hang up")
+    await db.read(lambda tx: tx.all(Prepared(select(orgs.c.id))))
+
+    _throw_out_all(db.dialect.url)  # type: ignore[attr-defined]
+
+    await db.write(lambda tx: tx.count(Prepared(update(orgs).values(name="two"))))
+    assert (await db.read(lambda tx: tx.one(Prepared(select(orgs.c.name))))).name == "two"
+
+
+def _throw_out_all(url: str) -> None:
+    address = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+async def test_what_every_poll_asks_reads_only_open_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A history of a million jobs must not make an idle poll slow: partial indexes are used."""
+    url = f"sqlite:///{tmp_path / 'test.db'}"
+    upgrade(url)
+    db = Database(choose_dialect(url), SystemClock(), Hub(), name="srv-1", inline=True)
+    plans: list[str] = []
+    run = SqliteSession._run
+
+    def explain(self: SqliteSession, sql: str, bound: tuple[object, ...] = ()) -> object:
+        found = self.connection.connection.driver_connection.execute(f"EXPLAIN QUERY PLAN {sql}", bound)  # type: ignore[union-attr] # fmt: skip
+        plans.append(" ".join(row[3] for row in found))
+        return run(self, sql, bound)
+
+    monkeypatch.setattr(SqliteSession, "_run", explain)
+    org = OrgId("org_1")
+
+    await db.read(lambda tx: jobs.has_queued(tx, org, QueueId("q_1")))
+    await db.read(lambda tx: jobs.list_queued(tx, org, QueueId("q_1"), ["a"], skip=0, limit=1))
+    await db.read(lambda tx: executions.list_open(tx, org, RunnerId("run_1")))
+    await db.read(lambda tx: executions.list_silent(tx, AT))
+
+    db.close()
+    assert ["jobs_queued" in plan for plan in plans[:2]] == [True, True], plans
+    assert ["executions_open" in plan for plan in plans[2:]] == [True, True], plans
+
+
+async def test_reads_see_one_snapshot(db: Database) -> None:
+    def look_twice(tx: Tx) -> tuple[int, int]:
+        first = len(tx.all(select(orgs)))
+        if db.dialect.crosses_processes:
+            tx.session.connection.execute(text("SELECT 1"))
+        return first, len(tx.all(Prepared(select(orgs))))
+
+    assert await db.read(look_twice) == (1, 1)

@@ -1,0 +1,81 @@
+"""Real tools for tests, built once from the Go module proxy and kept by version in the user's cache.
+
+Without Go, or without the proxy, tests that need a tool are skipped by name. With
+`EXCLAVE_TEST_TOOLS=required`, as in CI, they fail instead.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "exclave" / "tools"
+MODULES = {
+    "opa": ("github.com/open-policy-agent/opa", "v1.22.0"),
+    "crane": ("github.com/google/go-containerregistry/cmd/crane", "v0.22.0"),
+    "registry": ("github.com/distribution/distribution/v3/cmd/registry", "v3.1.2"),
+    "regctl": ("github.com/regclient/regclient/cmd/regctl", "v0.11.7"),
+}
+"""Where each tool comes from, and the version that the tests were written for."""
+
+BUILD_S = 900
+
+
+def need_tool(name: str) -> Path:
+    """Give the path of a tool; without it the test is skipped, or fails where it must not be."""
+    module, version = MODULES[name]
+    target = FOLDER / f"{name}-{version}" / name
+    if not target.exists() and (problem := _build(module, version, target)):
+        _give_up(f"{name} {version} is not there and could not be built: {problem}")
+    return target
+
+
+def need_terraform() -> Path:
+    """Give the path of terraform, which has to be installed."""
+    found = shutil.which("terraform")
+    if found is None:
+        _give_up("terraform is not on the PATH")
+    return Path(found or "")
+
+
+def need_helm() -> Path:
+    """Give the path of helm, which comes with the development dependencies."""
+    found = Path(sys.executable).with_name("helm")
+    if not found.exists():
+        _give_up("helm is not there: install the development dependencies (`make test` does)")
+    return found
+
+
+def _build(module: str, version: str, target: Path) -> str:
+    """Build a tool, one test process at a time; tell what went wrong."""
+    go = shutil.which("go")
+    if go is None:
+        return "it needs Go on the PATH"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if target.exists():
+            return ""
+        aside = target.parent / "new"
+        env = {
+            **os.environ, "GOBIN": str(aside), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local",
+            "GOFLAGS": "-mod=mod -buildvcs=false",
+        }  # fmt: skip
+        argv = [go, "install", f"{module}@{version}"]
+        done = subprocess.run(
+            argv, env=env, capture_output=True, text=True, timeout=BUILD_S, check=False
+        )
+        if done.returncode:
+            return f"`{' '.join(argv)}` failed: {done.stderr.strip()[-500:]}"
+        (aside / target.name).replace(target)
+    return ""
+
+
+def _give_up(message: str) -> None:
+    if os.environ.get("EXCLAVE_TEST_TOOLS") == "required":
+        pytest.fail(message)
+    pytest.skip(message)

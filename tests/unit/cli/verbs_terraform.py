@@ -1,0 +1,94 @@
+"""The verbs about Terraform: states, locks, orphans, plans."""
+
+from typing import Any
+
+from tests.unit.cli import samples
+from tests.unit.cli.fake_control import AT, DIGEST, EXE, INS, JOB, WFL
+from tests.unit.cli.verbs import Verb
+
+Json = dict[str, Any]
+
+_STATES = f"/v1/installs/{INS}/tf-states"
+_PLAN = f"GET /v1/jobs/{JOB}/attachments/plan.json"
+
+
+def state(**more: Any) -> Json:
+    return {
+        "workspace": "component:db", "version": 3, "serial": 7, "lineage": "line", "size": 900,
+        "sha256": "a" * 64, "execution_id": EXE, "at": AT,
+        "resources": [{"address": 'aws_s3_bucket.b["x"]', "type": "aws_s3_bucket", "id": "bucket-1"}],
+    } | more  # fmt: skip
+
+
+def lock(*, stale: bool = True) -> Json:
+    return {
+        "workspace": "component:db", "lock_id": "l-1", "operation": "OperationTypeApply",
+        "who": "root@host", "execution_id": EXE, "at": AT, "stale": stale,
+    }  # fmt: skip
+
+
+def workspace(**more: Any) -> Json:
+    return {"workspace": "component:db", "newest": state(), "lock": lock()} | more
+
+
+def detail(**more: Any) -> Json:
+    return workspace(versions=[state(resources=[])]) | more
+
+
+def orphan(**more: Any) -> Json:
+    return {
+        "workspace": "component:db", "address": "aws_s3_bucket.b", "type": "aws_s3_bucket",
+        "certainty": "created", "id_key": "id", "id": "bucket-1", "execution_id": EXE,
+        "import_block": 'import {\n  to = aws_s3_bucket.b\n  id = "bucket-1"\n}\n',
+        "job_id": JOB, "at": AT,
+    } | more  # fmt: skip
+
+
+def attribute(path: str, before: Any = None, after: Any = None, **more: Any) -> Json:
+    return {"path": path, "before": before, "after": after} | more
+
+
+def plan() -> Json:
+    return {
+        "format": 1, "tool": "terraform",
+        "resources": [
+            {"address": "t.new", "type": "t", "name": "new", "action": "create", "attributes": [
+                attribute("id", unknown=True), attribute("size", after=3),
+                attribute("password", sensitive=True)]},
+            {"address": "t.changed", "type": "t", "name": "changed", "action": "update",
+             "attributes": [attribute("tags.a", "1", "2"), attribute("gone", "x")]},
+            {"address": "t.swap", "type": "t", "name": "swap", "action": "replace",
+             "reason": "replace_because_cannot_update",
+             "attributes": [attribute("zone", "a", "b", forces_replacement=True)]},
+            {"address": "t.old", "type": "t", "name": "old", "action": "delete",
+             "attributes": [attribute("size", 1)]},
+        ],
+        "outputs": [{"name": "url", "action": "update", "before": "a", "unknown": True},
+                    {"name": "key", "action": "create", "sensitive": True}],
+        "drift": [{"address": "t.changed", "type": "t", "name": "changed", "action": "update"}],
+        "summary": {"add": 1, "change": 1, "replace": 1, "destroy": 1, "import": 0, "move": 0,
+                    "outputs": 2},
+        "policies": [{"name": "cost", "level": "warn", "message": "it is dear"}],
+    }  # fmt: skip
+
+
+def planned_workflow() -> Json:
+    planned = samples.plan() | {"job_id": JOB, "outputs": {"digest": DIGEST, "noop": False}}
+    return samples.workflow(planned, samples.gate())
+
+
+TERRAFORM_VERBS: dict[str, Verb] = {
+    "installs tf-state list": Verb(INS, {f"GET {_STATES}": samples.page(workspace())},
+                                   f"component:db  7       3         1          2030-01-02 03:04:05Z  left by {EXE}"),
+    "installs tf-state show": Verb(f"{INS} component:db --version 3",
+                                   {f"GET {_STATES}/component%3Adb": detail(lock=None)},
+                                   'aws_s3_bucket.b["x"]  aws_s3_bucket  bucket-1'),
+    "installs tf-state unlock": Verb(f"{INS} component:db --reason gone --yes",
+                                     {f"POST {_STATES}/component%3Adb/unlock": detail(lock=None)}, "serial     7",
+                                     body={"reason": "gone"}),
+    "installs orphans": Verb(INS, {f"GET /v1/installs/{INS}/orphans": {"orphans": [orphan()]}},
+                             'import {\n  to = aws_s3_bucket.b\n  id = "bucket-1"\n}'),
+    "jobs plan": Verb(JOB, {_PLAN: plan()}, "Plan: 1 to add, 1 to change, 1 to replace, 1 to destroy."),
+    "workflows plan": Verb(f"{WFL} ok", {f"GET /v1/workflows/{WFL}": planned_workflow(), _PLAN: plan()},
+                           "± t.swap must be replaced: it cannot be changed in place"),
+}  # fmt: skip
