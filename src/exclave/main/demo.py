@@ -27,13 +27,16 @@ class DemoFailed(Exception):  # noqa: N818 - it is told to people, not raised at
     """A command of the demo did not do what it should."""
 
 
-async def run_demo(dev: Dev, directory: Path) -> bool:
-    """Take the app in a directory through its life; tell whether all went well."""
+async def run_demo(dev: Dev, directory: Path, *, to_the_end: bool) -> bool:
+    """Take the app in a directory through its life, maybe to its end; tell whether it went well."""
     if not (directory / "metadata.toml").is_file():
         raise InvalidInput(f"`{directory}` is no app directory", hint="Name one with --demo DIR.")
     try:
         async with _choose_directory(directory) as app:
-            await _Demo(dev, app).run()
+            demo = _Demo(dev, app)
+            await demo.run()
+            if to_the_end:
+                await demo.take_down()
     except DemoFailed as failed:
         click.echo(f"\n{failed}", err=True)
         return False
@@ -79,6 +82,10 @@ class _Demo:
         await self._say("installs", "inputs", "set", INSTALL, f"cache_size={size}", "--wait")
         await self._say("installs", "readme", INSTALL)
         await self._visit()
+
+    async def take_down(self) -> None:
+        """Leave nothing behind: no process, no file, no resource."""
+        await self._say("installs", "deprovision", INSTALL, "--wait", "--yes")
 
     async def _provision(self) -> None:
         """Create the install, look at the first plan, approve it, then let the rest go."""

@@ -81,7 +81,7 @@ class SimApi:
 
     @property
     def work(self) -> WorkApi:
-        raise NotImplementedError
+        raise AssertionError("no job of the simulation needs it")
 
     async def enrol(self, request: Enrol) -> Enrolled:
         return await self._call("enrol", lambda deps: enrolment.enrol_runner(deps, request))

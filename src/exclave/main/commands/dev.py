@@ -45,7 +45,9 @@ async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -
     click.echo("Starting the control plane and a build runner …", err=True)
     async with run_dev(settings) as running:
         _say_addresses(settings, running)
-        succeeded = True if app is None else await _run_demo(running, app, stopping)
+        succeeded = (
+            True if app is None else await _run_demo(running, app, stopping, to_the_end=then_exit)
+        )
         if then_exit:
             click.echo(f"The demo {'succeeded' if succeeded else 'FAILED'}.", err=True)
         else:
@@ -55,9 +57,9 @@ async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -
         raise click.ClickException("the demo did not succeed")
 
 
-async def _run_demo(running: Dev, app: Path, stopping: asyncio.Event) -> bool:
+async def _run_demo(running: Dev, app: Path, stopping: asyncio.Event, *, to_the_end: bool) -> bool:
     """Run the demo unless somebody stops us meanwhile."""
-    demo = asyncio.create_task(run_demo(running, app))
+    demo = asyncio.create_task(run_demo(running, app, to_the_end=to_the_end))
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait({demo, stopped}, return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
