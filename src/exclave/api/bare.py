@@ -1,19 +1,25 @@
 """Bare routes: what is asked all the time is served without FastAPI, with the same answers.
 
-Each has a twin that FastAPI describes in the OpenAPI document but never serves.
+Each has a twin that FastAPI describes in the OpenAPI document but never serves. The edge finds them
+by a look into a table, and asks nobody else.
 """
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from exclave.api.credentials import admit_runner, admit_user
+from exclave.api.problems import answer_error
 from exclave.api.requests import SMALL, LimitedRequest
+from exclave.base.errors import Problem
 from exclave.control.deps import Deps
 from exclave.domain.identity import RunnerIdentity, User
 
@@ -37,14 +43,20 @@ class BareRoute(ABC, Generic[Who]):
         if scope["method"] != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
         request = LimitedRequest(scope, receive, self.limit)
-        who = await self.admit(request)
-        reply = await self.answer(request, who)
-        if reply is None:
-            response = Response(status_code=CLIENT_GONE)
+        try:
+            who = await self.admit(request)
+            reply = await self.answer(request, who)
+        except (Problem, RequestValidationError, HTTPException) as error:
+            response = await answer_error(request, error)
         else:
-            body = reply.__pydantic_serializer__.to_json(reply)
-            response = Response(body, self.status, media_type="application/json")
+            response = self._write(reply)
         await response(scope, receive, send)
+
+    def _write(self, reply: BaseModel | None) -> Response:
+        if reply is None:
+            return Response(status_code=CLIENT_GONE)
+        body = reply.__pydantic_serializer__.to_json(reply)
+        return Response(body, self.status, media_type="application/json")
 
     @abstractmethod
     async def admit(self, request: Request) -> Who:
@@ -69,3 +81,38 @@ class BareUserRoute(BareRoute[User]):
     async def admit(self, request: Request) -> User:
         """Let users in."""
         return await admit_user(self.deps, request)
+
+
+class BareTable:
+    """The bare routes of an app by path; at most one part of a path, the last but one, is an id."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._plain: dict[str, Route] = {}
+        self._named: dict[tuple[str, str], tuple[Route, str]] = {}
+        for route in routes:
+            place, last = _split(route.path)
+            before, name = _split(place)
+            if name.startswith("{"):
+                self._named[before, last] = route, name.strip("{}")
+            else:
+                self._plain[route.path] = route
+
+    def find(self, scope: Scope) -> Route | None:
+        """Find the route of a POST, and note in the scope what routers note there."""
+        path = scope["path"]
+        params: dict[str, Any] = {}
+        route = self._plain.get(path)
+        if route is None:
+            place, last = _split(path)
+            before, value = _split(place)
+            route, name = self._named.get((before, last), (None, ""))
+            params[name] = value
+        if route is None or scope["method"] != "POST":
+            return None
+        scope["route"], scope["path_params"] = route, params
+        return route
+
+
+def _split(path: str) -> tuple[str, str]:
+    before, _, last = path.rpartition("/")
+    return before, last

@@ -1,11 +1,13 @@
 """The outermost layer of both APIs: request ids, headers, access log, metrics, the last catch."""
 
+from collections.abc import Sequence
 from http import HTTPMethod
 
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from exclave.api.bare import CLIENT_GONE
+from exclave.api.bare import CLIENT_GONE, BareTable
 from exclave.api.credentials import WHO
 from exclave.api.metrics import Metrics, Visit
 from exclave.api.problems import render_bug
@@ -32,8 +34,11 @@ _FAILED = 400
 class Edge:
     """Wraps an app; nothing that fails inside gets past it."""
 
-    def __init__(self, app: ASGIApp, *, deps: Deps, metrics: Metrics, api: str) -> None:
+    def __init__(
+        self, app: ASGIApp, *, deps: Deps, metrics: Metrics, api: str, bare: Sequence[Route]
+    ) -> None:
         self._app = app
+        self._bare = BareTable(bare)
         self._deps = deps
         self._metrics = metrics
         self._api = api
@@ -56,7 +61,9 @@ class Edge:
 
         with bind(request=request_id):
             try:
-                await self._app(scope, receive, send_marked)
+                bare = self._bare.find(scope)
+                serve = self._app if bare is None else bare.app
+                await serve(scope, receive, send_marked)
             except ClientDisconnect:
                 status = CLIENT_GONE
             except Exception as error:  # noqa: BLE001 - the edge of the request

@@ -1,6 +1,6 @@
 """Problems over HTTP: the one table from kind to status, and the handlers that use it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -9,7 +9,7 @@ from fastapi.routing import iter_route_contexts
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ExceptionHandler
 
@@ -143,9 +143,16 @@ def _find_methods(request: Request) -> list[str]:
     return sorted(found)
 
 
-HANDLERS: Mapping[Any, ExceptionHandler] = {
+async def answer_error(request: Request, error: Exception) -> Response:
+    """Answer like the apps do, for a route that stands outside of them."""
+    handler = next(handle for kind, handle in _HANDLERS.items() if isinstance(error, kind))
+    return await handler(request, error)
+
+
+_HANDLERS: Mapping[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
     Problem: _answer_problem,
     RequestValidationError: _answer_invalid,
     HTTPException: _answer_http,
 }
+HANDLERS: Mapping[Any, ExceptionHandler] = _HANDLERS
 """Handlers of the apps; anything else is a bug and caught at the edge."""

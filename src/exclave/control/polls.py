@@ -56,8 +56,6 @@ async def _is_idle(deps: Deps, who: RunnerIdentity, request: Poll) -> bool:
     deps.fleet.idle.discard(who.runner)
     if not was_idle or request.executions or request.max_hold_s < deps.timings.renew_s:
         return False
-    if not deps.db.has_patience:
-        return False
     return not await deps.db.read(lambda tx: jobs.has_queued(tx, who.org, who.queue))
 
 

@@ -66,7 +66,6 @@ class _OnceDatabase(Database):
 
     def __init__(self, inner: Database, spend: Callable[[Tx], None]) -> None:
         self._inner = inner
-        self.has_patience = inner.has_patience
         self._spend: Callable[[Tx], None] | None = spend
 
     async def read(self, query: Callable[[Tx], T]) -> T:

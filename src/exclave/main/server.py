@@ -24,7 +24,7 @@ from exclave.main.composition import build_deps, lock_data
 from exclave.main.memory import keep_young
 from exclave.main.settings import ServerSettings
 from exclave.registry import build_registry_app
-from exclave.storage.listener import Listener
+from exclave.storage.listener import listen
 
 log = Log("server")
 
@@ -79,9 +79,6 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
     settings = settings.model_copy(update=ports)
     deps = build_deps(settings)
     deps.hub.attach(asyncio.get_running_loop())
-    listener = None
-    if deps.db.dialect.crosses_processes:
-        listener = Listener(settings.database_url, deps.hub, deps.db.name)
     metrics = Metrics()
     servers = [
         _make_server(build_control_app(deps, metrics), settings),
@@ -97,6 +94,8 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
         _spawn(run_timers(deps)),
         _spawn(run_schedules(deps)),
     ]
+    if deps.db.dialect.crosses_processes:
+        background.append(_spawn(listen(settings.database_url, deps.hub, deps.db.name)))
     log.info(
         "server_started", version=__version__, server=deps.db.name, **deps.db.dialect.describe()
     )
@@ -111,8 +110,6 @@ async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
-        if listener is not None:
-            await asyncio.to_thread(listener.stop)
         await asyncio.to_thread(deps.db.close)
         await deps.blobs.close()
         if lock is not None:

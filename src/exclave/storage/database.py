@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
 from zlib import crc32
@@ -12,10 +11,11 @@ from sqlalchemy.exc import OperationalError
 
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
+from exclave.storage import waiting
 from exclave.storage.dialects import Dialect
 from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
-from exclave.storage.group_commit import Batch, Handler, Item, LoopWriter, Writer, commit_batch
+from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import Hub
 from exclave.storage.sessions import Sessions
 from exclave.storage.statements import Prepared
@@ -30,21 +30,20 @@ AnyRow = Row[*tuple[Any, ...]]
 class Tx:
     """An open transaction. Queries use it; nobody but the database commits it."""
 
-    def __init__(
-        self, session: Session, dialect: Dialect, clock: Clock, now: datetime | None = None
-    ) -> None:
-        """Wrap a session in a transaction; `now` is the database's own time, if it has one."""
+    def __init__(self, session: Session, dialect: Dialect, clock: Clock) -> None:
+        """Wrap a session in a transaction; the clock counts where the database has none."""
         self.session = session
         self._dialect = dialect
         self._clock = clock
-        self._now = now
+        self._now: datetime | None = None
         self.wakes: list[str] = []
 
     @property
     def now(self) -> datetime:
         """The one moment at which this transaction happens."""
         if self._now is None:
-            self._now = self._clock.now()
+            own = self._dialect.has_clock
+            self._now = self.session.read_clock() if own else self._clock.now()
         return self._now
 
     def run(
@@ -120,17 +119,15 @@ class Database:
         self._read_engine = dialect.open_reader()
         self._writing = Sessions(lambda: dialect.open_session(self._write_engine, writes=True))
         self._reading = Sessions(lambda: dialect.open_session(self._read_engine, writes=False))
-        self._writers = [] if inline else self._open_writers(dialect.writers)
-        self.has_patience = not dialect.writers and not inline
-        """Whether it makes a difference that a write is patient."""
-        threads = dialect.writers and not inline
-        self._readers = ThreadPoolExecutor(4, "reader") if threads else None
+        self._writers = [Writer(self._commit, hub.wake) for _ in range(dialect.writers)]
+        self._readers = asyncio.Semaphore(dialect.readers) if dialect.readers else None
 
     async def read(self, query: Callable[[Tx], T]) -> T:
         """Run a function that only reads."""
-        if self._readers is None:
+        if self._readers is None or self._inline:
             return self._read(query)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+        async with self._readers:
+            return await waiting.run(lambda: self._read(query))
 
     async def write(
         self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
@@ -147,7 +144,8 @@ class Database:
     ) -> T:
         """Hand a command to a set-based handler, together with its like that arrive meanwhile."""
         if self._inline:
-            outcome = self._commit([Item(handler, command)])[0]
+            (outcome,), wakes = self._commit([Item(handler, command)])
+            self.hub.wake(wakes)
             if isinstance(outcome, BaseException):
                 raise outcome
             return outcome  # type: ignore[no-any-return]
@@ -155,11 +153,7 @@ class Database:
         return await writer.submit(Item(handler, command, patient=patient))
 
     def close(self) -> None:
-        """Finish what was submitted, then close all connections."""
-        for writer in self._writers:
-            writer.stop()
-        if self._readers is not None:
-            self._readers.shutdown()
+        """Close all connections; nothing may be submitted any more."""
         self._writing.close()
         self._reading.close()
         self._write_engine.dispose()
@@ -167,34 +161,25 @@ class Database:
 
     def write_now(self, change: Callable[[Tx], T | Problem]) -> T:
         """Run a write on this thread: for start-up and command-line tools, before any loop runs."""
-        outcome = self._commit([Item(_each(change), None)])[0]
+        (outcome,), wakes = self._commit([Item(_each(change), None)])
+        self.hub.wake_soon(wakes)
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome  # type: ignore[no-any-return]
 
-    def _open_writers(self, threads: int) -> list[Writer | LoopWriter]:
-        if threads:
-            return [Writer(self._commit, f"writer-{number}") for number in range(threads)]
-        return [LoopWriter(self._writing, self._open_tx, self._announce, self.hub.wake)]
-
     def _read(self, query: Callable[[Tx], T]) -> T:
         try:
-            with self._reading.begin() as (session, now):
-                return query(self._open_tx(session, now))
+            with self._reading.begin() as session:
+                return query(self._open_tx(session))
         except OperationalError as error:
             message = f"the database does not answer: {type(error).__name__}"
             raise Unavailable(message) from error
 
-    def _commit(self, batch: Batch) -> list[Any]:
-        outcomes, wakes = commit_batch(self._writing, self._open_tx, self._announce, batch)
-        if wakes and self._inline:
-            self.hub.wake(wakes)
-        elif wakes:
-            self.hub.wake_soon(wakes)
-        return outcomes
+    def _commit(self, batch: Batch) -> tuple[list[Any], list[str]]:
+        return commit_batch(self._writing, self._open_tx, self._announce, batch)
 
-    def _open_tx(self, session: Session, now: datetime | None) -> Tx:
-        return Tx(session, self.dialect, self._clock, now if self.dialect.has_clock else None)
+    def _open_tx(self, session: Session) -> Tx:
+        return Tx(session, self.dialect, self._clock)
 
     def _announce(self, tx: Tx) -> None:
         if tx.wakes and self.dialect.crosses_processes:

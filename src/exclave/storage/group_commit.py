@@ -1,18 +1,15 @@
 """Group commit: requests that arrive together share one commit, yet each is all or nothing."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from exclave.base.errors import Conflict, Problem, Unavailable
 from exclave.base.logs import Log
+from exclave.storage import waiting
 from exclave.storage.dialects.base import Session
 from exclave.storage.sessions import Sessions
 
@@ -49,9 +46,10 @@ class Item(Generic[C, R]):
 Batch = list[Item[Any, Any]]
 
 
-OpenTx = Callable[[Session, datetime | None], "Tx"]
+OpenTx = Callable[[Session], "Tx"]
 Announce = Callable[["Tx"], None]
 Wake = Callable[[list[str]], None]
+Commit = Callable[[Batch], tuple[list[Any], list[str]]]
 
 
 def commit_batch(
@@ -64,12 +62,14 @@ def commit_batch(
     error: Exception
     for _ in range(_TRIES):
         try:
-            with sessions.begin() as (session, now):
-                tx = open_tx(session, now)
+            with sessions.begin() as session:
+                tx = open_tx(session)
                 outcomes = _run_all(tx, batch)
                 announce(tx)
                 session.commit()
         except DBAPIError as failure:
+            if len(batch) == 1 and isinstance(failure, IntegrityError):
+                return [_translate(failure)], []  # it came to light with the commit
             error = failure
             if not _was_rolled_back(failure):
                 break
@@ -171,25 +171,21 @@ def _describe(error: Exception) -> Exception:
     return Unavailable(f"the database does not answer: {type(error).__name__}")
 
 
-class LoopWriter:
-    """Runs statements on the event loop, where nobody competes for the interpreter.
+class Writer:
+    """Commits what waits for it, as much as there is at a time; what arrives meanwhile is next."""
 
-    Only the commit, which waits for the disk, leaves the loop; what arrives meanwhile is the next
-    batch. Made for an embedded database, whose statements take microseconds.
-    """
-
-    def __init__(self, sessions: Sessions, open_tx: OpenTx, announce: Announce, wake: Wake) -> None:
-        self._sessions = sessions
-        self._open_tx = open_tx
-        self._announce = announce
+    def __init__(self, commit: Commit, wake: Wake) -> None:
+        self._commit = commit
         self._wake = wake
-        self._committer = ThreadPoolExecutor(1, "committer")
         self._waiting: Batch = []
         self._working: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def submit(self, item: Item[C, R]) -> R:
-        """Queue an item and wait for its outcome."""
+        """Queue an item and wait for its outcome.
+
+        A cancelled caller does not undo its item: it may be committed, as with any lost reply.
+        """
         loop = asyncio.get_running_loop()
         item.future = loop.create_future()
         self._waiting.append(item)
@@ -198,10 +194,6 @@ class LoopWriter:
         elif self._timer is None:
             self._timer = loop.call_later(PATIENCE_S, self._begin, loop)
         return await item.future
-
-    def stop(self) -> None:
-        """Give the committing thread back; nothing may be waiting any more."""
-        self._committer.shutdown()
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work off what waits, the patient with the others."""
@@ -216,90 +208,19 @@ class LoopWriter:
             batch = self._waiting[:MOST_TOGETHER]
             del self._waiting[:MOST_TOGETHER]
             try:
-                outcomes, wakes = await self._commit(batch)
+                outcomes, wakes = await waiting.run(lambda: self._commit(batch))  # noqa: B023 - awaited here
             except Exception as error:  # noqa: BLE001 - the edge of a unit of work
                 log.error("commit_failed", exc=error, size=len(batch))
                 outcomes, wakes = [error] * len(batch), []
             self._wake(wakes)
-            futures = [item.future for item in batch]
-            _answer([(f, o) for f, o in zip(futures, outcomes, strict=True) if f is not None])
-
-    async def _commit(self, batch: Batch) -> tuple[list[Any], list[str]]:
-        """Commit a batch beside the loop. If anything fails, all of it is undone and run again."""
-        try:
-            with self._sessions.begin() as (session, now):
-                tx = self._open_tx(session, now)
-                outcomes = _run_all(tx, batch)
-                self._announce(tx)
-                loop = asyncio.get_running_loop()
-                await asyncio.shield(loop.run_in_executor(self._committer, session.commit))
-        except (DBAPIError, _Refused):
-            return commit_batch(self._sessions, self._open_tx, self._announce, batch)
-        return outcomes, tx.wakes
+            for item, outcome in zip(batch, outcomes, strict=True):
+                _answer(item.future, outcome)
 
 
-class Writer:
-    """One thread that commits what waits for it, as much as there is at a time."""
-
-    def __init__(self, commit: Callable[[Batch], list[Any]], name: str) -> None:
-        self._commit = commit
-        self._queue: SimpleQueue[Item[Any, Any] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
-
-    async def submit(self, item: Item[C, R]) -> R:
-        """Queue an item and wait for its outcome.
-
-        A cancelled caller does not undo its item: it may be committed, as with any lost reply.
-        """
-        item.future = asyncio.get_running_loop().create_future()
-        self._queue.put(item)
-        return await item.future
-
-    def stop(self) -> None:
-        """Commit what is queued, then end the thread."""
-        self._queue.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        while True:
-            first = self._queue.get()
-            if first is None:
-                return
-            batch, last = self._gather(first)
-            self._settle(batch)
-            if last:
-                return
-
-    def _gather(self, first: Item[Any, Any]) -> tuple[Batch, bool]:
-        batch = [first]
-        while len(batch) < MOST_TOGETHER and not self._queue.empty():
-            item = self._queue.get()
-            if item is None:
-                return batch, True
-            batch.append(item)
-        return batch, False
-
-    def _settle(self, batch: Batch) -> None:
-        try:
-            outcomes = self._commit(batch)
-        except Exception as error:  # noqa: BLE001 - the edge of the thread: nobody else would see it
-            log.error("commit_failed", exc=error, size=len(batch))
-            outcomes = [error] * len(batch)
-        by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-        for item, outcome in zip(batch, outcomes, strict=True):
-            if item.future is not None:
-                by_loop.setdefault(item.future.get_loop(), []).append((item.future, outcome))
-        for loop, answers in by_loop.items():
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_answer, answers)
-
-
-def _answer(answers: "list[tuple[asyncio.Future[Any], Any]]") -> None:
-    for future, outcome in answers:
-        if future.done():
-            continue
-        if isinstance(outcome, BaseException):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
+def _answer(future: "asyncio.Future[Any] | None", outcome: object) -> None:
+    if future is None or future.done():
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

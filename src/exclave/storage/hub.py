@@ -92,11 +92,6 @@ class Hub:
         self.closed = True
         self.wake_all()
 
-    def wake_all_soon(self) -> None:
-        """Wake everybody from another thread."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.wake_all)
-
 
 def _give_up(waiter: "asyncio.Future[None]") -> None:
     if not waiter.done():

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 
 from sqlalchemy.exc import DBAPIError
 
@@ -18,11 +17,11 @@ class Sessions:
         self._free: deque[Session] = deque()
 
     @contextmanager
-    def begin(self) -> Iterator[tuple[Session, datetime | None]]:
+    def begin(self) -> Iterator[Session]:
         """Lend a session in a fresh transaction; what was not committed in the block is undone."""
-        session, now = self._begin()
+        session = self._begin()
         try:
-            yield session, now
+            yield session
         finally:
             session.rollback()
             if session.lost:
@@ -35,19 +34,22 @@ class Sessions:
         while self._free:
             self._free.pop().close()
 
-    def _begin(self) -> tuple[Session, datetime | None]:
+    def _begin(self) -> Session:
         """Begin on a session that is still good: a database that restarted has hung up on all."""
         while self._free:
             session = self._free.pop()
             try:
-                return session, session.begin()
+                session.begin()
             except DBAPIError:
                 session.rollback()
                 session.close()
+            else:
+                return session
         session = self._connect()
         try:
-            return session, session.begin()
+            session.begin()
         except DBAPIError:
             session.rollback()
             session.close()
             raise
+        return session

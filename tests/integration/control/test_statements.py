@@ -16,7 +16,8 @@ class Counter:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._count = 0
         self._watch(patch, SqliteSession, "_run")
-        self._watch(patch, PostgresSession, "_run_prepared")
+        self._watch(patch, PostgresSession, "_run")
+        self._watch(patch, PostgresSession, "_send_set")
 
     def take(self) -> int:
         """Tell the count since the last call."""

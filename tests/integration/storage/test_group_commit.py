@@ -141,4 +141,4 @@ async def test_a_patient_write_shares_the_next_commit_or_goes_alone_a_moment_lat
     await db.write(lambda tx: add(tx, "single"), patient=True)
 
     assert await names(db) == ["patient", "single", "urgent"]
-    assert together == (1 if db.has_patience else together)
+    assert together == 1

@@ -6,19 +6,23 @@ from exclave.base.clock import SystemClock
 from exclave.storage.database import Database
 from exclave.storage.dialects import choose_dialect
 from exclave.storage.hub import Hub
-from exclave.storage.listener import Listener
+from exclave.storage.listener import listen
 from tests.databases import get_postgres, open_database
 
+Server = tuple[Database, "asyncio.Task[None]"]
 
-def open_server(url: str, name: str) -> tuple[Database, Listener]:
+
+def open_server(url: str, name: str) -> Server:
     hub = Hub()
     hub.attach(asyncio.get_running_loop())
-    return Database(choose_dialect(url), SystemClock(), hub, name=name), Listener(url, hub, name)
+    db = Database(choose_dialect(url), SystemClock(), hub, name=name)
+    return db, asyncio.create_task(listen(url, hub, name))
 
 
-async def close(*parts: tuple[Database, Listener]) -> None:
-    for db, listener in parts:
-        await asyncio.to_thread(listener.stop)
+async def close(*servers: Server) -> None:
+    for db, listening in servers:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
         await asyncio.to_thread(db.close)
 
 

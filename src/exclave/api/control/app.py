@@ -45,6 +45,7 @@ _ROUTERS = (
 def build_control_app(deps: Deps, figures: Metrics | None = None) -> FastAPI:
     """Build the app; `figures` may be shared with the Runner API of the same process."""
     shared = figures or Metrics()
+    bare = [Route(workflows.CREATE, workflows.CreateRoute(deps), methods=["POST"])]
     app = FastAPI(
         title="Exclave Control API",
         version=__version__,
@@ -54,11 +55,11 @@ def build_control_app(deps: Deps, figures: Metrics | None = None) -> FastAPI:
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
         exception_handlers=dict(HANDLERS),
-        middleware=[Middleware(Edge, deps=deps, metrics=shared, api="control")],
+        middleware=[Middleware(Edge, deps=deps, metrics=shared, api="control", bare=bare)],
     )
     app.state.deps = deps
     app.state.metrics = shared
-    app.router.routes.append(Route(workflows.CREATE, workflows.CreateRoute(deps), methods=["POST"]))
+    app.router.routes.extend(bare)
     for router in _ROUTERS:
         app.include_router(router)
     describe(app, workflows.described)

@@ -37,16 +37,20 @@ def build_runner_app(
 
     `registry_app` is served at `/v2`, where clients of registries look for it.
     """
+    bare = [
+        Route("/v1/poll", polls.PollRoute(deps)),
+        Route("/v1/renew", polls.RenewRoute(deps)),
+        Route(executions.START, executions.StartRoute(deps)),
+        Route(executions.RESULT, executions.ResultRoute(deps)),
+    ]
+    edge = Middleware(Edge, deps=deps, metrics=figures or Metrics(), api="runner", bare=bare)
     app = Starlette(
         routes=[
-            Route("/v1/poll", polls.PollRoute(deps)),
-            Route("/v1/renew", polls.RenewRoute(deps)),
-            Route(executions.START, executions.StartRoute(deps)),
-            Route(executions.RESULT, executions.ResultRoute(deps)),
+            *bare,
             *([] if registry_app is None else [Mount("/v2", registry_app)]),
             Mount("/", build_inner_app(deps)),
         ],
-        middleware=[Middleware(Edge, deps=deps, metrics=figures or Metrics(), api="runner")],
+        middleware=[edge],
         exception_handlers=HANDLERS,
     )
     app.router.redirect_slashes = False

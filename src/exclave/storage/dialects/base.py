@@ -23,8 +23,12 @@ class Session(Protocol):
         """Whether the connection is of no use any more."""
         ...
 
-    def begin(self) -> datetime | None:
-        """Begin a transaction; tell the database's own time, if it has a clock."""
+    def begin(self) -> None:
+        """Begin a transaction; a connection that is gone is noticed here."""
+        ...
+
+    def read_clock(self) -> datetime:
+        """Tell the database's time when the transaction began, if it has a clock."""
         ...
 
     def commit(self) -> None:
@@ -76,7 +80,9 @@ class Dialect(Protocol):
     """One database product."""
 
     writers: ClassVar[int]
-    """How many threads write at once; with none, only commits leave the event loop."""
+    """How many transactions write at once."""
+    readers: ClassVar[int]
+    """How many transactions read at once; none if reading takes no time worth waiting."""
     crosses_processes: ClassVar[bool]
     """Whether several servers may share the database."""
     has_clock: ClassVar[bool]

@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 from sqlalchemy import Engine, Insert, Table, create_engine, make_url
 from sqlalchemy.dialects.postgresql import insert
 
+from exclave.storage.dialects.postgres_connection import LoopConnection
 from exclave.storage.dialects.postgres_session import PostgresSession
+from exclave.storage.waiting import call_beside
 
 _SESSION = (
     "-c lock_timeout=2000 -c statement_timeout=15000 -c idle_in_transaction_session_timeout=30000"
@@ -15,7 +17,8 @@ _SESSION = (
 class PostgresDialect:
     """The database for replicas."""
 
-    writers: ClassVar = 2
+    writers: ClassVar = 4
+    readers: ClassVar = 8
     crosses_processes: ClassVar = True
     has_clock: ClassVar = True
 
@@ -28,11 +31,11 @@ class PostgresDialect:
 
     def open_reader(self) -> Engine:
         """Make the engine of the readers; each transaction sees one snapshot."""
-        return self._open("REPEATABLE READ", pool=8)
+        return self._open("REPEATABLE READ", pool=self.readers)
 
     def open_session(self, engine: Engine, *, writes: bool) -> PostgresSession:
-        """Connect."""
-        return PostgresSession(engine.connect(), writes=writes)
+        """Connect; a database that does not answer keeps only this caller waiting."""
+        return PostgresSession(call_beside(None, engine.connect), writes=writes)
 
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""
@@ -49,5 +52,11 @@ class PostgresDialect:
             pool_size=pool,
             max_overflow=0,
             pool_pre_ping=False,
-            connect_args={"options": _SESSION, "connect_timeout": 5},
+            creator=self._connect,
+        )
+
+    def _connect(self) -> LoopConnection:
+        conninfo = make_url(self.url).set(drivername="postgresql")
+        return LoopConnection.connect(
+            conninfo.render_as_string(hide_password=False), options=_SESSION, connect_timeout=5
         )

@@ -3,6 +3,7 @@
 Every statement is prepared by name when a connection first runs it; values and rows go as text.
 """
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,10 +12,10 @@ from typing import Any
 
 import psycopg
 from psycopg import pq
-from psycopg.errors import error_from_result
 from sqlalchemy import JSON, Connection, Dialect, Table
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.engine import RootTransaction
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.type_api import TypeEngine
 
 from exclave.storage.dialects.bulk import (
@@ -26,15 +27,16 @@ from exclave.storage.dialects.bulk import (
     write_assignment,
 )
 from exclave.storage.dialects.failures import translate
+from exclave.storage.dialects.postgres_connection import Pipeline
 from exclave.storage.statements import Compiled, Convert, Prepared, Values, name_statement
 
 CHANNEL = "exclave"
 _PAYLOAD = 7000
 """Bytes of one notification; PostgreSQL takes less than 8,000."""
-_GOOD = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
-_CLOCK = b"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-_BEGIN_WRITE = b"BEGIN ISOLATION LEVEL READ COMMITTED; " + _CLOCK
-_BEGIN_READ = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " + _CLOCK
+_NOTIFY = name_statement(), f"SELECT pg_notify('{CHANNEL}', $1)"
+_CLOCK = name_statement(), "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS: Dialect = PGDialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
 """How statements are written for libpq; one for all, so that each is compiled once."""
@@ -47,52 +49,82 @@ class PostgresSession:
     """One connection, whose transactions we begin and end by ourselves."""
 
     def __init__(self, connection: Connection, *, writes: bool) -> None:
-        self.connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        self._driver = connection.execution_options(isolation_level="AUTOCOMMIT")
         raw = connection.connection.driver_connection
         assert isinstance(raw, psycopg.Connection)  # noqa: S101 - the only driver we use
         self._pq = raw.pgconn
+        self._line = Pipeline(self._pq)
         self._begin = _BEGIN_WRITE if writes else _BEGIN_READ
+        self._open = False
+        self._micros: int | None = None
         self._transaction: RootTransaction | None = None
-        self._known: set[bytes] = set()
-        self._last = b""
+
+    @property
+    def connection(self) -> Connection:
+        """The connection as SQLAlchemy knows it, in the same transaction."""
+        self._line.leave()
+        if self._transaction is None and self._open:
+            self._transaction = self._driver.begin()
+        return self._driver
 
     @property
     def lost(self) -> bool:
         """Whether the connection is gone."""
-        return self._pq.status != pq.ConnStatus.OK
+        return self._line.lost
 
-    def begin(self) -> datetime | None:
-        """Begin, and tell the database's time, in one exchange."""
-        micros = self._check(self._pq.exec_(self._begin), "BEGIN").get_value(0, 0)
-        self._transaction = self.connection.begin()
-        self._last = b""
-        return _EPOCH + timedelta(microseconds=int(micros or 0))
+    def begin(self) -> None:
+        """Begin, and ask for the time; both travel with the first statement."""
+        self._line.check()
+        self._open = True
+        self._micros = None
+        self._line.say(self._begin)
+        self._line.send(*_CLOCK, (), self._keep_clock)
+
+    def read_clock(self) -> datetime:
+        """Tell the database's time."""
+        if self._micros is None:
+            self._line.finish()
+        return _EPOCH + timedelta(microseconds=self._micros or 0)
 
     def commit(self) -> None:
         """Commit, and send what was announced with it."""
-        result = self._check(self._pq.exec_(self._last + b"COMMIT"), "COMMIT")
-        if result.command_status != b"COMMIT":
+        self._line.say("COMMIT")
+        result = self._line.finish()
+        if result is None or result.command_status != b"COMMIT":
             error = psycopg.errors.InFailedSqlTransaction("the transaction had failed before")
             raise translate(error, psycopg.Error, "COMMIT")
-        self._forget_transaction()
+        self._open = False
+        if self._transaction is not None:
+            self._line.leave()
+            self._transaction.commit()  # tells SQLAlchemy; the driver finds nothing left to do
+            self._transaction = None
 
     def rollback(self) -> None:
-        """Undo the transaction."""
-        if not self.lost and self._pq.transaction_status != pq.TransactionStatus.IDLE:
-            self._pq.exec_(b"ROLLBACK")
-        self._forget_transaction()
+        """Undo the transaction; nobody needs to wait for that."""
+        if self._open and not self.lost:
+            self._line.say("ROLLBACK")
+            self._line.push()
+        self._open = False
+        if self._transaction is not None:
+            self._forget(self._transaction)
+            self._transaction = None
 
     def set_mark(self) -> None:
         """Remember this point of the transaction."""
-        self._say(b"SAVEPOINT mark")
+        self._line.say("SAVEPOINT mark")
 
     def drop_mark(self) -> None:
-        """Forget the mark."""
-        self._say(b"RELEASE mark")
+        """Forget the mark; what went wrong since then is raised here."""
+        self._line.say("RELEASE mark")
+        self._line.finish()
 
     def undo_to_mark(self) -> None:
-        """Undo what happened since the mark."""
-        self._say(b"ROLLBACK TO mark; RELEASE mark")
+        """Undo what happened since the mark; what was under way may have gone wrong as well."""
+        with contextlib.suppress(DBAPIError):
+            self._line.finish()
+        self._line.say("ROLLBACK TO mark")
+        self._line.say("RELEASE mark")
+        self._line.finish()
 
     def fetch(self, statement: Prepared, values: Values) -> list[Any]:
         """Run a statement; answer its rows."""
@@ -108,39 +140,45 @@ class PostgresSession:
         """Insert many rows as one set."""
         defaults = list_defaults(table)
         names = (*rows[0], *(name for name in defaults if name not in rows[0]))
-        self._run_set(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
+        self._send_set(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
 
     def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
         """Update many rows as one set."""
         names = tuple(rows[0])
-        self._run_set(_write_update(table, names, kept), table, names, rows)
+        self._send_set(_write_update(table, names, kept), table, names, rows)
 
     def announce(self, sender: str, keys: Sequence[str]) -> None:
         """Send the keys to every listening server, with the commit."""
-        escaping = pq.Escaping(self._pq)
         for payload in _cut_payloads(sender, keys):
-            text = escaping.escape_literal(payload.encode())
-            self._last += b"SELECT pg_notify('%s', %s); " % (CHANNEL.encode(), bytes(text))
+            self._line.send(*_NOTIFY, [payload.encode()])
 
     def close(self) -> None:
         """Give the connection up."""
+        with contextlib.suppress(DBAPIError):
+            self._line.leave()
         if self.lost:
-            self.connection.invalidate()
-        self.connection.close()
+            self._driver.invalidate()
+        self._driver.close()
 
-    def _forget_transaction(self) -> None:
+    def _keep_clock(self, result: pq.abc.PGresult) -> None:
+        self._micros = int(result.get_value(0, 0) or 0)
+
+    def _forget(self, transaction: RootTransaction) -> None:
         """Let SQLAlchemy know; for the driver below it nothing is left to do."""
-        if self._transaction is not None:
-            if self.lost:
-                self.connection.invalidate()
-            self._transaction.close()
-            self._transaction = None
+        with contextlib.suppress(DBAPIError):
+            self._line.leave()
+        if self.lost:
+            self._driver.invalidate()
+        transaction.close()
 
     def _run(self, compiled: Compiled, values: Values) -> pq.abc.PGresult:
         bound = [_write_value(value) for value in compiled.bind(values)]
-        return self._run_prepared(compiled.name, compiled.sql, bound)
+        self._line.send(compiled.name, compiled.sql, bound)
+        result = self._line.finish()
+        assert result is not None  # noqa: S101 - it answers the statement
+        return result
 
-    def _run_set(
+    def _send_set(
         self, form: tuple[bytes, str], table: Table, names: tuple[str, ...], rows: Rows
     ) -> None:
         """Send the rows as one document: many parameters would be slower."""
@@ -149,22 +187,7 @@ class PostgresSession:
             {**row, **{name: convert(row[name]) for name, convert in converters.items()}}
             for row in rows
         ]
-        self._run_prepared(*form, [json.dumps(plain).encode()])
-
-    def _run_prepared(self, name: bytes, sql: str, bound: "list[bytes | None]") -> pq.abc.PGresult:
-        if name not in self._known:
-            self._check(self._pq.prepare(name, sql.encode()), sql)
-            self._known.add(name)
-        return self._check(self._pq.exec_prepared(name, bound), sql)  # type: ignore[arg-type]
-
-    def _say(self, sql: bytes) -> None:
-        self._check(self._pq.exec_(sql), sql.decode())
-
-    def _check(self, result: pq.abc.PGresult, sql: str) -> pq.abc.PGresult:
-        if result.status in _GOOD:
-            return result
-        error = error_from_result(result)
-        raise translate(error, psycopg.Error, sql, lost=self.lost)
+        self._line.send(*form, [json.dumps(plain).encode()])
 
 
 def _read_rows(result: pq.abc.PGresult) -> Iterator[list[bytes | None]]:

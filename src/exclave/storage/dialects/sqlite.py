@@ -23,7 +23,8 @@ _OPTIONS = {"check_same_thread": False, "cached_statements": 512}
 class SqliteDialect:
     """The embedded default."""
 
-    writers: ClassVar = 0
+    writers: ClassVar = 1
+    readers: ClassVar = 0
     crosses_processes: ClassVar = False
     has_clock: ClassVar = False
 

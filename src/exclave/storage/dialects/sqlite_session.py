@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -21,6 +22,7 @@ from exclave.storage.dialects.bulk import (
 )
 from exclave.storage.dialects.failures import translate
 from exclave.storage.statements import Convert, Prepared, Values
+from exclave.storage.waiting import call_beside
 
 _WORDS = sqlite.dialect(paramstyle="qmark")
 """How statements are written for SQLite; one for all, so that each is compiled once."""
@@ -38,9 +40,10 @@ class SqliteSession:
         assert isinstance(raw, sqlite3.Connection)  # noqa: S101 - the only driver we use
         self._raw = raw
         self._transaction: RootTransaction | None = None
+        self._committer = ThreadPoolExecutor(1, "committer") if writes else None
 
-    def begin(self) -> datetime | None:
-        """Begin; the process that owns the file has the only clock."""
+    def begin(self) -> None:
+        """Begin."""
         try:
             if self._writes:
                 self._transaction = self.connection.begin()
@@ -48,12 +51,15 @@ class SqliteSession:
                 self._raw.execute("BEGIN")
         except sqlite3.Error as error:
             raise translate(error, sqlite3.Error, "BEGIN") from error
-        return None
+
+    def read_clock(self) -> datetime:
+        """Refuse: the process that owns the file has the only clock."""
+        raise NotImplementedError
 
     def commit(self) -> None:
-        """Commit to disk."""
+        """Commit to disk, beside the loop: it is the only thing here that takes long."""
         if self._transaction is not None:
-            self._transaction.commit()
+            call_beside(self._committer, self._transaction.commit)
             self._transaction = None
 
     def rollback(self) -> None:
@@ -106,6 +112,8 @@ class SqliteSession:
 
     def close(self) -> None:
         """Give the connection up."""
+        if self._committer is not None:
+            self._committer.shutdown()
         self.connection.close()
 
     def _run(self, sql: str, bound: Sequence[Any] = ()) -> sqlite3.Cursor:
