@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install -q --disable-pip-version-check
 WORKERS ?= 3
 
-.PHONY: run dev demo test check format bench faults lock clean
+.PHONY: run dev demo test tofu check format bench faults lock clean
 
 EXAMPLE := examples/noticeboard
 
@@ -25,6 +25,10 @@ demo: $(VENV)/.run
 ## test: all tests, on SQLite and PostgreSQL
 test: $(VENV)/.dev
 	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+
+## tofu: the Terraform tests once more with OpenTofu, which a runner builds first: minutes, once
+tofu: $(VENV)/.dev
+	EXCLAVE_TEST_TOOLS=required EXCLAVE_TEST_TOFU=1 $(BIN)/pytest -q -n $(WORKERS) tests/integration/terraform -k tofu
 
 ## check: lint, format, types, import contracts
 check: $(VENV)/.dev

@@ -185,7 +185,8 @@ class Bench:
 
     def __init__(
         self, deps: Deps, user: User, queue: QueueId, peer: Peer, folder: Path,
-        secrets: Mapping[str, str] | None = None, **tools: Any,
+        secrets: Mapping[str, str] | None = None, terraform: TerraformSettings | None = None,
+        **tools: Any,
     ) -> None:  # fmt: skip
         self.deps, self.user, self.queue, self.peer = deps, user, queue, peer
         self.folder = folder
@@ -202,7 +203,7 @@ class Bench:
         settings = {"folder": folder / "tools", "path": PATH, "download": False, **tools}
         self.kit = TerraformKit(
             children=ChildSettings(path=PATH),
-            settings=TerraformSettings(),
+            settings=terraform or TerraformSettings(),
             secrets=FileSecrets(secret_file),
             sealer=self.sealer,
             finder=ToolFinder(ToolSettings(**settings)),
@@ -213,6 +214,7 @@ class Bench:
             keep_free_bytes=0,
         )
         self.stop = Stop()
+        self.tool = "terraform"
 
     def write(self, text: str, name: str = "main.tf") -> None:
         (self.module / name).write_text(text)
@@ -262,14 +264,15 @@ class Bench:
         return Ran(found, outcome, read_spool(spool), folder)
 
     async def plan(self, **more: Any) -> Ran:
-        return await self.run(make_spec("plan", **more))
+        return await self.run(make_spec("plan", tool=self.tool, **more))
 
     async def apply(self, planned: Ran, **more: Any) -> Ran:
         digest = planned.outputs["digest"]
         ref = {"execution_id": planned.offer.execution_id, "digest": digest}
         given = {"approved_digest": digest, **more.pop("changes", {})}
         extra = {name: more.pop(name) for name in ("hand_in", "offer") if name in more}
-        return await self.run(make_spec("apply", plan=ref, **more), **extra, **given)
+        spec = make_spec("apply", tool=self.tool, plan=ref, **more)
+        return await self.run(spec, **extra, **given)
 
     async def plan_and_apply(self, **more: Any) -> Ran:
         planned = await self.plan(**more)

@@ -4,14 +4,20 @@ Without Go, or without the proxy, tests that need a tool are skipped by name. Wi
 `EXCLAVE_TEST_TOOLS=required`, as in CI, they fail instead.
 """
 
+import asyncio
 import fcntl
 import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from exclave.runner.processes import Command
+from exclave.runner.tools.finder import ToolFinder, ToolSettings
+from exclave.runner.work import WorkFailed
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "exclave" / "tools"
 MODULES = {
@@ -19,6 +25,7 @@ MODULES = {
     "crane": ("github.com/google/go-containerregistry/cmd/crane", "v0.22.0"),
     "registry": ("github.com/distribution/distribution/v3/cmd/registry", "v3.1.2"),
     "regctl": ("github.com/regclient/regclient/cmd/regctl", "v0.11.7"),
+    "terraform-provider-time": ("github.com/hashicorp/terraform-provider-time", "v0.14.2"),
 }
 """Where each tool comes from, and the version that the tests were written for."""
 
@@ -42,12 +49,37 @@ def need_terraform() -> Path:
     return Path(found or "")
 
 
+def need_tofu() -> Path:
+    """Give the path of tofu, built as a runner builds it: slowly, and only where it is asked for."""
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            return Path(thread.submit(asyncio.run, _find_by_runner("tofu")).result())
+        except WorkFailed as failed:
+            _give_up(failed.message)
+    return Path()
+
+
 def need_helm() -> Path:
     """Give the path of helm, which comes with the development dependencies."""
     found = Path(sys.executable).with_name("helm")
     if not found.exists():
         _give_up("helm is not there: install the development dependencies (`make test` does)")
     return found
+
+
+async def _find_by_runner(name: str) -> str:
+    async def run(command: Command, seconds: float) -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            *command.argv, env=dict(command.env), cwd=command.cwd,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        out, _ = await asyncio.wait_for(process.communicate(), seconds)
+        return process.returncode or 0, out.decode()
+
+    path = os.environ["PATH"]
+    settings = ToolSettings(folder=FOLDER / "runner", path=path, download=False, build=True)
+    env = {"PATH": path, "HOME": str(FOLDER)}
+    return (await ToolFinder(settings).find(name, "", env=env, run=run)).path
 
 
 def _build(module: str, version: str, target: Path) -> str:

@@ -68,6 +68,7 @@ class Site:
     token: str = ""
     install: str = ""
     runner: Process | None = None
+    runners: list[Process] = field(default_factory=list)
     client: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +76,12 @@ class Site:
 
     def begin(self) -> None:
         """Make the org, start the servers, make the install, start its runner."""
+        self.begin_servers()
+        self.install = self.post("/v1/installs", {"name": "prod"})["id"]
+        self.runner = self.start_runner("runner", self.install)
+
+    def begin_servers(self) -> None:
+        """Make the org and start the servers."""
         made = subprocess.run(
             [*exclave(), "server", *self.server_words(), "init", "acme", "--json"],
             env=clean_env(TIMINGS), capture_output=True, check=True,
@@ -84,12 +91,16 @@ class Site:
         for server in self.servers:
             server.start()
         self.wait_for_server()
-        self.install = self.post("/v1/installs", {"name": "prod"})["id"]
-        enrolment = self.post("/v1/enrolments", {"queue_id": self.install})["token"]
-        words = ["runner", "--data", str(self.folder / "runner"), "--url", self.balancers[1].url]
-        env = clean_env({"ENROLMENT": enrolment, "LOG_LEVEL": "info"})
-        self.runner = Process([*exclave(), *words], env, self.folder / "runner.log")
-        self.runner.start()
+
+    def start_runner(self, name: str, queue: str, **settings: str) -> Process:
+        """Start a runner of a queue, in a folder of its own."""
+        enrolment = self.post("/v1/enrolments", {"queue_id": queue})["token"]
+        words = ["runner", "--data", str(self.folder / name), "--url", self.balancers[1].url]
+        env = clean_env({"ENROLMENT": enrolment, "LOG_LEVEL": "info", **settings})
+        runner = Process([*exclave(), *words], env, self.folder / f"{name}.log")
+        self.runners.append(runner)
+        runner.start()
+        return runner
 
     def server_words(self) -> list[str]:
         words = ["--data", str(self.folder / "data")]
@@ -99,9 +110,8 @@ class Site:
         wait_until(lambda: self.try_get("/v1/whoami") is not None, "the server answers")
 
     def end(self) -> None:
-        for process in [self.runner, *self.servers]:
-            if process is not None:
-                process.stop()
+        for process in [*self.runners, *self.servers]:
+            process.stop()
         self.client.close()
         for balancer in self.balancers:
             balancer.stop()

@@ -1,6 +1,9 @@
 """The folder of one execution: where its commands run, and what lies beside."""
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +14,8 @@ KEEP_FREE_BYTES = 128 << 20
 """With less free space than this no command is started."""
 
 _FOLDER_MODE = 0o700
+_SOCKET_FOLDER = 88
+"""A socket's path has 107 bytes at most; providers of Terraform call theirs `plugin1234567890`."""
 _MIB = 1 << 20
 
 
@@ -57,6 +62,16 @@ def prepare_workspace(folder: Path, *, keep_free_bytes: int = KEEP_FREE_BYTES) -
         one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         one.chmod(_FOLDER_MODE)
     return workspace
+
+
+@contextmanager
+def find_short_tmp(workspace: Workspace) -> Iterator[Path]:
+    """Give a folder for temporary files whose path is short enough for sockets in it."""
+    if len(os.fsencode(workspace.tmp)) <= _SOCKET_FOLDER:
+        yield workspace.tmp
+        return
+    with tempfile.TemporaryDirectory(prefix="exclave-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 def check_room(folder: Path, keep_free_bytes: int) -> None:

@@ -361,14 +361,14 @@ async def test_ssh_gets_its_key_its_known_hosts_and_the_judged_address(
     fetch = Fetch(bench, GitSettings(), resolve=resolve, children=children)
     fetch.write_credentials(
         {"prefix": "ssh://git@code.example:2222/", "private_key": "KEY-OF-TEST\n",
-         "known_hosts": "code.example ssh-ed25519 AAAA"}
+         "known_hosts": "[code.example]:2222 ssh-ed25519 AAAA"}
     )  # fmt: skip
 
     await fetch.get(f"ssh://git@code.example:2222{repo.path}", connected=True)
 
     args = (tmp_path / "ssh-args").read_text().splitlines()
     for option in ("HostName=140.82.121.4", "StrictHostKeyChecking=yes", "BatchMode=yes",
-                   "HostKeyAlias=code.example", "IdentitiesOnly=yes"):  # fmt: skip
+                   "HostKeyAlias=[code.example]:2222", "IdentitiesOnly=yes"):  # fmt: skip
         assert option in args
     assert (tmp_path / "ssh-key").read_text() == "KEY-OF-TEST\n"
     assert not (bench.folder / "ssh-key").exists()

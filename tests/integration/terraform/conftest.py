@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from exclave.runner import processes, procfs
-from tests.terraform_kit import Bench
+from tests.terraform_kit import PATH, Bench
+from tests.tools import need_terraform, need_tofu
 from tests.world import ManualClock, make_deps, make_install, make_org, make_peer
 
 
@@ -17,14 +18,25 @@ def _equal_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "NICENESS", 0)
 
 
+TOOLS = ["terraform", *(["tofu"] if os.environ.get("EXCLAVE_TEST_TOFU") else [])]
+"""Building tofu takes minutes: `make tofu` asks for it, CI does not."""
+
+
+@pytest.fixture(params=TOOLS)
+def tool(request: pytest.FixtureRequest) -> Path:
+    """Whatever does the work."""
+    return need_tofu() if request.param == "tofu" else need_terraform()
+
+
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+async def bench(tmp_path: Path, tool: Path) -> AsyncIterator[Bench]:
     deps = make_deps(ManualClock(), seed=os.getpid())  # equal ids would end each other's children
     user = await make_org(deps)
     queue = await make_install(deps, user)
     peer = await make_peer(deps, user, queue)
     secrets = {"token": "canary-secret-value", "pin": "4711"}
-    made = Bench(deps, user, queue, peer, tmp_path, secrets)
+    made = Bench(deps, user, queue, peer, tmp_path, secrets, path=f"{tool.parent}:{PATH}")
+    made.tool = tool.name
     yield made
     for folder in made.executions.glob("*"):
         procfs.kill_marked(folder.name)

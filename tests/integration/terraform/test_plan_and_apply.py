@@ -194,7 +194,6 @@ async def test_the_module_s_own_backend_is_overridden(bench: Bench) -> None:
         ('variable "must" {}', "syntax", "No value for required variable"),
         ('terraform {\n required_providers {\n x = { source = "nowhere.invalid/a/b" }\n }\n}',
          "provider_unavailable", "EXCLAVE_TF_MIRROR"),
-        ('terraform { required_version = ">= 99" }', "syntax", "Terraform"),
     ],
 )  # fmt: skip
 async def test_failures_are_classified_with_a_hint(
@@ -206,6 +205,18 @@ async def test_failures_are_classified_with_a_hint(
 
     assert (ran.outcome.state, ran.outcome.reason) == ("failed", reason), ran.outcome.message
     assert words in ran.outcome.message
+
+
+async def test_terraform_heeds_the_version_that_a_module_wants_and_tofu_does_not(
+    bench: Bench,
+) -> None:
+    bench.write('terraform { required_version = ">= 99" }')
+
+    ran = await bench.plan()
+
+    wanted = "failed" if bench.tool == "terraform" else "succeeded"
+    assert ran.outcome.state == wanted, ran.text
+    assert ("Terraform" in ran.outcome.message) == (wanted == "failed")
 
 
 async def test_an_apply_that_fails_half_way_keeps_what_it_made(bench: Bench) -> None:

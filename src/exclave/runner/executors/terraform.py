@@ -1,9 +1,9 @@
 """Plans and applies Terraform modules with the tool that the app asks for."""
 
-import asyncio
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem
@@ -29,12 +29,13 @@ from exclave.runner.terraform.module import (
     write_variables,
 )
 from exclave.runner.terraform.planning import plan
+from exclave.runner.terraform.plugin_cache import PluginCache
 from exclave.runner.terraform.proxy import StateProxy
 from exclave.runner.terraform.site import Halted, Site
 from exclave.runner.terraform.states import StateStore
 from exclave.runner.tools.finder import Tool, ToolFinder
 from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, prepare_workspace
+from exclave.runner.workspaces import KEEP_FREE_BYTES, find_short_tmp, prepare_workspace
 from exclave.wire.jobs import Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import TerraformSpec
@@ -63,7 +64,7 @@ class TerraformExecutor:
 
     def __init__(self, kit: TerraformKit) -> None:
         self._kit = kit
-        self._turn = asyncio.Lock()
+        self._plugins = PluginCache(kit.settings.plugin_cache, kit.clock)
 
     async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
         """Plan or apply, and tell how it ended; texts that leave the runner are masked."""
@@ -107,9 +108,14 @@ class TerraformExecutor:
         filler = await gather_values(work, log, texts, self._kit.secrets, self._kit.sealer)
         site.hidden = frozenset(one.reveal() for one in filler.secrets) - {""}
         write_override(site.module)
+        with find_short_tmp(site.workspace) as tmp:
+            return await self._do_in(site, filler, tmp)
+
+    async def _do_in(self, site: Site, filler: Filler, tmp: Path) -> Outcome:
+        spec, log = site.spec, site.log
         async with StateProxy(site.store, self._kit.randomness) as proxy:
             log.hide(Secret(one) for one in proxy.secrets)
-            site.env = self._build_env(site, filler, proxy.env)
+            site.env = self._build_env(site, filler, {**proxy.env, "TMPDIR": str(tmp)})
             site.tool = (await self._find(site, spec.tool, spec.version)).path
             if spec.operation == "apply":
                 return await apply(site, self._kit.sealer)
@@ -130,17 +136,17 @@ class TerraformExecutor:
         return Site(
             work=work, spec=spec, log=log, stop=stop, clock=kit.clock, workspace=workspace,
             store=store, deadline=deadline, grace_s=kit.timeout_grace_s,
-            turn=asyncio.Lock() if kit.settings.plugin_cache is None else self._turn,
+            plugins=self._plugins,
         )  # fmt: skip
 
-    def _build_env(self, site: Site, filler: Filler, backend: Mapping[str, str]) -> dict[str, str]:
+    def _build_env(self, site: Site, filler: Filler, ours: Mapping[str, str]) -> dict[str, str]:
         rc = site.workspace.folder / "terraform.rc"
         write_cli_config(rc, self._kit.settings)
         chosen, dropped = choose_env(site.spec, filler)
         for name in dropped:
             site.log.system(f"warning: `{name}` is set by the runner; the job's value is not used")
         env = build_env(self._kit.children, site.workspace, chosen)
-        return env | dict(tell_env(rc)) | dict(backend)
+        return env | dict(tell_env(rc)) | dict(ours)
 
     async def _find(self, site: Site, name: str, version: str) -> Tool:
         async def run(command: Command, seconds: float) -> tuple[int, str]:

@@ -18,6 +18,7 @@ from exclave.wire.jobs import Reason
 FILE = "git-credentials.json"
 """The name of the file in the build runner's data folder."""
 
+_SSH_PORT = 22
 _OTHERS = 0o077
 _EXECUTABLE = 0o700
 _ASKPASS = """#!/bin/sh
@@ -139,13 +140,19 @@ def _write_ssh(
         "StrictHostKeyChecking": "yes",
         "BatchMode": "yes",
         "ConnectTimeout": "30",
-        "HostKeyAlias": address.host,
+        "HostKeyAlias": _name_host(address),
     }
     if ip is not None:
         options["HostName"] = ip
     argv = ["ssh", "-F", "/dev/null"]
     argv += [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
     return shlex.join(argv)
+
+
+def _name_host(address: Address) -> str:
+    """Name the host as `known_hosts` does; an alias is looked up without the port otherwise."""
+    is_usual = address.port == _SSH_PORT
+    return address.host if is_usual else f"[{address.host}]:{address.port}"
 
 
 def forget(workspace: Workspace) -> None:

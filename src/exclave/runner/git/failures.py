@@ -24,14 +24,21 @@ _RULES: Sequence[_Rule] = (
         " name a branch or a tag",
     ),
     _Rule(
-        r"certificate|SSL|TLS",
-        Reason.NETWORK,
-        "the server's certificate is not trusted here: set EXCLAVE_CA_BUNDLE on the build runner",
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED",
+        Reason.ACCESS_DENIED,
+        "the server shows another key than `known_hosts` of the credentials has: somebody may stand"
+        " between; ask who runs the server before you replace it",
     ),
     _Rule(
         r"Host key verification failed",
         Reason.ACCESS_DENIED,
-        "the server's key is not in `known_hosts` of the credentials",
+        "the server's key is not in `known_hosts` of the credentials: add what `ssh-keyscan` shows,"
+        " after a check that it is right",
+    ),
+    _Rule(
+        r"certificate|SSL|TLS",
+        Reason.NETWORK,
+        "the server's certificate is not trusted here: set EXCLAVE_CA_BUNDLE on the build runner",
     ),
     _Rule(
         r"Authentication failed|could not read (Username|Password)|terminal prompts disabled"

@@ -24,10 +24,10 @@ PLAN = "plan"
 async def run_init(site: Site) -> None:
     """Prepare the module; its output is for people, its failure is classified."""
     argv = terraform.init(site.tool)
-    async with site.turn:
+    async with site.plugins.turn(lambda: site.check_stop("init")):
         code, out, err = await site.capture("init", argv, quiet=False)
-    if code != 0:
-        raise WorkFailed(*explain("init", (), err + out))
+        if code != 0:
+            raise WorkFailed(*explain("init", (), err + out))
 
 
 async def run_plan(site: Site, var_files: list[Any]) -> None:

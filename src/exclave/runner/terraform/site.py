@@ -11,6 +11,7 @@ from exclave.runner.logs.spool import LogWriter
 from exclave.runner.processes import Command, wait_first
 from exclave.runner.rescue import MODULE
 from exclave.runner.shell import Cause, Ended, Shell
+from exclave.runner.terraform.plugin_cache import PluginCache
 from exclave.runner.terraform.states import StateStore
 from exclave.runner.work import Stop, Work, end_by_stop, fail
 from exclave.runner.workspaces import Workspace
@@ -45,8 +46,8 @@ class Site:
     store: StateStore
     deadline: float
     grace_s: float
-    turn: asyncio.Lock
-    """Taken for `init`: the shared folder of providers bears one at a time."""
+    plugins: PluginCache
+    """Its turn is taken for `init`: the shared folder of providers bears one at a time."""
     tool: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
