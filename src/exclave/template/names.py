@@ -3,6 +3,8 @@
 A test compares them with the functions themselves.
 """
 
+from collections.abc import Mapping
+
 NAMES = frozenset(
     """
     abbrev abbrevboth add add1 add1f addf adler32sum ago all and any append atoi b32dec b32enc
@@ -46,3 +48,25 @@ _REASONS = {
 
 REASONS = {name: reason for reason, names in _REASONS.items() for name in names}
 """Why each function is refused."""
+
+OPERATORS: Mapping[str, str] = {
+    "=": "Compare with a function: `eq a b`. A variable is set at the start: `{{$x = …}}`.",
+    "!": "Compare with a function: `ne a b`, `not a`.",
+    "<": "Compare with a function: `lt a b`.",
+    ">": "Compare with a function: `gt a b`.",
+    "&": "Join conditions with a function: `and a b`.",
+    "?": "Choose with a function: `ternary a b condition`.",
+    "[": 'Take an element with a function: `index list 0`, `index map "key"`.',
+    "*": "Calculate with a function: `mul a b`.",
+    "/": "Calculate with a function: `div a b`.",
+}
+"""What to write instead of what other languages have between two values."""
+OF_HELM: Mapping[str, str] = {
+    "toYaml": "`toJson` gives what YAML reads too.",
+    "fromYaml": "`fromJson` reads JSON.",
+    "include": 'Write `{{template "name" .}}`.',
+    "tpl": "What is in values is not rendered again.",
+    "required": "An input with required = true is checked before.",
+    "lookup": "Read the outputs of a component.",
+}
+"""Functions that only charts have, and what does here."""

@@ -189,3 +189,5 @@ class Template:
     body: Body
     parts: dict[str, Body]
     functions: frozenset[str]
+    unknown_part: tuple[str, int] | None = None
+    """A part that is called and not defined, and where: an error only when it is reached."""

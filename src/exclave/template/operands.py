@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable
 
 from exclave.template import literals
 from exclave.template.lexer import Kind, Token
+from exclave.template.names import OF_HELM, OPERATORS
 from exclave.template.nodes import (
     Bool,
     Chain,
@@ -158,7 +159,8 @@ class OperandParser(ABC):
             if token.kind is Kind.PIPE:
                 self.next()
             elif token.kind not in (Kind.CLOSE, Kind.RIGHT):
-                raise self.problem(f"unexpected {token.text!r} after an operand", token.at)
+                hint = OPERATORS.get(token.text, "")
+                raise self.problem(f"unexpected {token.text!r} after an operand", token.at, hint)
             break
         if not args:
             raise self.problem("empty command", start)
@@ -235,6 +237,8 @@ class OperandParser(ABC):
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
+    if name in OF_HELM:
+        return f"Only Helm has it. {OF_HELM[name]}"
     close = difflib.get_close_matches(name[:_LONGEST_NAME], list(known), n=1)
     if close:
         return f"Did you mean `{close[0]}`?"
