@@ -96,7 +96,10 @@ class Code(StrEnum):
         "A template uses what does not exist yet when it is rendered.",
     )
     NOT_RENDERED = "not_rendered", "A template stands where nothing renders it."
-    TEMPLATE_DOT = "template_dot", "A template lacks the dot before `nuon`, and stays as it is."
+    TEMPLATE_DOT = (
+        "template_dot",
+        "A template lacks `.nuon`, or the dot before it, and stays as it is.",
+    )
     UNKNOWN_PATH = "unknown_path", "A template uses a value that the platform does not have."
     NO_OUTPUTS = "no_outputs", "A template uses outputs of a component that has none."
 

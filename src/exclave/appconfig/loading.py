@@ -179,7 +179,8 @@ class Loader:
         known = f"Possible are {list_words(COMPONENT_TYPES)}."
         if kind is None:
             message = "`type` is missing: every .toml file below components/ is a component"
-            self.report.error(Code.MISSING_KEY, decoder.place(()), message, known)
+            stray = "" if "name" in data else "Move the file elsewhere if it is none. "
+            self.report.error(Code.MISSING_KEY, decoder.place(()), message, stray + known)
         elif not isinstance(kind, str):
             self.report.error(Code.WRONG_TYPE, place, "`type` must be text", known)
         elif kind not in COMPONENT_TYPES:

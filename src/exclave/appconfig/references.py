@@ -15,6 +15,7 @@ _LOCAL = ("./", "../")
 _ON_GITHUB = re.compile(
     r"(?:git::)?(?:https://)?github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?//([^?#]+)(?:\?ref=([\w./-]+))?"
 )
+_LONGEST_NAME = 255
 _NEVER = "./nuon"
 """A text that starts like this is never a reference."""
 
@@ -48,7 +49,10 @@ class References:
 
     def embed(self, value: str, place: Place) -> Embedded | None:
         """Replace a value by the content it names; None if that failed, which is reported."""
-        if not value.startswith((*_LOCAL, *_REMOTE, "file")) or value.startswith(_NEVER):
+        if not value.startswith((*_LOCAL, *_REMOTE, "file")):
+            self._check_forgotten(value, place)
+            return Embedded(value)
+        if value.startswith(_NEVER):
             return Embedded(value)
         if "{{" in value and "template_url" in place.at:
             return Embedded(value)
@@ -63,6 +67,15 @@ class References:
     def embed_path(self, value: str, place: Place) -> Embedded | None:
         """Replace a plain path from the app directory by the content of that file."""
         return self._find(value, [posixpath.normpath(value)], place)
+
+    def _check_forgotten(self, value: str, place: Place) -> None:
+        """Report the name of a file that lacks its `./`."""
+        if len(value) > _LONGEST_NAME or len(value.split()) != 1 or value.startswith(("/", "~")):
+            return
+        if any(map(self.directory.has_file, self._resolve(value))):
+            message = f"`{value}` is kept as text, and there is a file of that name"
+            hint = f"Write `./{value}` to name the file."
+            self.directory.report.warn(Code.REFERENCE_DOUBTFUL, place, message, hint)
 
     def _names_file(self, value: str) -> bool:
         return value.startswith(_LOCAL) and any(map(self.directory.has_file, self._resolve(value)))
@@ -121,6 +134,8 @@ class References:
             self.directory.report.error(Code.REFERENCE_MISSING, place, message, hint)
             return None
         hint = f"Looked for {', '.join(f'`{path}`' for path in inside)}."
+        if any(map(self.directory.has, inside)):
+            hint += " It is a link whose target is gone."
         hint += f" Did you mean `{near}`?" if near else ""
         self.directory.report.error(
             Code.REFERENCE_MISSING, place, f"there is no file `{value}`", hint

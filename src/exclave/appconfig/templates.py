@@ -52,9 +52,14 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
     from exclave.template import TemplateProblem, find_references, parse  # noqa: PLC0415
 
     try:
-        found = find_references(parse(content, root=_pick_root(content, roots)))
+        template = parse(content, root=_pick_root(content, roots))
+        found = find_references(template)
     except TemplateProblem as problem:
         return Fault(problem.message, problem.advice, Position(problem.line, problem.column))
+    if template.unknown_part is not None:
+        name, at = template.unknown_part
+        hint = f'Define it: `{{{{define "{name}"}}}}…{{{{end}}}}`.'
+        return Fault(f"there is no part {name!r}", hint, find_position(content, at))
     return tuple(
         Use(each.path, Position(each.line, each.column), each.exact, each.whole, each.optional)
         for each in found
