@@ -89,7 +89,7 @@ class Code(StrEnum):
     TEMPLATE_SYNTAX = "template_syntax", "A template cannot be parsed."
     TEMPLATE_FUNCTION = (
         "template_function",
-        "A template calls a function that other tools have, and that is refused here.",
+        "A template calls a function that is refused here, or with too few or too many arguments.",
     )
     TEMPLATE_SCOPE = (
         "template_scope",

@@ -167,5 +167,7 @@ class Template(NamedTuple):
     body: Body
     parts: dict[str, Body]
     functions: frozenset[str]
+    miscounts: tuple[tuple[str, int, int], ...] = ()
+    """Calls with a wrong number of arguments, and where: an error only when they are reached."""
     unknown_part: tuple[str, int] | None = None
     """A part that is called and not defined, and where: an error only when it is reached."""

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 
 from exclave.template import literals
 from exclave.template.lexer import Kind, Token
-from exclave.template.names import OF_HELM, OPERATORS
+from exclave.template.names import COUNTS, OF_HELM, OPERATORS
 from exclave.template.nodes import (
     Bool,
     Chain,
@@ -42,6 +42,7 @@ class OperandParser(ABC):
         self.text = text
         self.name = name
         self.used: set[str] = set()
+        self.miscounts: list[tuple[str, int, int]] = []
         self._tokens = tokens
         self._next = 0
         self._functions = functions
@@ -116,7 +117,16 @@ class OperandParser(ABC):
         for command in commands[1:]:
             if isinstance(command.args[0], Bool | Dot | Nil | Number | String):
                 raise self.problem("this cannot take a value from a pipe", command.at)
+        for number, command in enumerate(commands):
+            self._count_arguments(command, len(command.args) - (number == 0))
         return Pipe(start, tuple(variables), assigns, tuple(commands))
+
+    def _count_arguments(self, command: Command, given: int) -> None:
+        function = command.args[0]
+        if isinstance(function, Function) and function.name in COUNTS:
+            wanted, or_more = COUNTS[function.name]
+            if given < wanted or (given > wanted and not or_more):
+                self.miscounts.append((function.name, given, function.at))
 
     def _take_variables(self, where: str) -> tuple[list[str], bool]:
         """Read `$x :=`, `$x =` or, for a range, `$i, $x :=`."""

@@ -61,6 +61,7 @@ class Parser(OperandParser):
             body=tuple(body),
             parts=self._parts,
             functions=frozenset(self.used),
+            miscounts=tuple(self.miscounts),
             unknown_part=next((each for each in self._calls if each[0] not in self._parts), None),
         )
 

@@ -207,3 +207,28 @@ def test_the_templates_of_an_app_have_a_limit_together(
     reading = read(tmp_path, {"actions/a.toml": ACTION.format("manual", text)})
 
     assert "more than 1000 characters" in find(reading, "file_too_large")[0].message
+
+
+def test_an_app_of_everything_new_has_no_error() -> None:
+    reading = read_app(HABITS / "new-all")
+
+    assert reading.ok
+    assert codes(reading) == {"deprecated", "file_empty", "not_rendered"}
+    assert reading.graph.needs["app"] == ("eks2",)
+    assert reading.graph.needs["mig"] == ("app", "db_build", "eks2")
+    assert reading.graph.needs["watch"] == ("eks3", "img")
+    state = {"sandbox": None, "components": {"app": {"status": "active"}, "eks2": None}}
+    readme = next(render_app(reading.app, state)).value
+    assert readme == (
+        "- app=active\n"
+        '["a","b"]\nz 12\n{{ not a template }} 97 31 1000 b\na    |  3|true|"x" 0s 1m35s\n'
+    )
+
+
+def test_an_app_in_the_old_style_has_no_error() -> None:
+    reading = read_app(HABITS / "old-includes")
+
+    assert reading.ok
+    assert codes(reading) == {"deprecated"}
+    assert (reading.app.cloud, len(reading.app.inputs)) == ("aws", 2)
+    assert reading.graph.needs == {"base": (), "web": ("base",)}

@@ -238,3 +238,17 @@ def test_a_stray_file_among_the_components_is_told_to_move(tmp_path: Path) -> No
 
     assert only.code == "missing_key"
     assert "Move the file elsewhere" in only.hint
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("{{ trunc 3 }}", {"template_function"}),
+        ("{{ .nuon.install.id | trunc 3 4 }}", {"template_function"}),
+        ('{{ (.nuon.install.id | trunc 3) | printf "%s" }}{{ now }}', set()),
+    ],
+)
+def test_arguments_are_counted(call: str, expected: set[str], tmp_path: Path) -> None:
+    reading = read(tmp_path, {**VALUES, "components/web.yaml": call + "{{ .nuon.install.id }}"})
+
+    assert (codes(reading), reading.ok) == (expected, True)
