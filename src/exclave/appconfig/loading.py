@@ -132,7 +132,7 @@ class Loader:
         self, section: Section, path: str, models: Sequence[type[Table]]
     ) -> Iterator[Entry]:
         """Keep the names in a file that cannot be parsed: what refers to them is not wrong."""
-        source = self.directory.read(path, toml=True)
+        source = self.directory.read(path, toml=True) or self.directory.damaged.get(path)
         for model in models:
             if source is not None and model in _SALVAGED:
                 for name in _NAMES.findall(source.text):

@@ -252,3 +252,11 @@ def test_arguments_are_counted(call: str, expected: set[str], tmp_path: Path) ->
     reading = read(tmp_path, {**VALUES, "components/web.yaml": call + "{{ .nuon.install.id }}"})
 
     assert (codes(reading), reading.ok) == (expected, True)
+
+
+def test_what_names_a_component_of_a_file_that_is_not_text_is_not_wrong(tmp_path: Path) -> None:
+    text = "a: {{ .nuon.components.cafe.outputs.x }}\n"
+    app = make_app(tmp_path, {**VALUES, "components/web.yaml": text})
+    (app / "components" / "cafe.toml").write_bytes(b'name = "cafe"\n# caf\xe9\n')
+
+    assert codes(read_app(app)) == {"file_unreadable"}
