@@ -215,7 +215,7 @@ class Loader:
             message = f"{section.file.path} is missing or empty"
             hint = "Every app needs it; `exclave apps new` writes one to start from."
             self.report.error(Code.FILE_MISSING, section.file.path, message, hint)
-        else:
+        elif not self.directory.sealed:  # an archive holds no empty folders
             hint = "Make the folder, even if there is nothing in it yet."
             message = "the folder components/ does not exist"
             self.report.error(Code.FOLDER_MISSING, "components", message, hint)

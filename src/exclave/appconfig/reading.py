@@ -37,6 +37,7 @@ class Directory:
         self.report = report
         self.limits = limits
         self._real = os.path.realpath(self.root)
+        self.sealed = sealed
         self._workspace = "" if sealed else _find_workspace(self._real)
         self._read = 0
         self._files = 0

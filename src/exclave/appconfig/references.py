@@ -12,9 +12,16 @@ from exclave.appconfig.sources import Source
 
 _REMOTE = ("http", "git")
 _LOCAL = ("./", "../")
-_ON_GITHUB = re.compile(
-    r"(?:git::)?(?:https://)?github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?//([^?#]+)(?:\?ref=([\w./-]+))?"
+_IN_REPOSITORY = re.compile(
+    r"(?:git::)?(?:https://)?(?P<host>github\.com|gitlab\.com|bitbucket\.org)"
+    r"/(?P<repo>[\w.-]+(?:/[\w.-]+?)+?)(?:\.git)?//(?P<path>[^?#]+)(?:\?ref=(?P<ref>[\w./-]+))?"
 )
+_RAW = {
+    "github.com": "https://raw.githubusercontent.com/{repo}/{ref}/{path}",
+    "gitlab.com": "https://gitlab.com/{repo}/-/raw/{ref}/{path}",
+    "bitbucket.org": "https://bitbucket.org/{repo}/raw/{ref}/{path}",
+}
+"""Where hosts of repositories hand out single files, so that none has to be cloned for one."""
 _LONGEST_NAME = 255
 _NEVER = "./nuon"
 """A text that starts like this is never a reference."""
@@ -120,7 +127,7 @@ class References:
         if found is not None:
             if leaves(found):
                 message = f"`{value}` is outside the app directory"
-                hint = "It is read here, but does not go along when the app is uploaded."
+                hint = "It is read here, but does not go along when the app is uploaded; links do."
                 self.directory.report.warn(Code.REFERENCE_OUTSIDE, place, message, hint)
             source = self.directory.read(found, place, toml=False)
             return None if source is None else Embedded(source.text, source)
@@ -164,11 +171,12 @@ class References:
 
 
 def find_raw_address(value: str) -> str:
-    """Find where a file of a public repository on GitHub can be had without git; else empty."""
-    found = _ON_GITHUB.fullmatch(value)
+    """Find where a file of a public repository can be had without git; empty if nowhere."""
+    found = _IN_REPOSITORY.fullmatch(value)
     if found is None:
         return ""
-    return f"https://raw.githubusercontent.com/{found[1]}/{found[3] or 'HEAD'}/{found[2]}"
+    known = found.groupdict()
+    return _RAW[known["host"]].format(**{**known, "ref": known["ref"] or "HEAD"})
 
 
 class FetchFailed(Exception):  # noqa: N818 - the house words problems like this

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,6 +100,15 @@ def test_a_sealed_directory_has_no_surroundings(tmp_path: Path) -> None:
 
     assert codes(reading) == {"file_outside", "reference_outside"}
     assert not reading.ok
+
+
+def test_an_empty_folder_of_components_is_lost_on_the_way_and_not_missed(tmp_path: Path) -> None:
+    app = make_app(tmp_path, {})
+    for part in ("components", "actions"):
+        shutil.rmtree(app / part)
+
+    assert codes(read_app(app, sealed=True)) == set()
+    assert codes(read_app(app)) == {"folder_missing"}
 
 
 @pytest.mark.parametrize("target", ["x", "x.toml"])
