@@ -89,14 +89,17 @@ class Code(StrEnum):
     TEMPLATE_SYNTAX = "template_syntax", "A template cannot be parsed."
     TEMPLATE_FUNCTION = (
         "template_function",
-        "A template calls a function that other tools have, and that is refused here.",
+        "A template calls a function that is refused here, or with too few or too many arguments.",
     )
     TEMPLATE_SCOPE = (
         "template_scope",
         "A template uses what does not exist yet when it is rendered.",
     )
     NOT_RENDERED = "not_rendered", "A template stands where nothing renders it."
-    TEMPLATE_DOT = "template_dot", "A template lacks the dot before `nuon`, and stays as it is."
+    TEMPLATE_DOT = (
+        "template_dot",
+        "A template lacks `.nuon`, or the dot before it, and stays as it is.",
+    )
     UNKNOWN_PATH = "unknown_path", "A template uses a value that the platform does not have."
     NO_OUTPUTS = "no_outputs", "A template uses outputs of a component that has none."
 

@@ -121,6 +121,14 @@ def guess(word: str, words: Iterable[str]) -> str:
     return folded[near[0]] if near else ""
 
 
+def guess_closely(word: str, words: Iterable[str]) -> str:
+    """Find the word that this one is a slip of; empty if it may well be a word of its own."""
+    import difflib  # noqa: PLC0415 - as above
+
+    near = difflib.get_close_matches(word, list(words), 1, 0.8)
+    return near[0] if near else ""
+
+
 def list_words(words: Iterable[str]) -> str:
     """List what there is, for a hint; long lists are cut."""
     known = list(words)

@@ -159,6 +159,14 @@ def check_url(text: str) -> Flaw | None:
     return Flaw(f"`{text}` is not a URL", hint, warning=True, code=Code.DOUBTFUL_FORMAT)
 
 
+def check_repo(text: str) -> Flaw | None:
+    """Check the name of a repository."""
+    if "/" in text or ":" in text or text == "." or not text.isascii():
+        return None
+    hint = f"Write `owner/{text}`, or a full https URL."
+    return Flaw(f"`{text}` has no owner", hint, warning=True, code=Code.DOUBTFUL_FORMAT)
+
+
 def check_colour(text: str) -> Flaw | None:
     """Check a hex colour."""
     if re.fullmatch(r"#?(?:[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8})", text):
@@ -189,5 +197,6 @@ FORMATS: Mapping[str, Callable[[str], Flaw | None]] = {
     "terraform_version": check_terraform_version,
     "url": check_url,
     "colour": check_colour,
+    "repo": check_repo,
     "regex": check_regex,
 }

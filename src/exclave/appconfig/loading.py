@@ -132,7 +132,7 @@ class Loader:
         self, section: Section, path: str, models: Sequence[type[Table]]
     ) -> Iterator[Entry]:
         """Keep the names in a file that cannot be parsed: what refers to them is not wrong."""
-        source = self.directory.read(path, toml=True)
+        source = self.directory.read(path, toml=True) or self.directory.damaged.get(path)
         for model in models:
             if source is not None and model in _SALVAGED:
                 for name in _NAMES.findall(source.text):
@@ -179,7 +179,8 @@ class Loader:
         known = f"Possible are {list_words(COMPONENT_TYPES)}."
         if kind is None:
             message = "`type` is missing: every .toml file below components/ is a component"
-            self.report.error(Code.MISSING_KEY, decoder.place(()), message, known)
+            stray = "" if "name" in data else "Move the file elsewhere if it is none. "
+            self.report.error(Code.MISSING_KEY, decoder.place(()), message, stray + known)
         elif not isinstance(kind, str):
             self.report.error(Code.WRONG_TYPE, place, "`type` must be text", known)
         elif kind not in COMPONENT_TYPES:
@@ -214,7 +215,7 @@ class Loader:
             message = f"{section.file.path} is missing or empty"
             hint = "Every app needs it; `exclave apps new` writes one to start from."
             self.report.error(Code.FILE_MISSING, section.file.path, message, hint)
-        else:
+        elif not self.directory.sealed:  # an archive holds no empty folders
             hint = "Make the folder, even if there is nothing in it yet."
             message = "the folder components/ does not exist"
             self.report.error(Code.FOLDER_MISSING, "components", message, hint)

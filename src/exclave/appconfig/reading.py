@@ -37,11 +37,14 @@ class Directory:
         self.report = report
         self.limits = limits
         self._real = os.path.realpath(self.root)
+        self.sealed = sealed
         self._workspace = "" if sealed else _find_workspace(self._real)
         self._read = 0
         self._files = 0
         self._entries = 0
         self._cache: dict[tuple[str, bool], Source | None] = {}
+        self.damaged: dict[str, Source] = {}
+        """TOML files that are not UTF-8, as far as they can be read."""
 
     def has(self, path: str) -> bool:
         """Whether there is a file with content; a file of no bytes does not count."""
@@ -188,9 +191,10 @@ class Directory:
             message = f"`{path}` is not UTF-8 text (line {line})"
             tell = self.report.error if toml else self.report.warn
             tell(Code.FILE_UNREADABLE, place, message, "Save the file as UTF-8.")
-            if toml:
-                return None
             text = data.decode("utf-8", "replace")
+            if toml:
+                self.damaged[path] = Source(path, text, is_toml=True)
+                return None
         return Source(path, text.replace("\r\n", "\n") if toml else text, is_toml=toml)
 
     def owns(self, real: str) -> bool:

@@ -12,9 +12,17 @@ from exclave.appconfig.sources import Source
 
 _REMOTE = ("http", "git")
 _LOCAL = ("./", "../")
-_ON_GITHUB = re.compile(
-    r"(?:git::)?(?:https://)?github\.com/([\w.-]+/[\w.-]+?)(?:\.git)?//([^?#]+)(?:\?ref=([\w./-]+))?"
+_IN_REPOSITORY = re.compile(
+    r"(?:git::)?(?:https://)?(?P<host>github\.com|gitlab\.com|bitbucket\.org)"
+    r"/(?P<repo>[\w.-]+(?:/[\w.-]+?)+?)(?:\.git)?//(?P<path>[^?#]+)(?:\?ref=(?P<ref>[\w./-]+))?"
 )
+_RAW = {
+    "github.com": "https://raw.githubusercontent.com/{repo}/{ref}/{path}",
+    "gitlab.com": "https://gitlab.com/{repo}/-/raw/{ref}/{path}",
+    "bitbucket.org": "https://bitbucket.org/{repo}/raw/{ref}/{path}",
+}
+"""Where hosts of repositories hand out single files, so that none has to be cloned for one."""
+_LONGEST_NAME = 255
 _NEVER = "./nuon"
 """A text that starts like this is never a reference."""
 
@@ -48,7 +56,10 @@ class References:
 
     def embed(self, value: str, place: Place) -> Embedded | None:
         """Replace a value by the content it names; None if that failed, which is reported."""
-        if not value.startswith((*_LOCAL, *_REMOTE, "file")) or value.startswith(_NEVER):
+        if not value.startswith((*_LOCAL, *_REMOTE, "file")):
+            self._check_forgotten(value, place)
+            return Embedded(value)
+        if value.startswith(_NEVER):
             return Embedded(value)
         if "{{" in value and "template_url" in place.at:
             return Embedded(value)
@@ -63,6 +74,15 @@ class References:
     def embed_path(self, value: str, place: Place) -> Embedded | None:
         """Replace a plain path from the app directory by the content of that file."""
         return self._find(value, [posixpath.normpath(value)], place)
+
+    def _check_forgotten(self, value: str, place: Place) -> None:
+        """Report the name of a file that lacks its `./`."""
+        if len(value) > _LONGEST_NAME or len(value.split()) != 1 or value.startswith(("/", "~")):
+            return
+        if any(map(self.directory.has_file, self._resolve(value))):
+            message = f"`{value}` is kept as text, and there is a file of that name"
+            hint = f"Write `./{value}` to name the file."
+            self.directory.report.warn(Code.REFERENCE_DOUBTFUL, place, message, hint)
 
     def _names_file(self, value: str) -> bool:
         return value.startswith(_LOCAL) and any(map(self.directory.has_file, self._resolve(value)))
@@ -107,7 +127,7 @@ class References:
         if found is not None:
             if leaves(found):
                 message = f"`{value}` is outside the app directory"
-                hint = "It is read here, but does not go along when the app is uploaded."
+                hint = "It is read here, but does not go along when the app is uploaded; links do."
                 self.directory.report.warn(Code.REFERENCE_OUTSIDE, place, message, hint)
             source = self.directory.read(found, place, toml=False)
             return None if source is None else Embedded(source.text, source)
@@ -121,6 +141,8 @@ class References:
             self.directory.report.error(Code.REFERENCE_MISSING, place, message, hint)
             return None
         hint = f"Looked for {', '.join(f'`{path}`' for path in inside)}."
+        if any(map(self.directory.has, inside)):
+            hint += " It is a link whose target is gone."
         hint += f" Did you mean `{near}`?" if near else ""
         self.directory.report.error(
             Code.REFERENCE_MISSING, place, f"there is no file `{value}`", hint
@@ -149,11 +171,12 @@ class References:
 
 
 def find_raw_address(value: str) -> str:
-    """Find where a file of a public repository on GitHub can be had without git; else empty."""
-    found = _ON_GITHUB.fullmatch(value)
+    """Find where a file of a public repository can be had without git; empty if nowhere."""
+    found = _IN_REPOSITORY.fullmatch(value)
     if found is None:
         return ""
-    return f"https://raw.githubusercontent.com/{found[1]}/{found[3] or 'HEAD'}/{found[2]}"
+    known = found.groupdict()
+    return _RAW[known["host"]].format(**{**known, "ref": known["ref"] or "HEAD"})
 
 
 class FetchFailed(Exception):  # noqa: N818 - the house words problems like this

@@ -34,6 +34,8 @@ def render_app(
     for entry in app.entries:
         roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)
         given = {root: values[root] for root in roots if root in values}
+        if isinstance(entry.value, Runbook):
+            given |= _complete_run(entry.value, values)
         for text in entry.texts:
             if not text.is_rendered or not is_template(text.content, roots):
                 continue
@@ -62,6 +64,13 @@ def complete_state(app: App, state: Mapping[str, object]) -> dict[str, object]:
     if given:
         tree |= {"inputs": {**inputs, "inputs": given}, "install": {**install, "inputs": given}}
     return {**whole, ROOT: {"app": {"name": app.name}, **tree}}
+
+
+def _complete_run(runbook: Runbook, values: Mapping[str, object]) -> dict[str, object]:
+    """Give what a run of a runbook has: the defaults of its inputs, and what is given."""
+    defaults = {each.name: each.default for each in runbook.input if each.default is not None}
+    inputs, outputs = RUNBOOK_ROOTS
+    return {inputs: defaults | _table(values.get(inputs)), outputs: _table(values.get(outputs))}
 
 
 def _table(value: object) -> dict[str, object]:

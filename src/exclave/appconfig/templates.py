@@ -1,11 +1,16 @@
 """The template language as this room needs it; loaded when the first template is met."""
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from exclave.appconfig.sources import Position
+
+if TYPE_CHECKING:
+    from exclave.template import Template
 
 ROOT = "nuon"
 RUNBOOK_ROOTS = ("runbook_inputs", "runbook_outputs")
@@ -49,12 +54,17 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
     if plain is not None:
         return plain
     # Loaded here, because most directories get by with plain paths, and start faster so.
-    from exclave.template import TemplateProblem, find_references, parse  # noqa: PLC0415
+    from exclave.template import TemplateProblem, find_references  # noqa: PLC0415
 
     try:
-        found = find_references(parse(content, root=_pick_root(content, roots)))
+        template = _parse(content, _pick_root(content, roots))
+        found = find_references(template)
     except TemplateProblem as problem:
         return Fault(problem.message, problem.advice, Position(problem.line, problem.column))
+    if template.unknown_part is not None:
+        name, at = template.unknown_part
+        hint = f'Define it: `{{{{define "{name}"}}}}…{{{{end}}}}`.'
+        return Fault(f"there is no part {name!r}", hint, find_position(content, at))
     return tuple(
         Use(each.path, Position(each.line, each.column), each.exact, each.whole, each.optional)
         for each in found
@@ -62,25 +72,39 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
 
 
 def find_refused(content: str) -> tuple[Fault, ...]:
-    """Find the functions that a template calls and that are refused, with the reasons."""
+    """Find the calls in a template that are refused when they are reached, with the reasons."""
     if _find_plain(content) is not None:
         return ()
-    from exclave.template import TemplateProblem, parse  # noqa: PLC0415 - as above
-    from exclave.template.names import REASONS  # noqa: PLC0415 - as above
+    from exclave.template import TemplateProblem  # noqa: PLC0415 - as above
+    from exclave.template.names import COUNTS, REASONS  # noqa: PLC0415 - as above
 
-    words = [each for each in re.finditer(r"\w+", content) if each[0] in REASONS]
-    if not words:
-        return ()
     try:
-        called = parse(content).functions
+        template = _parse(content, ROOT)
     except TemplateProblem:
         return ()
-    found = {each[0]: each.start() for each in reversed(words) if each[0] in called}
+    words = [each for each in re.finditer(r"\w+", content) if each[0] in REASONS]
+    found = {each[0]: each.start() for each in reversed(words) if each[0] in template.functions}
     hint = "Hand the value in as an input or a secret."
-    return tuple(
+    refused = [
         Fault(f"`{name}` is not available: it {REASONS[name]}", hint, find_position(content, at))
         for name, at in sorted(found.items())
-    )
+    ]
+    miscounts = template.miscounts
+    return (*refused, *(_tell_count(content, *each, *COUNTS[each[0]]) for each in miscounts))
+
+
+def _tell_count(
+    content: str,
+    name: str,
+    given: int,
+    at: int,
+    wanted: int,
+    or_more: bool,  # noqa: FBT001
+) -> Fault:
+    least = "at least " if or_more else ""
+    message = f"`{name}` needs {least}{wanted} arguments, and gets {given}"
+    hint = "A value that comes through a pipe is the last argument."
+    return Fault(message, hint, find_position(content, at))
 
 
 def find_position(content: str, offset: int) -> Position:
@@ -102,6 +126,14 @@ def render_text(
         return render(parse(content, root=_pick_root(content, roots)), values, now=now)
     except TemplateProblem as problem:
         return Fault(problem.message, problem.advice, Position(problem.line, problem.column))
+
+
+@functools.lru_cache(maxsize=1)
+def _parse(content: str, root: str) -> "Template":
+    """Parse a template once for all questions that are asked about it."""
+    from exclave.template import parse  # noqa: PLC0415 - as above
+
+    return parse(content, root=root)
 
 
 def _find_plain(content: str) -> tuple[Use, ...] | None:

@@ -12,10 +12,11 @@ from exclave.appconfig.sources import Position, Source
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _DEEPEST = 64
 _ZERO = re.compile(r"\\u0000|\\U00000000")
+_TWICE = "Cannot overwrite a value"
 _HINTS: Mapping[str, str] = {
     "Invalid value": 'Text needs quotes: key = "text".',
     "Expected '=' after a key": "A line is `key = value`, `[table]` or `# comment`.",
-    "Cannot overwrite a value": "The same key is written twice; remove one of them.",
+    _TWICE: "The same key is written twice; remove one of them.",
     "Cannot declare": "The same table is written twice; merge them, or use [[…]] for a list.",
     "Unclosed array": "The list lacks its `]`.",
     "Unterminated string": "The text lacks its closing quote.",
@@ -23,6 +24,11 @@ _HINTS: Mapping[str, str] = {
     "Expected newline or end of document": "Only one key stands on a line; is a quote missing?",
     "Unescaped '\\'": "Write `\\\\`, or use single quotes, in which nothing is escaped.",
 }
+
+
+_LINE_LONG = ("Invalid value", _TWICE, "Unescaped '\\'")
+"""Mistakes that end with their line: what follows can be judged without it."""
+_MOST_MISTAKES = 10
 
 
 def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
@@ -39,15 +45,42 @@ def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
     except RecursionError:
         report.error(Code.TOML_SYNTAX, source.path, "lists or tables are nested too deeply")
     except ValueError as error:
-        message = str(error)
-        found = _PLACE.search(message)
-        told = message[: found.start()] if found else message
-        position = source.locate_offset(len(source.text))
-        if found and found[1]:
-            position = Position(int(found[1]), int(found[2]))
-        hint = next((hint for start, hint in _HINTS.items() if told.startswith(start)), "")
-        report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(told), hint)
+        _report_mistakes(source, report, error)
     return None
+
+
+def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
+    """Report a mistake, and those after it as far as they are not made by it."""
+    lines = source.text.split("\n")
+    for _ in range(_MOST_MISTAKES):
+        told, position = _read_error(source, error)
+        hint = next((hint for start, hint in _HINTS.items() if told.startswith(start)), "")
+        if told == _TWICE:
+            line = lines[position.line - 1]
+            position = Position(position.line, len(line) - len(line.lstrip()) + 1)
+        report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(told), hint)
+        if not told.startswith(_LINE_LONG):
+            return
+        lines[position.line - 1] = ""
+        try:
+            tomllib.loads("\n".join(lines))
+        except RecursionError:
+            return
+        except ValueError as following:
+            error = following
+            if not _read_error(source, error)[0].startswith(_LINE_LONG):
+                return
+        else:
+            return
+
+
+def _read_error(source: Source, error: ValueError) -> tuple[str, Position]:
+    message = str(error)
+    found = _PLACE.search(message)
+    told = message[: found.start()] if found else message
+    if found and found[1]:
+        return told, Position(int(found[1]), int(found[2]))
+    return told, source.locate_offset(len(source.text))
 
 
 def _holds_zero(value: object) -> bool:

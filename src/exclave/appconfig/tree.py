@@ -17,10 +17,26 @@ COMPONENT_KEYS = (
 WORKFLOW_KEYS = ("status", "id", "outputs", "populated")
 IMAGE_KEYS = ("repository", "tag", "digest", "ref")
 OUTPUTLESS = ("kubernetes_manifest", "job")
-STACK_OUTPUTS = (
-    "provision_iam_role_arn", "maintenance_iam_role_arn", "deprovision_iam_role_arn",
-    "runner_iam_role_arn",
-)  # fmt: skip
+STACK_OUTPUTS: Mapping[str, tuple[str, ...]] = {
+    "aws": (
+        "account_id", "region", "vpc_id", "runner_subnet", "public_subnets", "private_subnets",
+        "provision_iam_role_arn", "maintenance_iam_role_arn", "deprovision_iam_role_arn",
+        "runner_iam_role_arn", "break_glass_role_arns", "custom_role_arns", "install_inputs",
+        "custom_nested_stacks",
+    ),
+    "azure": (
+        "resource_group_id", "resource_group_name", "resource_group_location", "subscription_id",
+        "subscription_tenant_id", "network_id", "network_name", "public_subnet_ids",
+        "public_subnet_names", "private_subnet_ids", "private_subnet_names", "key_vault_id",
+        "key_vault_name", "install_inputs", "custom_nested_stacks",
+    ),
+    "gcp": (
+        "project_id", "region", "network_name", "private_subnet_name", "private_subnet_names",
+        "gke_node_pool_sa_email", "runner_service_account_email", "custom_sa_emails",
+        "install_inputs", "custom_nested_stacks",
+    ),
+}  # fmt: skip
+"""What the Stack of a cloud reports; there may be more, so only slips of these are told."""
 
 TREE: Branch = {
     "id": ANYTHING,

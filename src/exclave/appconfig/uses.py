@@ -27,6 +27,11 @@ _ACTION = re.compile(r"\{\{[^}]*")
 MOST_CHARACTERS = 1024 * 1024
 """Of all actions of all templates of an app; who reads the apps of others must come to an end."""
 _BROKEN_DOT = re.compile(r"\{\{-?\s*(nuon\.[\w.]*)")
+_BROKEN_ROOT = re.compile(
+    r"\{\{-?[^}]*?(?<![\w.$)])\.((?:Nuon|install|inputs|components|sandbox|install_stack"
+    r"|secrets|actions?|cloud_account)\.\w[\w.]*)"
+)
+"""Paths that only the tree of this format has; other tools start with `.Values` or `.metadata`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +123,16 @@ def _find(entry: Entry, text: Text, report: Report) -> Iterator[Found]:
     if not text.is_rendered:
         _check_plain(text, report)
         return
-    _check_dot(text, report)
     roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)
+    if not is_template(text.content, roots):
+        _check_dot(text, report)
+        return
     uses = find_uses(text.content, roots)
     if isinstance(uses, Fault):
         tell = report.warn if text.field.key == "readme" else report.error
         tell(Code.TEMPLATE_SYNTAX, locate(text, uses.position), uses.message, uses.hint)
         return
-    for fault in find_refused(text.content) if is_template(text.content, roots) else ():
+    for fault in find_refused(text.content):
         report.warn(Code.TEMPLATE_FUNCTION, locate(text, fault.position), fault.message, fault.hint)
     for use in uses:
         yield Found(entry, text, use)
@@ -145,3 +152,12 @@ def _check_dot(text: Text, report: Report) -> None:
         message = f"`{found[1]}` lacks the dot before it, so it stays as it is"
         place = locate(text, find_position(text.content, found.start(1)))
         report.warn(Code.TEMPLATE_DOT, place, message, f"Write `.{found[1]}`.")
+        return
+    found = _BROKEN_ROOT.search(text.content)
+    if found is not None:
+        message = f"`.{found[1]}` does not start from `.{ROOT}`, so it stays as it is"
+        place = locate(text, find_position(text.content, found.start(1) - 1))
+        hint = f"Write `.{ROOT}.{found[1].removeprefix('Nuon.')}`."
+        if found[1].startswith("action."):
+            hint = "Actions have no inputs; give values in steps[].env_vars."
+        report.warn(Code.TEMPLATE_DOT, place, message, hint)

@@ -140,6 +140,9 @@ class Lexer:
 
     def _take_token(self, start: int) -> None:  # noqa: C901 - one line per first character
         char = self._text[self._at]
+        if self._text.startswith("{{", self._at):
+            message = "this action is not closed before the next one"
+            raise self._problem(message, start, "Add `}}`.")
         following = self._text[self._at + 1 : self._at + 2]
         if char in _SPACES:
             self._take_space()
@@ -189,7 +192,8 @@ class Lexer:
             end += 2 if self._text[end] == "\\" and self._text[end + 1 : end + 2] != "\n" else 1
         if end >= len(self._text) or self._text[end] != quote:
             what = "string" if quote == '"' else "character"
-            raise self._problem(f"this {what} is not closed on its line", self._at)
+            message, hint = f"this {what} is not closed on its line", f"Add `{quote}`."
+            raise self._problem(message, self._at, hint)
         self._take(Kind.STRING if quote == '"' else Kind.CHAR, end + 1 - self._at)
 
     def _take_raw(self, start: int) -> None:

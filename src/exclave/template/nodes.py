@@ -1,41 +1,35 @@
 """The parsed template: frozen values, each with the offset where it starts."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(NamedTuple):
     """The current value: `.`."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Nil:
+class Nil(NamedTuple):
     """The constant `nil`."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
+class Bool(NamedTuple):
     """`true` or `false`."""
 
     at: int
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(NamedTuple):
     """A quoted or raw string."""
 
     at: int
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A number: as an integer and as a float where it can be either, and what it is by itself."""
 
     at: int
@@ -45,16 +39,14 @@ class Number:
     ideal: int | float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """A chain of keys below the current value: `.a.b`."""
 
     at: int
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable and the keys below it: `$`, `$x.a.b`."""
 
     at: int
@@ -62,16 +54,14 @@ class Variable:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """The name of a function."""
 
     at: int
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """Keys below a parenthesised pipeline or a function: `(…).a.b`."""
 
     at: int
@@ -79,16 +69,14 @@ class Chain:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """An operand or a call: one stage of a pipeline."""
 
     at: int
     args: tuple["Operand", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(NamedTuple):
     """Commands, each handing its value to the next, and the variables that keep the last one."""
 
     at: int
@@ -100,32 +88,28 @@ class Pipe:
 Operand: TypeAlias = Dot | Nil | Bool | String | Number | Field | Variable | Function | Chain | Pipe
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """Text outside of actions, after trimming."""
 
     at: int
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """A pipeline whose value is printed, or kept in a variable."""
 
     at: int
     pipe: Pipe
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(NamedTuple):
     """A condition and what follows from it."""
 
     pipe: Pipe
     body: "Body"
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(NamedTuple):
     """`if`, `else if`, `else`."""
 
     at: int
@@ -133,8 +117,7 @@ class If:
     otherwise: "Body | None"
 
 
-@dataclass(frozen=True, slots=True)
-class With:
+class With(NamedTuple):
     """`with`, `else with`, `else`: like `if`, but the value becomes the dot."""
 
     at: int
@@ -142,8 +125,7 @@ class With:
     otherwise: "Body | None"
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """A loop over a list, a map or an integer."""
 
     at: int
@@ -152,8 +134,7 @@ class Range:
     otherwise: "Body | None"
 
 
-@dataclass(frozen=True, slots=True)
-class Include:
+class Include(NamedTuple):
     """`template "name" pipeline`, also the place of a `block`."""
 
     at: int
@@ -161,15 +142,13 @@ class Include:
     pipe: Pipe | None
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
+class Break(NamedTuple):
     """Leave the loop."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(NamedTuple):
     """Go on with the next element."""
 
     at: int
@@ -179,8 +158,7 @@ Node: TypeAlias = Text | Action | If | With | Range | Include | Break | Continue
 Body: TypeAlias = tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """A parsed template: ready to render any number of times, with its named parts."""
 
     name: str
@@ -189,3 +167,7 @@ class Template:
     body: Body
     parts: dict[str, Body]
     functions: frozenset[str]
+    miscounts: tuple[tuple[str, int, int], ...] = ()
+    """Calls with a wrong number of arguments, and where: an error only when they are reached."""
+    unknown_part: tuple[str, int] | None = None
+    """A part that is called and not defined, and where: an error only when it is reached."""

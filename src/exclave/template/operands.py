@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable
 
 from exclave.template import literals
 from exclave.template.lexer import Kind, Token
+from exclave.template.names import COUNTS, OF_HELM, OPERATORS
 from exclave.template.nodes import (
     Bool,
     Chain,
@@ -41,6 +42,7 @@ class OperandParser(ABC):
         self.text = text
         self.name = name
         self.used: set[str] = set()
+        self.miscounts: list[tuple[str, int, int]] = []
         self._tokens = tokens
         self._next = 0
         self._functions = functions
@@ -115,7 +117,16 @@ class OperandParser(ABC):
         for command in commands[1:]:
             if isinstance(command.args[0], Bool | Dot | Nil | Number | String):
                 raise self.problem("this cannot take a value from a pipe", command.at)
+        for number, command in enumerate(commands):
+            self._count_arguments(command, len(command.args) - (number == 0))
         return Pipe(start, tuple(variables), assigns, tuple(commands))
+
+    def _count_arguments(self, command: Command, given: int) -> None:
+        function = command.args[0]
+        if isinstance(function, Function) and function.name in COUNTS:
+            wanted, or_more = COUNTS[function.name]
+            if given < wanted or (given > wanted and not or_more):
+                self.miscounts.append((function.name, given, function.at))
 
     def _take_variables(self, where: str) -> tuple[list[str], bool]:
         """Read `$x :=`, `$x =` or, for a range, `$i, $x :=`."""
@@ -158,7 +169,8 @@ class OperandParser(ABC):
             if token.kind is Kind.PIPE:
                 self.next()
             elif token.kind not in (Kind.CLOSE, Kind.RIGHT):
-                raise self.problem(f"unexpected {token.text!r} after an operand", token.at)
+                hint = OPERATORS.get(token.text, "")
+                raise self.problem(f"unexpected {token.text!r} after an operand", token.at, hint)
             break
         if not args:
             raise self.problem("empty command", start)
@@ -235,6 +247,8 @@ class OperandParser(ABC):
 
 
 def _suggest(name: str, known: Iterable[str]) -> str:
+    if name in OF_HELM:
+        return f"Only Helm has it. {OF_HELM[name]}"
     close = difflib.get_close_matches(name[:_LONGEST_NAME], list(known), n=1)
     if close:
         return f"Did you mean `{close[0]}`?"

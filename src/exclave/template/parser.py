@@ -43,6 +43,7 @@ class Parser(OperandParser):
         self._root = root
         self._scope = Scope()
         self._parts: dict[str, Body] = {}
+        self._calls: list[tuple[str, int]] = []
 
     def run(self) -> Template:
         """Parse all of it."""
@@ -60,6 +61,8 @@ class Parser(OperandParser):
             body=tuple(body),
             parts=self._parts,
             functions=frozenset(self.used),
+            miscounts=tuple(self.miscounts),
+            unknown_part=next((each for each in self._calls if each[0] not in self._parts), None),
         )
 
     def find_variable(self, name: str) -> bool:
@@ -188,6 +191,7 @@ class Parser(OperandParser):
 
     def _take_include(self, word: Token) -> Include:
         name = self._take_name(word)
+        self._calls.append((name, word.at))
         self.skip_space()
         if self.peek().kind is Kind.CLOSE:
             self.next()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,6 +100,15 @@ def test_a_sealed_directory_has_no_surroundings(tmp_path: Path) -> None:
 
     assert codes(reading) == {"file_outside", "reference_outside"}
     assert not reading.ok
+
+
+def test_an_empty_folder_of_components_is_lost_on_the_way_and_not_missed(tmp_path: Path) -> None:
+    app = make_app(tmp_path, {})
+    for part in ("components", "actions"):
+        shutil.rmtree(app / part)
+
+    assert codes(read_app(app, sealed=True)) == set()
+    assert codes(read_app(app)) == {"folder_missing"}
 
 
 @pytest.mark.parametrize("target", ["x", "x.toml"])
@@ -207,3 +217,28 @@ def test_the_templates_of_an_app_have_a_limit_together(
     reading = read(tmp_path, {"actions/a.toml": ACTION.format("manual", text)})
 
     assert "more than 1000 characters" in find(reading, "file_too_large")[0].message
+
+
+def test_an_app_of_everything_new_has_no_error() -> None:
+    reading = read_app(HABITS / "new-all")
+
+    assert reading.ok
+    assert codes(reading) == {"deprecated", "file_empty", "not_rendered"}
+    assert reading.graph.needs["app"] == ("eks2",)
+    assert reading.graph.needs["mig"] == ("app", "db_build", "eks2")
+    assert reading.graph.needs["watch"] == ("eks3", "img")
+    state = {"sandbox": None, "components": {"app": {"status": "active"}, "eks2": None}}
+    readme = next(render_app(reading.app, state)).value
+    assert readme == (
+        "- app=active\n"
+        '["a","b"]\nz 12\n{{ not a template }} 97 31 1000 b\na    |  3|true|"x" 0s 1m35s\n'
+    )
+
+
+def test_an_app_in_the_old_style_has_no_error() -> None:
+    reading = read_app(HABITS / "old-includes")
+
+    assert reading.ok
+    assert codes(reading) == {"deprecated"}
+    assert (reading.app.cloud, len(reading.app.inputs)) == ("aws", 2)
+    assert reading.graph.needs == {"base": (), "web": ("base",)}

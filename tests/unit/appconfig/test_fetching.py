@@ -86,6 +86,8 @@ def test_what_cannot_be_fetched_is_an_error(tmp_path: Path) -> None:
     [
         ("github.com/o/r//a/v.yaml", "https://raw.githubusercontent.com/o/r/HEAD/a/v.yaml"),
         ("git::https://github.com/o/r.git//v.yaml?ref=v1.2", "https://raw.githubusercontent.com/o/r/v1.2/v.yaml"),
+        ("git::https://gitlab.com/g/sub/r.git//a/v.yaml?ref=main", "https://gitlab.com/g/sub/r/-/raw/main/a/v.yaml"),
+        ("git::https://bitbucket.org/o/r//v.yaml", "https://bitbucket.org/o/r/raw/HEAD/v.yaml"),
     ],
 )  # fmt: skip
 def test_a_file_of_a_public_repository_is_fetched_without_git(

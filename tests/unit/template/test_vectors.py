@@ -9,7 +9,7 @@ import pytest
 from exclave.template import TemplateProblem, parse, render
 from exclave.template.functions import FUNCTIONS
 from exclave.template.functions.refused import REASONS
-from exclave.template.names import NAMES
+from exclave.template.names import COUNTS, NAMES
 from tests.integration.template.generator import VALUES
 
 VECTORS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "vectors.json").read_text())
@@ -33,6 +33,9 @@ def test_a_template_is_refused_as_in_go(vector: dict[str, str]) -> None:
 
 def test_the_parser_knows_every_function() -> None:
     assert set(FUNCTIONS) == NAMES
+    assert {
+        name: (len(each.params), each.rest is not None) for name, each in FUNCTIONS.items()
+    } == COUNTS
 
 
 def test_every_function_has_a_vector_or_a_reason() -> None:

@@ -8,6 +8,7 @@ from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report, list_words
 from exclave.appconfig.kinds.installs import Install, InstallsPointer
 
+_MOST_TABLES = 64
 _ACCOUNTS = {"aws_account": "aws", "azure_account": "azure", "gcp_account": "gcp"}
 
 
@@ -40,7 +41,7 @@ def _check_account(app: App, report: Report, place: Place, install: Install) -> 
 def _check_inputs(app: App, report: Report, place: Place, install: Install) -> None:
     known = {each.name: each for each in app.inputs}
     for name, value in install.inputs.items():
-        at = place.child("inputs", name)
+        at = _locate_input(place.child("inputs"), name)
         check_exists(report, Code.UNKNOWN_INPUT, at, name, known, soft=True)
         flaw = find_flaw(known[name].type, value) if name in known and value else ""
         if flaw:
@@ -54,6 +55,12 @@ def _check_inputs(app: App, report: Report, place: Place, install: Install) -> N
     if missing:
         message = f"the required inputs {list_words(missing)} have no value"
         report.warn(Code.WANTED_KEY, place.child("inputs"), message, "Write them into [inputs].")
+
+
+def _locate_input(place: Place, name: str) -> Place:
+    """Find the last of the tables of inputs that has a name: it is the one that counts."""
+    tables = [place, *(place.child(index) for index in range(_MOST_TABLES))]
+    return next((each.child(name) for each in reversed(tables) if each.has(name)), place)
 
 
 def _check_components(app: App, report: Report, place: Place, install: Install) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import names_of
 from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, list_words, suggest
+from exclave.appconfig.diagnostics import Place, Report, guess_closely, list_words, suggest
 from exclave.appconfig.kinds.runbooks import Runbook
+from exclave.appconfig.positions import KeyPath
 from exclave.appconfig.templates import ROOT
 from exclave.appconfig.tree import (
     ANYTHING,
@@ -47,8 +48,8 @@ class _Checker:
     def __init__(self, app: App, report: Report) -> None:
         self.report = report
         self.app = app
-        self.told: set[tuple[int, int, _Problem | None]] = set()
-        """What was told about a line: a value that is tested and then used is one mistake."""
+        self.told: set[tuple[int, int, _Problem]] = set()
+        """What was told about a line of a text, or (0) about the text."""
         self.inputs = names_of(app.inputs)
         self.secrets = names_of(app.secrets)
         self.actions = {each.name: each for each in app.actions}
@@ -69,13 +70,25 @@ class _Checker:
             problem = self._check_other_root(found)
         else:
             problem = self._check_scope(found) or self._check_path(path[1:])
-        told = (id(found.text), found.use.position.line, problem)
-        if problem is not None and told not in self.told:
-            self.told.add(told)
+        if problem is not None and not self._was_told(found, problem):
             soft = problem.soft or found.use.optional or found.text.field.key == "readme"
             tell = self.report.warn if soft else self.report.error
             place: Place = found.place
             tell(problem.code, place, problem.message, problem.hint)
+
+    def _was_told(self, found: Found, problem: _Problem) -> bool:
+        """Whether it is no new mistake.
+
+        It was told about this line, or about what is used here by another name, such as the dot
+        inside of `with` or a variable.
+        """
+        text, line = found.text, found.use.position.line
+        at_line, in_text = (id(text), line, problem), (id(text), 0, problem)
+        written = text.content.split("\n")[line - 1][found.use.position.column - 1 :]
+        derived = ROOT not in written.partition("}}")[0] and in_text in self.told
+        known = derived or at_line in self.told
+        self.told |= {at_line, in_text}
+        return known
 
     def _check_other_root(self, found: Found) -> _Problem | None:
         path, entry = found.use.path, found.entry
@@ -88,10 +101,7 @@ class _Checker:
                 known = names_of(entry.value.input)
                 return None if name in known else _missing(Code.UNKNOWN_INPUT, name, known)
             case ("runbook_outputs", name, *_):
-                known = names_of(entry.value.steps)
-                return (
-                    None if name in known else _missing(Code.UNKNOWN_ACTION, name, known, soft=True)
-                )
+                return _check_step(entry.value, found.text.at, name)
             case ("runbook_inputs" | "runbook_outputs",):
                 return None
             case _:
@@ -179,17 +189,34 @@ class _Checker:
             case ("outputs", "steps", step, *_):
                 steps = names_of(self.actions[name].steps)
                 if step not in steps:
-                    return _missing(Code.UNKNOWN_ACTION, step, steps, soft=True)
+                    return _missing(Code.UNKNOWN_ACTION, step, steps, soft=True, what="step")
         return None
 
     def _check_stack_output(self, rest: tuple[str, ...]) -> _Problem | None:
-        key = rest[0]
-        if self.app.cloud != "aws" or not key.endswith("_arn") or key in STACK_OUTPUTS:
+        key, known = rest[0], STACK_OUTPUTS.get(self.app.cloud, ())
+        if key in known:
             return None
+        if self.app.cloud != "aws" or not key.endswith("_arn"):
+            near = guess_closely(key, known)
+            message, hint = f"a Stack has no output `{key}`", f"Did you mean `{near}`?"
+            return _Problem(Code.UNKNOWN_PATH, message, hint, soft=True) if near else None
         name = key.removesuffix("_arn")
         if name in self.secrets or any("{{" in secret for secret in self.secrets):
             return None
         return _missing(Code.UNKNOWN_SECRET, name, self.secrets, soft=True)
+
+
+def _check_step(runbook: Runbook, at: KeyPath, name: str) -> _Problem | None:
+    """Check that a step exists, and runs before the one that reads its outputs."""
+    steps = [each.name for each in runbook.steps]
+    if name not in steps:
+        return _missing(Code.UNKNOWN_ACTION, name, steps, soft=True, what="step")
+    match at:
+        case ("steps", int(index), *_) if name not in steps[:index] and name != steps[index]:
+            message = f"the step `{name}` has not run yet when this is rendered"
+            hint = "Only the steps before it have outputs."
+            return _Problem(Code.TEMPLATE_SCOPE, message, hint, soft=True)
+    return None
 
 
 def _missing(
@@ -198,8 +225,9 @@ def _missing(
     known: Sequence[str] | set[str] | Mapping[str, object],
     *,
     soft: bool = False,
+    what: str = "",
 ) -> _Problem:
-    what = code.removeprefix("unknown_").replace("_", " ")
+    what = what or code.removeprefix("unknown_").replace("_", " ")
     hint = suggest(name, known)
     if not hint:
         hint = f"There are {list_words(sorted(known))}." if known else f"This app has no {what}."

@@ -27,7 +27,7 @@ def check(app: App, report: Report) -> None:
 
 def _check_role(app: App, report: Report, entry: Entry, role: Role) -> None:
     place = entry.place
-    if entry.section == "permissions" and not role.type:
+    if entry.section == "permissions" and not role.type and not place.has("type"):
         hint = f"Possible are {list_words(Role.FIELDS['type'].choices)}."
         report.error(Code.MISSING_KEY, place, "`type` is missing", hint)
     if role.cloud_platform and app.cloud not in {"", "local", role.cloud_platform}:
@@ -48,6 +48,8 @@ def _check_role(app: App, report: Report, entry: Entry, role: Role) -> None:
 
 def _check_policy(app: App, report: Report, place: Place, policy: RolePolicy) -> None:
     given = [way for way in _WAYS if getattr(policy, way)]
+    if not given and any(map(place.has, _WAYS)):
+        return  # what is wrong with it was said
     if not given:
         message = "the policy allows nothing"
         report.warn(Code.EMPTY_POLICY, place, message, f"Write one of {list_words(_WAYS)}.")
@@ -90,7 +92,8 @@ def _check_standard(app: App, report: Report) -> None:
             report.warn(Code.CONFLICT, entry.place.child("type"), message, hint)
         found[kind] = entry
     missing = [kind for kind in STANDARD_ROLES if kind not in found]
-    if missing and app.cloud != "local":
+    misspelt = "" in found and found[""].place.has("type")
+    if missing and app.cloud != "local" and not misspelt:
         message = f"no role of type {list_words(missing)} is defined"
         hint = "Every install needs one of each: provision, maintenance, deprovision."
         report.warn(Code.MISSING_ROLE, "permissions", message, hint)

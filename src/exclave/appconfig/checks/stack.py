@@ -1,11 +1,14 @@
 """Checks of `stack.toml`."""
 
+import re
+
 from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_unique, is_template
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
 from exclave.appconfig.kinds.stack import STACK_TYPES, NestedStack, Stack
 
+_IN_S3 = re.compile(r"https://[^/]*(?:\bs3\b[^/]*\.amazonaws\.com|\{\{)|\{\{")
 _NEEDED = ("vpc_nested_template_url", "runner_nested_template_url")
 
 
@@ -25,6 +28,10 @@ def check(app: App, report: Report) -> None:
             if cloud == "aws" and not getattr(value, key):
                 hint = "Give the https address of a CloudFormation template."
                 report.warn(Code.WANTED_KEY, entry.place, f"`{key}` is missing for AWS", hint)
+            elif cloud == "aws" and not _IN_S3.match(getattr(value, key)):
+                message = f"`{key}`: CloudFormation reads templates from S3 only"
+                hint = "Write https://<bucket>.s3.<region>.amazonaws.com/<path>."
+                report.warn(Code.DOUBTFUL_FORMAT, entry.place.child(key).value, message, hint)
         if value.deployment_scope and cloud != "azure":
             place = entry.place.child("deployment_scope")
             report.warn(Code.NEEDLESS_KEY, place, "`deployment_scope` is for Azure only")

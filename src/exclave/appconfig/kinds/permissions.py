@@ -29,7 +29,10 @@ class RolePolicy(Table):
 class NamedPolicyUse(Table):
     """A policy of `permissions/policies/` that a role has."""
 
-    name: str = text("The name of the policy.", '"read_logs"', need=REQUIRED, since=NEW)
+    name: str = text(
+        "The name of the policy, as it is written there.", '"read_logs"',
+        need=REQUIRED, since=NEW, templated=True,
+    )  # fmt: skip
 
 
 class NamedPolicy(Table):

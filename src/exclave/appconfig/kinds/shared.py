@@ -22,7 +22,7 @@ class Repo(Table):
 
     repo: str = text(
         "`owner/name`, or a full https URL; `.` is the app directory itself (in `public_repo`).",
-        '"acme/charts"', need=REQUIRED,
+        '"acme/charts"', need=REQUIRED, format="repo",
     )  # fmt: skip
     directory: str = text("The folder in the repository; `.` is its root.", '"."', need=REQUIRED)
     branch: str = text(
