@@ -137,6 +137,20 @@ class RunnerSettings(Settings):
     ] = True
     tools_build: Annotated[
         bool, Field(description="Build a missing tool from its Go module, if `go` is on the PATH.")
+    run_as: Annotated[
+        str,
+        Field(
+            description="Whom jobs run as: a user, or a range of uids of which each job gets one;"
+            " needs root. Empty: the runner's own user."
+        ),
+    ] = ""
+    jobs_folder: Annotated[
+        Path | None,
+        Field(
+            description="Folder of running jobs; default: in `runner_data`, and with `run_as` one"
+            " below `/var/lib/exclave/jobs`."
+        ),
+    ] = None
     ] = False
     tools_strict: Annotated[
         bool, Field(description="Take exactly the version that is asked for, no newer patch.")
@@ -158,7 +172,10 @@ class RunnerSettings(Settings):
     ] = ""
 
 
-_OWN = ("runner_data", "runner_url", "runner_name", "enrolment", "secrets_file")
+_OWN = (
+    "runner_data", "runner_url", "runner_name", "enrolment", "secrets_file", "run_as",
+    "jobs_folder",
+)  # fmt: skip
 SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
 """Settings that all runners of a machine share; the others each has for itself."""
 

@@ -1,9 +1,11 @@
 """The folder of one execution: where its commands run, and what lies beside."""
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from exclave.runner.users import JobUser, touch_files
 from exclave.runner.work import WorkFailed
 from exclave.wire.jobs import Reason
 
@@ -14,11 +16,16 @@ _FOLDER_MODE = 0o700
 _MIB = 1 << 20
 
 
+ROOM = "job"
+"""The part of an execution's folder that its commands may touch; all else is the runner's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The parts of an execution's folder that its commands use."""
+    """What commands of an execution use. It belongs to the user that they run as."""
 
     folder: Path
+    user: JobUser | None = None
 
     @property
     def work(self) -> Path:
@@ -40,6 +47,15 @@ class Workspace:
         """The job's inputs as one JSON object."""
         return self.folder / "inputs.json"
 
+    def touch(self) -> AbstractContextManager[None]:
+        """Let this thread touch files as the job's user would; no `await` inside."""
+        return touch_files(self.user)
+
+    def write(self, file: Path, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a new file for commands, in place of whatever one put there."""
+        with self.touch():
+            write_private(file, data, mode=mode)
+
     def outputs(self, step: int) -> Path:
         """Where a step writes its outputs."""
         return self.folder / f"outputs-{step}"
@@ -49,13 +65,24 @@ class Workspace:
         return self.folder / f"script-{step}"
 
 
-def prepare_workspace(folder: Path, *, keep_free_bytes: int = KEEP_FREE_BYTES) -> Workspace:
-    """Make the folders, for this user only; refuses to begin on a disk that is nearly full."""
+def prepare_workspace(
+    folder: Path, user: JobUser | None = None, *, keep_free_bytes: int = KEEP_FREE_BYTES
+) -> Workspace:
+    """Make the folders, for the job's user only; refuses to begin on a disk that is nearly full."""
     check_room(folder, keep_free_bytes)
-    workspace = Workspace(folder)
-    for one in (folder, workspace.work, workspace.home, workspace.tmp):
-        one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        one.chmod(_FOLDER_MODE)
+    folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    room = folder / ROOM
+    room.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    room.chmod(_FOLDER_MODE)
+    if user is None:
+        folder.chmod(_FOLDER_MODE)
+    else:
+        os.chown(room, user.uid, user.gid)
+    workspace = Workspace(room, user)
+    with workspace.touch():
+        for one in (workspace.work, workspace.home, workspace.tmp):
+            one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+            one.chmod(_FOLDER_MODE)
     return workspace
 
 
