@@ -68,6 +68,26 @@ class ServerSettings(Settings):
     shutdown_s: Annotated[
         float, Field(ge=0, le=300, description="How long open requests may take at shutdown.")
     ] = 5.0
+    rate_org: Annotated[
+        float,
+        Field(
+            ge=0, le=1e6,
+            description="Requests per second of one org to one API of this server, with bursts of"
+            " five seconds' worth; 0: no limit.",
+        ),
+    ] = 5000.0  # fmt: skip
+    rate_caller: Annotated[
+        float,
+        Field(ge=0, le=1e6, description="The same for one API token, and for one runner."),
+    ] = 2500.0
+    rate_log_bytes: Annotated[
+        float,
+        Field(
+            ge=0, le=1e12,
+            description="Bytes per second of (compressed) logs of one org, with bursts of ten"
+            " seconds' worth; 0: no limit.",
+        ),
+    ] = 5e6  # fmt: skip
     timings: Timings = Timings()
 
     @property
@@ -117,6 +137,20 @@ class RunnerSettings(Settings):
     secrets_file: Annotated[
         Path | None, Field(description="JSON file (mode 0600) of secrets that jobs may use.")
     ] = None
+    run_as: Annotated[
+        str,
+        Field(
+            description="Whom jobs run as: a user, or a range of uids of which each job gets one;"
+            " needs root. Empty: the runner's own user."
+        ),
+    ] = ""
+    jobs_folder: Annotated[
+        Path | None,
+        Field(
+            description="Folder of running jobs; default: in `runner_data`, and with `run_as` one"
+            " below `/var/lib/exclave/jobs`."
+        ),
+    ] = None
     path: Annotated[str, Field(description="PATH of jobs; empty: the runner's own.")] = ""
     git_protocols: Annotated[
         str, Field(description="How builds may fetch: of `https`, `ssh`, `http`, `file`.")
@@ -137,20 +171,6 @@ class RunnerSettings(Settings):
     ] = True
     tools_build: Annotated[
         bool, Field(description="Build a missing tool from its Go module, if `go` is on the PATH.")
-    run_as: Annotated[
-        str,
-        Field(
-            description="Whom jobs run as: a user, or a range of uids of which each job gets one;"
-            " needs root. Empty: the runner's own user."
-        ),
-    ] = ""
-    jobs_folder: Annotated[
-        Path | None,
-        Field(
-            description="Folder of running jobs; default: in `runner_data`, and with `run_as` one"
-            " below `/var/lib/exclave/jobs`."
-        ),
-    ] = None
     ] = False
     tools_strict: Annotated[
         bool, Field(description="Take exactly the version that is asked for, no newer patch.")
