@@ -20,7 +20,7 @@ class RateLimited(Problem):
     code: ClassVar = "rate_limited"
     hint: ClassVar = (
         "Wait as long as `Retry-After` says, then go on more slowly; the operator of the control"
-        " plane sets the limits (EXCLAVE_RATE_…)."
+        " plane sets the limits (EXCLAVE_RATE_ORG and its kin)."
     )
 
 
