@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from exclave.runner.cgroups import find_cgroups
 from tests.faults.site import Process, Site, make_site, wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -172,4 +173,8 @@ def test_what_hides_from_a_killed_runner_ends_when_it_is_back(
     isolated.start()
     wait_until(lambda: not any(count_sleepers(name) for name in names), "the sleepers are ended")
 
+    execution = read_job(site, hidden)["executions"][-1]["id"]
+    base = find_cgroups()
+    if base is not None:
+        wait_until(lambda: not (base / f"exclave-{execution}").exists(), "its cgroup is removed")
     assert read_job(site, hidden)["state"] != "succeeded"

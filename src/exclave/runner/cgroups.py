@@ -55,6 +55,8 @@ def list_members(cgroup: Path, execution_id: str) -> list[int]:
 
 def remove_cgroup(cgroup: Path) -> None:
     """Remove an empty cgroup, and those that a job made in it."""
+    if not cgroup.name.startswith(_PREFIX):
+        return
     below = sorted((one for one in cgroup.rglob("*") if one.is_dir()), reverse=True)
     for one in (*below, cgroup):
         with suppress(OSError):

@@ -68,11 +68,18 @@ async def kill_leftovers(
     while True:
         left = await asyncio.to_thread(_kill_once, folder, owned)
         if left == 0:
+            _drop_cgroup(folder)
             return True
         if clock.monotonic() >= until:
             _log.error("leftovers_alive", folder=folder.name, count=left)
             return False
         await clock.sleep(_PAUSE_S)
+
+
+def _drop_cgroup(folder: Path) -> None:
+    record = read_process(folder)
+    if record is not None and record.cgroup is not None:
+        cgroups.remove_cgroup(Path(record.cgroup))
 
 
 def kill_cell(execution_id: str, uid: int | None, cgroup: Path | None) -> set[int]:
