@@ -25,7 +25,7 @@ try outbox ls {data}/outbox
 try audit sh -c 'echo x >> {data}/audit.jsonl'
 try secrets cat {secrets}
 try environ cat /proc/{pid}/environ
-try memory dd if=/proc/{pid}/mem bs=1 count=1
+try memory sh -c ': < /proc/{pid}/mem'
 try files ls /proc/{pid}/fd
 try signal kill -0 {pid}
 try spool ls $HOME/../../log
