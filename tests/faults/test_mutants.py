@@ -21,6 +21,10 @@ _CRASHES = Mix(crash_every_s=20, runners=(2, 2), step_s=15, heal_at_s=300)
 _DEATHS = Mix(crash_every_s=30, gone_for_good=1.0, step_s=60, heal_at_s=200, workflows=4)
 _SILENCES = Mix(reply_loss=0.3, runners=(2, 2), crash_every_s=40, heal_at_s=300)
 _LOSSES = Mix(loss=0.3, runners=(2, 2), step_s=40, heal_at_s=300)
+_OPERATORS = Mix(
+    full_every_s=20, rotate_every_s=30, restore_every_s=150, remove_every_s=100, crash_every_s=60,
+    runners=(2, 2), step_s=15, heal_at_s=400,
+)  # fmt: skip
 _CANCELS = Mix(cancel_every_s=15, runners=(2, 2), step_s=6, heal_at_s=300, workflows=4)
 
 _CAUGHT = (
@@ -37,6 +41,9 @@ _CAUGHT = (
     (mutants.NO_LANES, "I4", Mix(runners=(2, 2), workflows=4)),
     (mutants.NO_SWEEP, "I7", _DEATHS),
     (mutants.CANCEL_AT_ONCE, "I5", _CANCELS),
+    (mutants.NO_AUDIT, "I10", Mix()),
+    (mutants.NO_MASKING, "I11", Mix()),
+    (mutants.NO_DIGEST, "I12", Mix(workflows=4)),
 )
 _SEEN_BY = (
     (mutants.NO_NONCE, scenarios.test_a_lost_poll_reply_gets_the_same_offer_again),
@@ -61,7 +68,8 @@ def test_a_missing_guard_is_noticed(mutant: Mutant, invariant: str, mix: Mix) ->
 
 
 @pytest.mark.parametrize(
-    "mix", [_CUTS, _REPLAYS, _FREEZES, _CRASHES, _DEATHS, _SILENCES, _LOSSES, _CANCELS]
+    "mix",
+    [_CUTS, _REPLAYS, _FREEZES, _CRASHES, _DEATHS, _SILENCES, _LOSSES, _CANCELS, _OPERATORS],
 )
 def test_with_all_guards_the_same_faults_break_nothing(mix: Mix) -> None:
     for seed in range(3):

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
+from exclave.api.rates import charge_runner, charge_user
 from exclave.base.errors import Unauthenticated
 from exclave.control.access import authenticate_runner, authenticate_user
 from exclave.control.deps import Deps
@@ -37,6 +38,7 @@ async def admit_user(deps: Deps, request: Request) -> User:
     user = await authenticate_user(deps, read_bearer(request))
     request.scope[WHO] = {"org": user.org, "account": user.account, "token": user.token}
     request.state.user = user
+    charge_user(deps, user, request.scope)
     return user
 
 
@@ -45,6 +47,7 @@ async def admit_runner(deps: Deps, request: Request) -> RunnerIdentity:
     who = await authenticate_runner(deps, read_bearer(request))
     request.scope[WHO] = {"org": who.org, "runner": who.runner}
     request.state.runner = who
+    charge_runner(deps, who, request.scope)
     return who
 
 

@@ -63,6 +63,7 @@ class Metrics:
 _TOTALS = {
     "workflows_running": "Workflows that have not ended.",
     "polls_open": "Long polls that this server holds.",
+    "rate_refusals": "Requests that this server refused because of a rate limit.",
     "runner_log_backlog_bytes": "Log bytes that runners have yet to upload.",
     "runner_results_waiting": "Results that runners have yet to hand in.",
     "runner_envelopes_refused": "Envelopes that runners refused since their start.",

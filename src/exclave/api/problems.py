@@ -78,7 +78,7 @@ def render_problem(problem: Problem) -> ProblemResponse:
     if status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
-        headers["Retry-After"] = _RETRY_S
+        headers["Retry-After"] = str(problem.facts.get("retry_after_s", _RETRY_S))
     return render(
         status, problem.code, problem.message, hint=problem.advice, facts=problem.facts,
         headers=headers,

@@ -6,6 +6,7 @@ from exclave.base.clock import Clock
 from exclave.base.ids import Ids
 from exclave.control.fleet import Fleet
 from exclave.control.keys import Keyring
+from exclave.control.rates import Rates
 from exclave.control.vault import Vault
 from exclave.domain.timings import Timings
 from exclave.storage.blobs.base import Blobs
@@ -28,3 +29,4 @@ class Deps:
     runner_url: str = "http://127.0.0.1:8701"
     registry_url: str = ""
     fleet: Fleet = field(default_factory=Fleet)
+    rates: Rates = field(default_factory=Rates)

@@ -20,6 +20,7 @@ class Totals:
     runners: Mapping[str, int]
     workflows_running: int
     polls_open: int
+    rate_refusals: int
     runner_log_backlog_bytes: int
     runner_results_waiting: int
     runner_envelopes_refused: int
@@ -43,6 +44,7 @@ async def gather_totals(deps: Deps) -> Totals:
             runners={**_zeros(PresenceState), **Counter(states)},
             workflows_running=metrics.count_running_workflows(tx),
             polls_open=deps.fleet.polling,
+            rate_refusals=deps.rates.refused,
             runner_log_backlog_bytes=sum(each.log_backlog_bytes for each in stats),
             runner_results_waiting=sum(each.results_waiting for each in stats),
             runner_envelopes_refused=sum(each.envelopes_refused for each in stats),

@@ -12,6 +12,7 @@ from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
 from exclave.control.deps import Deps
 from exclave.control.keys import Keyring
+from exclave.control.rates import Limits, Rates
 from exclave.control.vault import Vault
 from exclave.main.settings import ServerSettings
 from exclave.storage import keys
@@ -45,6 +46,7 @@ def build_deps(settings: ServerSettings) -> Deps:
         db=db, blobs=open_blobs(settings), hub=hub, clock=clock, ids=ids, keys=keyring,
         vault=Vault(seal), timings=settings.timings, runner_url=tell_runner_url(settings),
         registry_url=settings.registry_url,
+        rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
     )  # fmt: skip
 
 

@@ -48,10 +48,10 @@ def tell_tool_settings(
 ) -> ToolSettings:
     """Translate the settings; a checksum that cannot be read is refused at start."""
     return ToolSettings(
-        folder=(settings.tools or config.data / "tools").resolve(),
+        folder=(settings.tools or (config.jobs_folder or config.data) / "tools").resolve(),
         path=children.path,
         download=settings.tools_download,
-        build=settings.tools_build,
+        build=settings.tools_build and not settings.run_as,
         strict=settings.tools_strict,
         mirror=settings.tools_mirror,
         checksums=_read_checksums(settings.tools_checksums),
@@ -61,7 +61,10 @@ def tell_tool_settings(
 
 
 def _resolve_cache(settings: RunnerSettings) -> Path | None:
-    return None if settings.tf_plugin_cache is None else settings.tf_plugin_cache.resolve()
+    """Tell the cache; jobs of different users share none: one could change what another runs."""
+    if settings.tf_plugin_cache is None or settings.run_as:
+        return None
+    return settings.tf_plugin_cache.resolve()
 
 
 def _read_checksums(text: str) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """The runner as a process."""
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from exclave.base.clock import SystemClock
@@ -12,6 +14,7 @@ from exclave.client.stacks import HttpStackApi
 from exclave.main.build_runner import make_build_executor
 from exclave.main.install_runner import make_install_executors
 from exclave.main.settings import RunnerSettings
+from exclave.runner.cells import make_cells
 from exclave.runner.config import RunnerConfig
 from exclave.runner.disabling import watch_switch
 from exclave.runner.environment import ChildSettings
@@ -24,8 +27,11 @@ from exclave.runner.loop import Duty, Runner, stop_on_signals
 from exclave.runner.secret_store import FileSecrets, SecretStore
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.reporting import Reporter
+from exclave.runner.users import read_run_as
 from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
+
+_JOBS = Path("/var/lib/exclave/jobs")
 
 
 def tell_config(settings: RunnerSettings) -> RunnerConfig:
@@ -38,12 +44,15 @@ def tell_config(settings: RunnerSettings) -> RunnerConfig:
         proxy=settings.proxy or None,
         ca_bundle=_resolve(settings.ca_bundle),
         secrets_file=_resolve(settings.secrets_file),
+        run_as=settings.run_as,
+        jobs_folder=_choose_jobs_folder(settings),
     )
 
 
 async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None) -> None:
     """Run until SIGTERM or SIGINT, or until the control plane takes the identity away."""
     config = tell_config(settings)
+    cells = make_cells(read_run_as(config.run_as, config.capacity))
     clock = SystemClock()
     randomness = SystemRandomness()
     api, stack_api = HttpRunnerApi(config.link), HttpStackApi(config.link)
@@ -55,7 +64,8 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     runner = Runner(
         config, api=api, clock=clock, randomness=randomness,
         executors=build_executors(settings, config, secrets, advise),
-        open_log=bind_open_log(clock, randomness), kill_leftovers=kill_leftovers,
+        open_log=bind_open_log(clock, randomness), cells=cells,
+        kill_leftovers=partial(kill_leftovers, owned=cells.owned),
         enrolment_token=settings.enrolment or None,
         pinned=None if stack is None else list_pinned(stack), duties=duties,
     )  # fmt: skip
@@ -105,6 +115,14 @@ def stop_at_end_of_input(runner: Runner) -> None:
             runner.request_stop()
 
     loop.add_reader(0, look)
+
+
+def _choose_jobs_folder(settings: RunnerSettings) -> Path | None:
+    """Choose a place that users of jobs can get to: data folders are closed to everybody."""
+    if settings.jobs_folder is not None or not settings.run_as:
+        return _resolve(settings.jobs_folder)
+    name = hashlib.sha256(str(settings.runner_data.resolve()).encode()).hexdigest()[:12]
+    return _JOBS / name
 
 
 def _advise_by_file(config: RunnerConfig) -> Callable[[str], str]:

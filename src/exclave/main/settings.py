@@ -68,6 +68,26 @@ class ServerSettings(Settings):
     shutdown_s: Annotated[
         float, Field(ge=0, le=300, description="How long open requests may take at shutdown.")
     ] = 5.0
+    rate_org: Annotated[
+        float,
+        Field(
+            ge=0, le=1e6,
+            description="Requests per second of one org to one API of this server, with bursts of"
+            " five seconds' worth; 0: no limit.",
+        ),
+    ] = 5000.0  # fmt: skip
+    rate_caller: Annotated[
+        float,
+        Field(ge=0, le=1e6, description="The same for one API token, and for one runner."),
+    ] = 2500.0
+    rate_log_bytes: Annotated[
+        float,
+        Field(
+            ge=0, le=1e12,
+            description="Bytes per second of (compressed) logs of one org, with bursts of ten"
+            " seconds' worth; 0: no limit.",
+        ),
+    ] = 5e6  # fmt: skip
     timings: Timings = Timings()
 
     @property
@@ -117,6 +137,20 @@ class RunnerSettings(Settings):
     secrets_file: Annotated[
         Path | None, Field(description="JSON file (mode 0600) of secrets that jobs may use.")
     ] = None
+    run_as: Annotated[
+        str,
+        Field(
+            description="Whom jobs run as: a user, or a range of uids of which each job gets one;"
+            " needs root. Empty: the runner's own user."
+        ),
+    ] = ""
+    jobs_folder: Annotated[
+        Path | None,
+        Field(
+            description="Folder of running jobs; default: in `runner_data`, and with `run_as` one"
+            " below `/var/lib/exclave/jobs`."
+        ),
+    ] = None
     path: Annotated[str, Field(description="PATH of jobs; empty: the runner's own.")] = ""
     git_protocols: Annotated[
         str, Field(description="How builds may fetch: of `https`, `ssh`, `http`, `file`.")
@@ -158,7 +192,10 @@ class RunnerSettings(Settings):
     ] = ""
 
 
-_OWN = ("runner_data", "runner_url", "runner_name", "enrolment", "secrets_file")
+_OWN = (
+    "runner_data", "runner_url", "runner_name", "enrolment", "secrets_file", "run_as",
+    "jobs_folder",
+)  # fmt: skip
 SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
 """Settings that all runners of a machine share; the others each has for itself."""
 

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from exclave.base.clock import SystemClock
@@ -43,7 +44,8 @@ def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
     if not folder.secrets.exists():
         folder.write_json(folder.secrets, {})
     kept = folder.read_json(folder.settings)
-    given = {name: env[PREFIX + name.upper()] for name in SHARED if env.get(PREFIX + name.upper())}
+    names = (*SHARED, "run_as", "jobs_folder")
+    given = {name: env[PREFIX + name.upper()] for name in names if env.get(PREFIX + name.upper())}
     fresh = {"path": env.get("PATH", os.defpath), **given}
     if fresh != kept:
         folder.write_json(folder.settings, {**kept, **fresh})
@@ -62,6 +64,22 @@ def read_stack_settings(folder: StackFolder) -> RunnerSettings:
         "secrets_file": folder.secrets,
     }
     return read_settings(RunnerSettings, {}, **given)
+
+
+def tell_risk(folder: StackFolder) -> str:
+    """Tell a customer who is root, and whose jobs would be, what to do about it."""
+    if os.geteuid() != 0 or read_stack_settings(folder).run_as:
+        return ""
+    return (
+        "Warning: this Stack runs as root, and so do its jobs: they can read its key and secrets."
+        " Run it as another user, or once with EXCLAVE_RUN_AS set to a range of unused uids, like"
+        " 60600-60615: then each job gets one of them."
+    )
+
+
+def find_jobs_folder(folder: StackFolder) -> Path | None:
+    """Tell where the Stack's jobs run, if not in its folder."""
+    return tell_config(read_stack_settings(folder)).jobs_folder
 
 
 async def run_stack_runner(folder: StackFolder) -> int:

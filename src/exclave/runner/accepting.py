@@ -39,7 +39,7 @@ async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
 
 
 def _is_known(deps: Deps, execution_id: str) -> bool:
-    folder = deps.disk.executions / execution_id
+    folder = deps.disk.find_execution(execution_id)
     return deps.roster.has_seen(execution_id) or folder.exists()
 
 
@@ -70,7 +70,7 @@ def _accept(deps: Deps, dispatch: Dispatch) -> None:
 
 def _report(deps: Deps, refused: Refused) -> None:
     deps.tally.envelopes_refused += 1
-    folder = deps.disk.executions / refused.execution_id
+    folder = deps.disk.find_execution(refused.execution_id)
     execution = Execution(refused.execution_id, refused.epoch, mutating=False, folder=folder)
     deps.roster.add(execution)
     outcome = Outcome(

@@ -9,7 +9,8 @@ from typing import Protocol
 from exclave.base.archives import ArchiveProblem, unpack_archive
 from exclave.base.errors import Problem
 from exclave.runner.uplink import Uplink
-from exclave.runner.work import WorkFailed
+from exclave.runner.work import Work, WorkFailed
+from exclave.runner.workspaces import Workspace
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import Artifact
 
@@ -26,18 +27,18 @@ OpenPuller = Callable[[Uplink], AbstractAsyncContextManager[Puller]]
 
 
 async def fetch_artifact(
-    open_registry: OpenPuller, uplink: Uplink, artifact: Artifact, target: Path
+    open_registry: OpenPuller, work: Work, workspace: Workspace, artifact: Artifact, target: Path
 ) -> None:
-    """Pull an artifact and unpack it into a new folder."""
-    layer = target.with_suffix(".tar")
+    """Pull an artifact and unpack it into a new folder of the workspace."""
+    layer = work.folder / f"{target.name}.tar"
     try:
-        async with open_registry(uplink) as registry:
+        async with open_registry(work.uplink) as registry:
             await registry.pull_layer(artifact.repository, artifact.digest, layer)
     except Problem as problem:
         message = f"{artifact.repository}@{artifact.digest} cannot be pulled: {problem.message}"
         raise WorkFailed(Reason.ARTIFACT_UNAVAILABLE, message) from problem
     try:
-        await asyncio.to_thread(_unpack, layer, target)
+        await asyncio.to_thread(_unpack, layer, workspace, target)
     except ArchiveProblem as problem:
         message = f"{artifact.repository}@{artifact.digest}: {problem.message}"
         raise WorkFailed(Reason.ARTIFACT_TAMPERED, message) from problem
@@ -45,7 +46,7 @@ async def fetch_artifact(
         layer.unlink(missing_ok=True)
 
 
-def _unpack(layer: Path, target: Path) -> None:
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with layer.open("rb") as data:
+def _unpack(layer: Path, workspace: Workspace, target: Path) -> None:
+    with layer.open("rb") as data, workspace.touch():
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
         unpack_archive(data, target)

@@ -20,6 +20,10 @@ class RunnerConfig:
     proxy: str | None = None
     ca_bundle: Path | None = None
     secrets_file: Path | None = None
+    run_as: str = ""
+    """Whom jobs run as: a user, or a range of uids with one for each; empty: the runner itself."""
+    jobs_folder: Path | None = None
+    """Where executions and tools are, if not in the data folder: users of jobs must get there."""
     max_hold_s: float = 600.0
     """The longest that a poll may be held; the control plane does so in big fleets only."""
     keep_free_bytes: int = 256 << 20
@@ -32,6 +36,11 @@ class RunnerConfig:
     """How long a stopping runner tries to hand in its last results."""
     max_results_waiting: int = 500
     """With more undelivered results than this no new work is taken."""
+
+    @property
+    def executions(self) -> Path | None:
+        """Tell where executions are kept, if not in the data folder."""
+        return None if self.jobs_folder is None else self.jobs_folder / "executions"
 
     @property
     def link(self) -> Link:

@@ -10,6 +10,7 @@ from exclave.base.clock import Clock
 from exclave.base.ids import Ids, Randomness
 from exclave.client.runner import RunnerApi
 from exclave.runner.audit import Audit
+from exclave.runner.cells import Cells
 from exclave.runner.config import RunnerConfig
 from exclave.runner.disk import DataFolder
 from exclave.runner.outbox import Outbox
@@ -38,6 +39,7 @@ class Deps:
     executors: Mapping[JobKind, Executor]
     open_log: OpenLog
     kill_leftovers: KillLeftovers
+    cells: Cells
     measure: Measure
     disk: DataFolder
     audit: Audit

@@ -11,6 +11,8 @@ from typing import ClassVar
 from exclave.base.errors import Kind, Problem
 
 _FOLDER_MODE = 0o700
+_PASSABLE_MODE = 0o711
+"""Others may pass through, to what is theirs below, but see no names."""
 _FILE_MODE = 0o600
 _PAUSE_EVERY = 200
 
@@ -33,14 +35,19 @@ class DataFolderBroken(Problem):
 class DataFolder:
     """The locked folder of one runner process; everything in it is written durably."""
 
-    def __init__(self, path: Path, *, reserve_bytes: int = 0) -> None:
+    def __init__(
+        self, path: Path, *, reserve_bytes: int = 0, executions: Path | None = None
+    ) -> None:
         self.path = path
-        self.executions = path / "executions"
+        self.executions = executions or path / "executions"
+        self._usual = path / "executions"
         self.outbox = path / "outbox"
         self.audit = path / "audit.jsonl"
         self._reserve = path / "reserve"
-        for folder in (path, self.executions, self.outbox):
+        for folder in (path, self._usual, self.outbox):
             _make_private(folder)
+        if executions is not None:
+            _make_passable(executions)
         self._lock = _take_lock(path / "lock")
         self._fill_reserve(reserve_bytes)
 
@@ -92,9 +99,16 @@ class DataFolder:
         sync_folder(self.executions)
         return folder
 
+    def find_execution(self, execution_id: str) -> Path:
+        """Tell the folder of an execution, also if it was made where they were kept before."""
+        usual = self._usual / execution_id
+        return usual if usual.exists() else self.executions / execution_id
+
     def list_executions(self) -> list[Path]:
         """List the folders of executions that were not put away, oldest id first."""
-        return sorted(folder for folder in self.executions.iterdir() if folder.is_dir())
+        places = {self._usual, self.executions}
+        found = (folder for place in places for folder in place.iterdir() if folder.is_dir())
+        return sorted(found, key=lambda folder: folder.name)
 
     def _fill_reserve(self, size: int) -> None:
         if size <= 0 or (self._reserve.exists() and self._reserve.stat().st_size == size):
@@ -161,6 +175,19 @@ async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> Non
         else:
             here.rmdir()
             todo.pop()
+
+
+def _make_passable(folder: Path) -> None:
+    """Make a folder below which others have something; those above it are made like it."""
+    try:
+        for one in (*reversed(folder.parents), folder):
+            if not one.exists():
+                one.mkdir()
+                one.chmod(_PASSABLE_MODE)
+        folder.chmod(_PASSABLE_MODE)
+    except OSError as error:
+        message = f"the jobs folder `{folder}` cannot be used: {error.strerror}"
+        raise DataFolderBroken(message) from error
 
 
 def _make_private(folder: Path) -> None:

@@ -7,7 +7,13 @@ from exclave.base.ids import Randomness
 from exclave.client.runner import HttpRunnerApi
 from exclave.runner.config import RunnerConfig
 from exclave.runner.disk import DataFolder, DataFolderInUse
-from exclave.runner.doctor_local import check_disk, check_folder, check_identity, check_tools
+from exclave.runner.doctor_local import (
+    check_disk,
+    check_folder,
+    check_identity,
+    check_isolation,
+    check_tools,
+)
 from exclave.runner.doctor_network import check_network
 from exclave.runner.findings import Finding as Finding
 from exclave.runner.findings import ok, within
@@ -23,6 +29,7 @@ async def diagnose(config: RunnerConfig, clock: Clock, randomness: Randomness) -
         check_folder(config),
         check_disk(config),
         check_identity(config),
+        check_isolation(config),
         *await check_network(config, clock),
     ]
     reachable = all(one.state != "fail" for one in findings)

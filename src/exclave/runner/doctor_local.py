@@ -3,13 +3,20 @@
 import os
 import shutil
 import stat
+import subprocess
+from pathlib import Path
 
 from exclave.base.errors import Problem
 from exclave.runner.config import RunnerConfig
 from exclave.runner.findings import Finding, fail, from_problem, ok, warn
 from exclave.runner.identity import KEY, load_identity, load_key
+from exclave.runner.users import JobUser, read_run_as
 
 _MIB = 1 << 20
+_ISOLATE = (
+    "Run the runner as root with EXCLAVE_RUN_AS set to a range of unused uids, like 60600-60615, or"
+    " give it a machine of its own."
+)
 _TOOLS = {
     "git": "Install git if builds or scripts need it.",
     "terraform": "Install terraform, or tofu instead, if components use it.",
@@ -57,6 +64,33 @@ def check_identity(config: RunnerConfig) -> Finding:
     if stat.S_IMODE(file.stat().st_mode) & 0o077:
         return fail("identity", f"others may read `{file}`", f"Run: chmod 600 {file}")
     return ok("identity", f"enrolled as {identity.runner_id} for queue {identity.queue_id}")
+
+
+def check_isolation(config: RunnerConfig) -> Finding:
+    """Can jobs get at what is the runner's? Tried with a process of the very user."""
+    name = "isolation"
+    if not config.run_as:
+        who = "root" if os.geteuid() == 0 else f"the runner's own user (uid {os.geteuid()})"
+        message = f"jobs run as {who}: they can read its key, its secrets and other jobs' files"
+        return warn(name, message, _ISOLATE)
+    try:
+        run_as = read_run_as(config.run_as, config.capacity)
+    except Problem as problem:
+        return from_problem(name, problem)
+    if run_as is None or _can_read(run_as.users[0], config.data / KEY):
+        return fail(name, f"jobs can read `{config.data / KEY}`", f"Run: chmod 700 {config.data}")
+    if not run_as.is_range and config.capacity > 1:
+        message = f"jobs run as `{config.run_as}`, apart from the runner, but not from each other"
+        return warn(name, message, "Set EXCLAVE_RUN_AS to a range of unused uids, or capacity 1.")
+    return ok(name, f"jobs run as {config.run_as}, and cannot read the runner's key")
+
+
+def _can_read(user: JobUser, file: Path) -> bool:
+    tried = subprocess.run(  # noqa: S603 - one fixed command
+        ["/bin/sh", "-c", 'test -r "$0"', str(file)],
+        check=False, cwd="/", env={}, user=user.uid, group=user.gid, extra_groups=(),
+    )  # fmt: skip
+    return tried.returncode == 0
 
 
 def check_tools() -> list[Finding]:

@@ -9,6 +9,7 @@ from exclave.base.errors import Problem
 from exclave.base.logs import Log, bind
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
+from exclave.runner.cells import Crowded
 from exclave.runner.delivery import bind_sender, bind_uplink, deliver, put_away
 from exclave.runner.deps import Deps
 from exclave.runner.records import mark_begun
@@ -162,8 +163,11 @@ async def _execute(
 ) -> Outcome:
     executor = deps.executors[JobKind(dispatch.spec.kind)]
     try:
-        work = Work(dispatch, execution.folder, bind_uplink(deps, execution))
-        return await executor.run(work, log.writer, execution.stop)
+        with deps.cells.hold(execution.folder) as cell:
+            work = Work(dispatch, execution.folder, bind_uplink(deps, execution), cell)
+            return await executor.run(work, log.writer, execution.stop)
+    except Crowded as crowded:
+        return fail(Reason.RUNNER_ERROR, str(crowded))
     except Exception as error:  # noqa: BLE001 - the edge of a job: a bug must not look like success
         _log.error("executor_failed", exc=error)
         await deps.kill_leftovers(execution.folder, deps.clock)

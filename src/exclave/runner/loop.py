@@ -13,6 +13,7 @@ from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy, retry
 from exclave.client.runner import RunnerApi
 from exclave.runner.audit import Audit
+from exclave.runner.cells import Cells
 from exclave.runner.config import RunnerConfig
 from exclave.runner.deps import Deps, KillLeftovers
 from exclave.runner.disk import DataFolder
@@ -63,6 +64,7 @@ class Runner:
         executors: Mapping[JobKind, Executor],
         open_log: OpenLog,
         kill_leftovers: KillLeftovers,
+        cells: Cells | None = None,
         measure: Measure = measure_machine,
         enrolment_token: str | None = None,
         pinned: Mapping[str, str] | None = None,
@@ -75,6 +77,7 @@ class Runner:
         self._executors = executors
         self._open_log = open_log
         self._kill_leftovers = kill_leftovers
+        self._cells = cells or Cells()
         self._measure = measure
         self._enrolment_token = enrolment_token
         self._pinned = pinned
@@ -85,7 +88,10 @@ class Runner:
 
     async def run(self) -> None:
         """Take the data folder, go on where the last process stopped, work until told to stop."""
-        disk = DataFolder(self._config.data, reserve_bytes=self._config.reserve_bytes)
+        config = self._config
+        disk = DataFolder(
+            config.data, reserve_bytes=config.reserve_bytes, executions=config.executions
+        )
         session: Session | None = None
         try:
             deps = await self._prepare(disk)
@@ -152,6 +158,7 @@ class Runner:
             executors=executors,
             open_log=self._open_log,
             kill_leftovers=self._kill_leftovers,
+            cells=self._cells,
             measure=self._measure,
             disk=disk,
             audit=audit,

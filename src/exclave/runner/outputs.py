@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from exclave.runner.work import WorkFailed
-from exclave.runner.workspaces import Workspace, write_private
+from exclave.runner.workspaces import Workspace
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.runner import Dispatch
 
@@ -24,7 +24,7 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 def write_inputs(workspace: Workspace, dispatch: Dispatch) -> dict[str, str]:
     """Lay out the job's inputs; tell the variables that name them."""
     data = json.dumps(dispatch.inputs, ensure_ascii=False, sort_keys=True).encode()
-    write_private(workspace.inputs, data)
+    workspace.write(workspace.inputs, data)
     env = {"EXCLAVE_INPUTS": str(workspace.inputs), "EXCLAVE_JOB": dispatch.job_id}
     if dispatch.approved_digest is not None:
         env["EXCLAVE_APPROVED_DIGEST"] = dispatch.approved_digest

@@ -8,16 +8,17 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from exclave.base.clock import Clock
-from exclave.runner import procfs
+from exclave.runner import cgroups, kernel, procfs
+from exclave.runner.cells import NO_CELL, Cell
+from exclave.runner.leftovers import kill_cell, record_process
 from exclave.runner.leftovers import kill_leftovers as kill_leftovers
-from exclave.runner.leftovers import record_process
 from exclave.runner.logs.pump import Pump
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.work import WorkFailed
@@ -31,6 +32,7 @@ _LINGER_S = 0.5
 """How long output may follow the end of the command: pipelines flush a moment later."""
 _AFTER_KILL_S = 1.0
 _POLL_S = 0.05
+_PAUSE_S = 0.01
 _TERM_SHARE = 2 / 3
 _PIPE_BYTES = 1 << 20
 _NICEST = 19
@@ -48,8 +50,12 @@ class Command:
 class Child:
     """A running command and all that descends from it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], execution_id: str, clock: Clock) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], execution_id: str, clock: Clock, cell: Cell
+    ) -> None:
         self._process = process
+        self._cell = cell
+        self._left: set[int] = set()
         self._execution_id = execution_id
         self._clock = clock
         self._exited = asyncio.Event()
@@ -83,7 +89,7 @@ class Child:
     async def kill(self) -> None:
         """Kill the group, and those who left it but still carry the execution's marker."""
         self.send(signal.SIGKILL)
-        await asyncio.to_thread(procfs.kill_marked, self._execution_id)
+        await asyncio.to_thread(self._kill_rest)
 
     async def close(self) -> int | None:
         """End what is left, read the last output, reap; None if the kernel does not let it die.
@@ -100,8 +106,30 @@ class Child:
             await self._pump.wait()
         self._watch.cancel()
         # One that was being forked during the first round is found now.
-        await asyncio.to_thread(procfs.kill_marked, self._execution_id)
-        return self._process.wait() if self._exited.is_set() else None
+        await self._end_rest()
+        if not self._exited.is_set():
+            return None
+        code = self._process.wait()
+        if self._cell.orphans is not None:
+            self._cell.orphans.forget(self._process.pid)
+        return code
+
+    def _kill_rest(self) -> int:
+        """Kill what left the group, by all marks of the execution; tell how many there were."""
+        user = self._cell.user
+        uid = user.uid if user is not None and user.alone else None
+        killed = procfs.kill_marked(self._execution_id)
+        killed += len(kill_cell(self._execution_id, uid, self._cell.cgroup) - {self._process.pid})
+        if self._cell.orphans is not None:
+            self._left |= self._cell.orphans.claim()
+            killed += self._cell.orphans.end(self._left)
+        return killed
+
+    async def _end_rest(self) -> None:
+        """Repeat until nothing is found: what is killed may leave children of its own."""
+        until = self._clock.monotonic() + _AFTER_KILL_S
+        while await asyncio.to_thread(self._kill_rest) and self._clock.monotonic() < until:
+            await self._clock.sleep(_PAUSE_S)
 
     async def _await_output(self, seconds: float) -> None:
         if self._pump is not None:
@@ -116,21 +144,27 @@ class Child:
             return
         loop = asyncio.get_running_loop()
         try:
-            loop.add_reader(handle, self._exited.set)
+            loop.add_reader(handle, self._note_exit)
             await self._exited.wait()
         finally:
             loop.remove_reader(handle)
             os.close(handle)
 
+    def _note_exit(self) -> None:
+        if not self._exited.is_set() and self._cell.orphans is not None:
+            self._left |= self._cell.orphans.claim()
+        self._exited.set()
+
     async def _poll_exit(self) -> None:
         while self._process.poll() is None:
             await self._clock.sleep(_POLL_S)
-        self._exited.set()
+        self._note_exit()
 
 
 async def start_child(
-    command: Command, *, folder: Path, execution_id: str, log: LogWriter, clock: Clock
-) -> Child:
+    command: Command, *, folder: Path, execution_id: str, log: LogWriter, clock: Clock,
+    cell: Cell = NO_CELL,
+) -> Child:  # fmt: skip
     """Start a command, put it on record, and only then read its output.
 
     The command gets the marker of its execution whatever its environment says.
@@ -139,17 +173,17 @@ async def start_child(
     env = {**command.env, procfs.MARKER: execution_id}
     # A thread of its own: it gives up its priority for the child to inherit, and ends.
     spawner = ThreadPoolExecutor(1, thread_name_prefix="spawn")
-    spawning = asyncio.get_running_loop().run_in_executor(spawner, _spawn, command, env)
+    spawning = asyncio.get_running_loop().run_in_executor(spawner, _spawn, command, env, cell)
     spawner.shutdown(wait=False)
     try:
         process = await asyncio.shield(spawning)
     except asyncio.CancelledError:
         with suppress(WorkFailed):
-            await Child(await spawning, execution_id, clock).close()
+            await Child(await spawning, execution_id, clock, cell).close()
         raise
-    child = Child(process, execution_id, clock)
+    child = Child(process, execution_id, clock, cell)
     try:
-        await asyncio.to_thread(record_process, folder, execution_id, process.pid)
+        await asyncio.to_thread(record_process, folder, execution_id, process.pid, cell)
         child.pump_into(log)
     except BaseException:
         await child.close()
@@ -220,22 +254,13 @@ def _check_tool(command: Command) -> None:
         raise WorkFailed(Reason.TOOL_MISSING, f"`{tool}` does not exist on the runner")
 
 
-def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _spawn(command: Command, env: Mapping[str, str], cell: Cell) -> subprocess.Popen[bytes]:
     niceness = min(_NICEST, os.nice(0) + NICENESS)
     if sys.platform == "linux":  # where threads have priorities
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
     try:
-        process = subprocess.Popen(  # noqa: S603 - running what was ordered and signed is the job
-            command.argv,
-            env=env,
-            cwd=command.cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            bufsize=0,
-        )
-    except (OSError, ValueError) as error:
+        process = _start(command, env, cell)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         message = f"`{command.argv[0]}` cannot be started: {why}"
         raise WorkFailed(Reason.SPAWN_FAILED, message) from error
@@ -245,6 +270,42 @@ def _spawn(command: Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
             with suppress(OSError):
                 fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return process
+
+
+def _start(command: Command, env: Mapping[str, str], cell: Cell) -> subprocess.Popen[bytes]:
+    user = cell.user
+    door = None if cell.cgroup is None else cgroups.open_cgroup(cell.cgroup)
+    with _list_ours(cell) as ours:
+        try:
+            process = subprocess.Popen(  # noqa: S603 - running what was ordered and signed is the job
+                command.argv,
+                env=env,
+                cwd=command.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                bufsize=0,
+                user=None if user is None else user.uid,
+                group=None if user is None else user.gid,
+                extra_groups=None if user is None else (),
+                preexec_fn=_choose_binding(cell, door),  # noqa: PLW1509 - system calls only
+            )
+        finally:
+            if door is not None:
+                os.close(door)
+        ours.add(process.pid)
+    return process
+
+
+def _list_ours(cell: Cell) -> AbstractContextManager[set[int]]:
+    return nullcontext(set[int]()) if cell.orphans is None else cell.orphans.starting()
+
+
+def _choose_binding(cell: Cell, door: int | None) -> Callable[[], None] | None:
+    if cell.user is None and cell.orphans is None and door is None:
+        return None
+    return kernel.bind_child(door, confined=cell.user is not None)
 
 
 def _make_nice(group: int, niceness: int) -> None:

@@ -45,6 +45,27 @@ def list_group(group: int) -> list[int]:
     return found
 
 
+def list_users() -> dict[int, list[int]]:
+    """List the living processes by their real and their effective user."""
+    found: dict[int, list[int]] = {}
+    for pid in _list_pids():
+        for uid in read_users(pid):
+            found.setdefault(uid, []).append(pid)
+    return found
+
+
+def read_users(pid: int) -> set[int]:
+    """Tell as whom a living process runs; nobody if there is none."""
+    try:
+        text = (_PROC / str(pid) / "status").read_text(errors="replace")
+    except OSError:
+        return set()
+    facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    if facts.get("State", "").strip()[:1] in _DEAD:
+        return set()
+    return {int(word) for word in facts.get("Uid", "").split()}
+
+
 def list_marked(execution_id: str) -> list[int]:
     """List the living processes that carry the marker of an execution."""
     return [pid for pid in _list_pids() if is_marked(pid, execution_id)]

@@ -1,6 +1,7 @@
 """What a new start finds of earlier ones: results to hand in, work that was cut off."""
 
 from exclave.base.logs import Log, bind
+from exclave.runner.cells import close_folder
 from exclave.runner.delivery import bind_sender, deliver, put_away
 from exclave.runner.deps import Deps
 from exclave.runner.executions import finish, settle_on_failure
@@ -22,6 +23,7 @@ def recover(deps: Deps) -> None:
     for result in waiting.values():
         _recover_result(deps, result)
     for folder in deps.disk.list_executions():
+        close_folder(folder)
         if folder.name in waiting:
             continue
         record = read_record(folder)
@@ -34,7 +36,7 @@ def recover(deps: Deps) -> None:
 
 
 def _recover_result(deps: Deps, waiting: WaitingResult) -> None:
-    folder = deps.disk.executions / waiting.execution_id
+    folder = deps.disk.find_execution(waiting.execution_id)
     execution = Execution(
         waiting.execution_id, waiting.epoch, mutating=False, folder=folder, phase=Phase.ENDED
     )
@@ -44,7 +46,7 @@ def _recover_result(deps: Deps, waiting: WaitingResult) -> None:
 
 
 def _recover_work(deps: Deps, record: ExecutionRecord) -> None:
-    folder = deps.disk.executions / record.execution_id
+    folder = deps.disk.find_execution(record.execution_id)
     execution = Execution(
         record.execution_id, record.epoch, record.mutating, folder, phase=Phase.RUNNING
     )

@@ -10,12 +10,13 @@ from exclave.client.retry import RetryPolicy
 from exclave.runner.disk import sync_folder, write_durably
 from exclave.runner.session import IdentityRefused
 from exclave.runner.uplink import Uplink
+from exclave.runner.workspaces import ROOM
 from exclave.wire.terraform import SealedState, unpack_state
 
 _log = Log("runner.rescue")
 
 JOURNAL = "journal.jsonl"
-MODULE = Path("work") / "module"
+MODULE = Path(ROOM) / "work" / "module"
 """Where the module of a Terraform job lies in the folder of its execution."""
 _JOURNAL_SENT = "journal.sent"
 _PENDING = "state.pending"

@@ -50,6 +50,7 @@ class Shell:
             execution_id=self._work.dispatch.execution_id,
             log=self._log,
             clock=self._clock,
+            cell=self._work.cell,
         )
         try:
             cause = await self._await_end(child, deadline)

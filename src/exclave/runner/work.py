@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from exclave.runner.cells import NO_CELL, Cell
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.uplink import Uplink
 from exclave.wire.jobs import OutcomeState, Reason
@@ -18,13 +19,14 @@ MESSAGE_CHARS = 4000
 class Work:
     """One execution that may run now.
 
-    `folder` is the execution's own: `work/` (where commands run), `log/` (the spool),
-    `process.json` (what was started last), and what else an executor puts there.
+    `folder` is the execution's own: `log/` (the spool), `process.json` (what was started last),
+    what else the runner keeps about it, and `job/`, all that its commands may touch.
     """
 
     dispatch: Dispatch
     folder: Path
     uplink: Uplink
+    cell: Cell = NO_CELL
 
 
 class Stop:

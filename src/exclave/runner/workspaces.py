@@ -3,10 +3,11 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from exclave.runner.users import JobUser, touch_files
 from exclave.runner.work import WorkFailed
 from exclave.wire.jobs import Reason
 
@@ -19,11 +20,16 @@ _SOCKET_FOLDER = 88
 _MIB = 1 << 20
 
 
+ROOM = "job"
+"""The part of an execution's folder that its commands may touch; all else is the runner's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The parts of an execution's folder that its commands use."""
+    """What commands of an execution use. It belongs to the user that they run as."""
 
     folder: Path
+    user: JobUser | None = None
 
     @property
     def work(self) -> Path:
@@ -45,6 +51,15 @@ class Workspace:
         """The job's inputs as one JSON object."""
         return self.folder / "inputs.json"
 
+    def touch(self) -> AbstractContextManager[None]:
+        """Let this thread touch files as the job's user would; no `await` inside."""
+        return touch_files(self.user)
+
+    def write(self, file: Path, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a new file for commands, in place of whatever one put there."""
+        with self.touch():
+            write_private(file, data, mode=mode)
+
     def outputs(self, step: int) -> Path:
         """Where a step writes its outputs."""
         return self.folder / f"outputs-{step}"
@@ -54,13 +69,24 @@ class Workspace:
         return self.folder / f"script-{step}"
 
 
-def prepare_workspace(folder: Path, *, keep_free_bytes: int = KEEP_FREE_BYTES) -> Workspace:
-    """Make the folders, for this user only; refuses to begin on a disk that is nearly full."""
+def prepare_workspace(
+    folder: Path, user: JobUser | None = None, *, keep_free_bytes: int = KEEP_FREE_BYTES
+) -> Workspace:
+    """Make the folders, for the job's user only; refuses to begin on a disk that is nearly full."""
     check_room(folder, keep_free_bytes)
-    workspace = Workspace(folder)
-    for one in (folder, workspace.work, workspace.home, workspace.tmp):
-        one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        one.chmod(_FOLDER_MODE)
+    folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    room = folder / ROOM
+    room.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    room.chmod(_FOLDER_MODE)
+    if user is None:
+        folder.chmod(_FOLDER_MODE)
+    else:
+        os.chown(room, user.uid, user.gid)
+    workspace = Workspace(room, user)
+    with workspace.touch():
+        for one in (workspace.work, workspace.home, workspace.tmp):
+            one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+            one.chmod(_FOLDER_MODE)
     return workspace
 
 
@@ -71,6 +97,8 @@ def find_short_tmp(workspace: Workspace) -> Iterator[Path]:
         yield workspace.tmp
         return
     with tempfile.TemporaryDirectory(prefix="exclave-", ignore_cleanup_errors=True) as name:
+        if workspace.user is not None:
+            os.chown(name, workspace.user.uid, workspace.user.gid)
         yield Path(name)
 
 

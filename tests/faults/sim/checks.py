@@ -1,14 +1,16 @@
-"""What must hold when a simulation has come to rest (I3, I7, I8)."""
+"""What must hold when a simulation has come to rest (I3, I7, I8, I10, I12)."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from sqlalchemy import select
 
 from exclave.control.logs import unpack_stored
+from exclave.runner.audit import verify_audit
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import executions, jobs, lanes, log_segments, workflows
+from exclave.storage.tables import executions, jobs, lanes, log_segments, steps, workflows
 from tests.faults.sim.control import SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
 
@@ -19,6 +21,29 @@ def check_rest(control: SimControl, cloud: Cloud, ledger: Ledger) -> None:
     """Check that everything ended, and ended rightly."""
     control.read(lambda tx: _check_jobs(tx, cloud, ledger))
     control.read(lambda tx: _check_lanes(tx, ledger))
+    control.read(lambda tx: _check_approvals(tx, cloud, ledger))
+
+
+def check_audits(folders: Sequence[Path], cloud: Cloud, ledger: Ledger) -> None:
+    """Check that whatever ran had a verified envelope, and that each machine's record holds."""
+    accepted: set[str] = set()
+    started: set[str] = set()
+    for folder in folders:
+        file = folder / "audit.jsonl"
+        if not file.exists():
+            continue
+        told = verify_audit(file)
+        if not told.ok:
+            ledger.report("I10", "the audit chain is broken", folder.name, told.problem)
+        for line in file.read_bytes().splitlines():
+            entry = json.loads(line)
+            if entry["event"] == "envelope_accepted":
+                accepted.add(entry["facts"]["execution_id"])
+            elif entry["event"] == "job_started":
+                started.add(entry["facts"]["execution_id"])
+    for execution in cloud.digests:
+        if execution not in accepted or execution not in started:
+            ledger.report("I10", "an effect without envelope or audit entry", execution)
 
 
 def check_results(control: SimControl, kept: Sequence[str], ledger: Ledger) -> None:
@@ -83,6 +108,21 @@ def _check_jobs(tx: Tx, cloud: Cloud, ledger: Ledger) -> None:
         ledger.counts["workflows"] += 1
         if workflow.state == "running":
             ledger.report("I7", "workflow never settled", workflow.id)
+
+
+def _check_approvals(tx: Tx, cloud: Cloud, ledger: Ledger) -> None:
+    """Check that what was behind a gate ran with a digest that a person had approved."""
+    gated = {row.workflow_id for row in tx.all(select(steps).where(steps.c.kind == "gate"))}
+    applied = {
+        row.job_id: row.workflow_id
+        for row in tx.all(select(steps))
+        if row.workflow_id in gated and row.name.startswith("apply")
+    }
+    for row in tx.all(select(executions)):
+        if row.job_id in applied and row.id in cloud.digests:
+            ledger.counts["gated"] += 1
+            if cloud.digests[row.id] not in cloud.approved.get(applied[row.job_id], ()):
+                ledger.report("I12", "applied without approval of this very digest", row.id)
 
 
 def _check_lanes(tx: Tx, ledger: Ledger) -> None:

@@ -13,6 +13,7 @@ from exclave.client.problems import RemoteProblem
 from exclave.control.deps import Deps
 from exclave.control.fleet import Fleet
 from exclave.control.keys import Keyring
+from exclave.control.restore import settle_restore
 from exclave.control.sweep import Sweeper
 from exclave.control.vault import Vault
 from exclave.domain.timings import Timings, check_timings
@@ -33,7 +34,8 @@ TIMINGS = check_timings(
 )
 """The real durations, but for idle chatter, which would only cost time."""
 IDLE_RENEW_S = 120.0
-SWEEP_S = 14.0
+SWEEP_S = 30.0
+"""Sweeps are a third of the cost of a run; nothing waits less than a minute for one."""
 
 _STATUS = {
     Kind.INVALID: 422,
@@ -84,6 +86,8 @@ class SimControl:
         Watcher(ledger, cloud).attach(engine, raw)
         self.blobs = SlowBlobs(Random(seed))
         self.deps: Deps | None = None
+        self.restored_at = float("-inf")
+        """When the epochs of all that ran were last declared void."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def start(self) -> None:
@@ -106,6 +110,20 @@ class SimControl:
         self.db.write_now(self.deps.keys.ensure_key)
         self._spawn(Sweeper(self.deps).run())
         self._ledger.trace("server up")
+
+    def rotate_key(self) -> None:
+        """Sign with a new key from now on."""
+        if self.deps is not None:
+            self.db.write_now(self.deps.keys.rotate)
+
+    def restore(self) -> None:
+        """Come back as from a backup that is a moment old: a new generation of epochs."""
+        self.kill()
+        self.start()
+        deps = self.deps
+        assert deps is not None
+        self.db.write_now(lambda tx: settle_restore(tx, deps))
+        self.restored_at = asyncio.get_running_loop().time()
 
     def kill(self) -> None:
         """Kill the server process: requests under way and background tasks die with it."""

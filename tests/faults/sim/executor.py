@@ -6,6 +6,7 @@ from random import Random
 
 from exclave.base.clock import Clock
 from exclave.base.digests import digest_json
+from exclave.base.secrets import Secret
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.work import Stop, Work, end_by_stop, fail
 from exclave.wire.jobs import OutcomeState, Reason
@@ -17,6 +18,10 @@ from tests.faults.sim.mix import Mix
 _QUICK_END_S = 20.0
 _LONG = 0.15
 """How often work takes so long that the dead-man timers matter."""
+
+
+CANARY = "canary-6f1d0c9b"
+"""A secret that every job prints."""
 
 
 class Child:
@@ -51,7 +56,7 @@ class Child:
             self._cloud.end(self._call)
             self._call = None
             if self.log is not None:
-                self.log.write(Stream.STDOUT, f"step {step} is done\n".encode())
+                self.log.write(Stream.STDOUT, f"step {step} is done: {CANARY}\n".encode())
         self._cloud.finished[self.dispatch.execution_id] = None
 
 
@@ -71,6 +76,7 @@ class SimExecutor:
     async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
         dispatch = work.dispatch
         self._cloud.begin_run(dispatch)
+        log.hide([Secret(CANARY)])
         log.system(f"began {dispatch.execution_id}")
         durations = self._draw_durations(dispatch)
         child = Child(dispatch, self._cloud, self._of_children, durations)

@@ -65,6 +65,10 @@ class Cloud:
         """
         self.unsure: dict[tuple[str, str], None] = {}
         """Lanes on which a change was lost, and that nobody has looked at since."""
+        self.approved: dict[str, set[str]] = {}
+        """By workflow: the digests that a person said yes to."""
+        self.digests: dict[str, str | None] = {}
+        """By execution that began: the digest that it took for approved."""
         self._runs: dict[str, None] = {}
         self._began: dict[str, None] = {}
         self._changed_by: dict[str, str] = {}
@@ -75,6 +79,7 @@ class Cloud:
         if dispatch.execution_id in self._runs:
             self._ledger.report("I6", "execution ran twice", dispatch.execution_id)
         self._runs[dispatch.execution_id] = None
+        self.digests[dispatch.execution_id] = dispatch.approved_digest
 
     def begin(self, dispatch: Dispatch, step: int) -> Call:
         """Begin a call."""

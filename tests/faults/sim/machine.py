@@ -1,6 +1,7 @@
 """A machine with one runner on it: crashes, freezes, drifts, restarts; its disk survives."""
 
 import asyncio
+import errno
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.runner.stats import Machine as Measured
 from exclave.wire.jobs import JobKind
 from tests.faults.sim.api import Gate, Power, SimApi
-from tests.faults.sim.executor import Child, SimExecutor
+from tests.faults.sim.executor import CANARY, Child, SimExecutor
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.mix import Mix
 from tests.faults.sim.network import Link, Network
@@ -73,6 +74,9 @@ class Machine:
         self.kept: dict[str, None] = {}
         """Executions whose results were once in the outbox."""
         self.gone = False
+        self.removed = False
+        """A person took its identity away: it will be told, and its results are not wanted."""
+        self.full_until = 0.0
         self._token = token
         self._network = network
         self._cloud = cloud
@@ -92,6 +96,11 @@ class Machine:
     def is_up(self) -> bool:
         """Tell whether a runner process is there."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether nothing more is expected of it."""
+        return self.gone or self.removed
 
     @property
     def is_busy(self) -> bool:
@@ -137,6 +146,7 @@ class Machine:
         """Take every fault away, the wrong date included."""
         self.link.heal()
         self.healed = True
+        self.full_until = 0.0
         self._skew_s = 0.0
 
     def may_write(self) -> None:
@@ -146,11 +156,22 @@ class Machine:
             self.crash(linger=self._random.random() < self._mix.linger)
             self._gate.check_alive()
 
+    def check_room(self) -> None:
+        """Fail as a full disk does."""
+        if asyncio.get_running_loop().time() < self.full_until:
+            raise OSError(errno.ENOSPC, "the simulated disk is full")
+
     def note_write(self, *args: object) -> None:
         """Remember which results were kept: from then on no crash may lose them."""
         file = args[0]
+        self._check_secret(args[-1])
         if len(args) > 1 and isinstance(file, Path) and file.parent.name == "outbox":
             self.kept[file.stem] = None
+
+    def _check_secret(self, data: object) -> None:
+        """What is spooled or waits in the outbox will leave the machine."""
+        if isinstance(data, bytes) and CANARY.encode() in data:
+            self._ledger.report("I11", "a secret is about to leave", self.name)
 
     def _outlive(self, execution: str, child: Child) -> None:
         self._cloud.weak[execution] = None
@@ -162,10 +183,18 @@ class Machine:
             try:
                 await self._build().run()
             except IdentityRefused as problem:
+                if self.removed:
+                    self._ledger.trace("gone", self.name)
+                    self.gone = True
+                    return
                 self._ledger.report("I7", "runner was locked out", self.name, problem.message)
                 return
             except Problem as problem:
                 self._ledger.trace("runner ended", self.name, problem.code)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    self._ledger.report("BUG", "runner", self.name, repr(error))
+                self._ledger.trace("runner ended", self.name, "full")
             except Exception as error:  # noqa: BLE001 - a bug of the runner must be seen
                 self._ledger.report("BUG", "runner", self.name, repr(error))
             await asyncio.sleep(_RESTART_S)
@@ -207,6 +236,8 @@ class Machine:
 
             def append_and_keep(data: bytes, count: int) -> None:
                 self._gate.check_alive()
+                self.check_room()
+                self._check_secret(data)
                 append(data, count)
                 written.extend(data)
 

@@ -25,6 +25,14 @@ class Mix:
     gone_for_good: float = 0.0
     """How likely a crashed machine never comes back."""
     freeze_every_s: float | None = None
+    full_every_s: float | None = None
+    """The runner's disk takes nothing for a while."""
+    rotate_every_s: float | None = None
+    """The control plane signs with a new key."""
+    restore_every_s: float | None = None
+    """The control plane comes back from a backup: all epochs so far are void."""
+    remove_every_s: float | None = None
+    """A person takes a runner's identity away for good."""
     skew_s: float = 0.0
     rate: float = 0.0
     cancel_every_s: float | None = None
@@ -73,6 +81,10 @@ def draw_mix(random: Random) -> Mix:
         double_answers=maybe(0.5, 0.1, 1.0),
         late_answers_s=random.choice((2.0, 20.0, 120.0)),
         fail=maybe(0.4, 0.05, 0.3),
+        full_every_s=every(0.3, 30, 200),
+        rotate_every_s=every(0.3, 30, 200),
+        restore_every_s=every(0.15, 100, 400),
+        remove_every_s=every(0.15, 100, 400),
         runners=(random.choice((1, 2)), random.choice((1, 2))),
         workflows=random.choice((1, 2, 2, 3)),
     )

@@ -17,8 +17,9 @@ from exclave.control.deps import Deps
 from exclave.domain import jobs as domain_jobs
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import Ending, ExecutionId, ExecutionState, JobId, JobState, Reason
+from exclave.runner import audit, outbox, stopping
 from exclave.runner import executions as runner_executions
-from exclave.runner import outbox, stopping
+from exclave.runner.logs import writer
 from exclave.storage import executions as stored
 from exclave.storage import jobs as stored_jobs
 from exclave.storage import queues
@@ -141,6 +142,16 @@ def _count_from_last_renewal(self: object, row: AnyRow, since: datetime) -> date
     return row.renewed_at  # type: ignore[no-any-return]
 
 
+def _leave_out(event: str) -> Callable[..., None]:
+    write_all = audit.Audit.write
+
+    def write(self: audit.Audit, name: str, **facts: object) -> None:
+        if name != event:
+            write_all(self, name, **facts)
+
+    return write
+
+
 def _always(*_: object, **__: object) -> bool:
     return True
 
@@ -195,8 +206,15 @@ NO_START_GRACE = Mutant(
     "timers go on while the server is down",
     ((sweep.Sweeper, "_last_contact", _count_from_last_renewal),),
 )
+NO_AUDIT = Mutant(
+    "work begins without an audit entry", ((audit.Audit, "write", _leave_out("job_started")),)
+)
+NO_MASKING = Mutant("secrets are not masked", ((writer.JobLog, "hide", lambda *_: None),))
+NO_DIGEST = Mutant(
+    "an approval is not bound to a digest", ((advance, "approved_digest", lambda *_: None),)
+)
 ALL = (
     NO_FENCE, NO_STATE_CHECK, NO_FINAL_GUARD, NO_GUARD_AT_ALL, NO_NONCE, NO_RESULT_DIGEST,
     NO_OUTBOX, NO_DEADMAN, NO_ORDER_OF_PROOF, OFFERS_CHANGES_AGAIN, NO_RECONCILE, NO_LEAVE,
-    NO_LANES, NO_SWEEP, CANCEL_AT_ONCE, NO_START_GRACE,
+    NO_LANES, NO_SWEEP, CANCEL_AT_ONCE, NO_START_GRACE, NO_AUDIT, NO_MASKING, NO_DIGEST,
 )  # fmt: skip

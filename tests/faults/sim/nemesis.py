@@ -24,6 +24,7 @@ class Nemesis:
         control: SimControl,
         ledger: Ledger,
         replace: Callable[[Machine], None],
+        take_away: Callable[[Machine], None],
     ) -> None:
         self._mix = mix
         self._random = random
@@ -31,6 +32,7 @@ class Nemesis:
         self._control = control
         self._ledger = ledger
         self._replace = replace
+        self._take_away = take_away
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
@@ -43,6 +45,10 @@ class Nemesis:
             (mix.server_down_every_s, self._stop_server),
             (mix.crash_every_s, self._crash),
             (mix.freeze_every_s, self._freeze),
+            (mix.full_every_s, self._fill),
+            (mix.rotate_every_s, self._rotate),
+            (mix.restore_every_s, self._restore),
+            (mix.remove_every_s, self._remove),
         ):
             if every is not None:
                 self._tasks.append(asyncio.ensure_future(self._repeat(every, deed)))
@@ -115,6 +121,30 @@ class Nemesis:
             loop.call_later(seconds + _GONE_REPLACED_S, self._replace, machine)
         else:
             loop.call_later(seconds, machine.boot)
+
+    def _fill(self) -> None:
+        machine = self._pick()
+        if machine is not None:
+            seconds = self._random.uniform(1, self._random.choice((10, 100)))
+            self._ledger.trace("full", machine.name, f"{seconds:.1f}")
+            self._ledger.counts["full_disks"] += 1
+            machine.full_until = asyncio.get_running_loop().time() + seconds
+
+    def _rotate(self) -> None:
+        self._ledger.trace("rotate")
+        self._ledger.counts["rotations"] += 1
+        self._control.rotate_key()
+
+    def _restore(self) -> None:
+        self._ledger.trace("restore")
+        self._ledger.counts["restores"] += 1
+        self._control.restore()
+
+    def _remove(self) -> None:
+        machine = self._pick()
+        if machine is not None and not machine.removed and self._control.deps is not None:
+            self._ledger.counts["removals"] += 1
+            self._take_away(machine)
 
     def _freeze(self) -> None:
         """Freeze a machine, but never past its dead-man time.

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -11,15 +12,16 @@ from exclave.base.errors import Problem
 from exclave.control import accounts, installs, jobs, runners, workflows
 from exclave.control.access import authenticate_user
 from exclave.control.deps import Deps
-from exclave.domain.identity import QueueId, User
+from exclave.domain.identity import QueueId, RunnerId, User
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.runner.identity import load_identity
 from exclave.storage.database import Tx
 from exclave.storage.tables import lanes, steps
 from exclave.storage.tables import workflows as table_workflows
 from exclave.wire.installs import NewInstall
 from exclave.wire.workflows import Approve, NewStep, NewWorkflow
-from tests.faults.sim.control import SimControl
+from tests.faults.sim.control import TIMINGS, SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.mix import Mix
 from tests.world import gate, job
@@ -109,7 +111,7 @@ class People:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S * self._random.uniform(0.5, 1.5))
             found = self._control.read(find_waiting)
-            for queue, lane in found.lanes:
+            for queue, lane in found.lanes if self._may_look() else ():
                 if await self._do("release", installs.release_lane, queue, lane, "looked at it"):
                     self._cloud.unsure.pop((queue, lane), None)
             for workflow, step, digest in found.gates:
@@ -117,6 +119,19 @@ class People:
                 await self._approve(workflow, step, digest)
             for workflow, step in found.to_repeat:
                 await self._retry(workflow, step)
+
+    def _may_look(self) -> bool:
+        """After a restore wait until whatever still ran has stopped by itself."""
+        since = asyncio.get_running_loop().time() - self._control.restored_at
+        return since > TIMINGS.lost_mutating_s
+
+    async def revoke(self, folder: Path) -> bool:
+        """Take the identity of the runner in a folder away; False if that was not possible."""
+        try:
+            runner = RunnerId(load_identity(folder).runner_id)
+        except Problem:
+            return False
+        return await self._do("revoke", runners.revoke_runner, runner, "removed") is not None
 
     async def cancel_something(self) -> None:
         """Change one's mind about a job or a whole workflow."""
@@ -145,6 +160,7 @@ class People:
     async def _approve(self, workflow: str, step: str, digest: str) -> None:
         times = 2 if self._random.random() < self._mix.double_answers else 1
         answer = Approve(digest=digest)
+        self._cloud.approved.setdefault(workflow, set()).add(digest)
         for _ in range(times):
             await self._do("approve", workflows.approve_step, workflow, step, answer)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from exclave.control import sweep
 from exclave.runner.disk import DataFolder
-from tests.faults.sim.checks import check_logs, check_rest, check_results
+from tests.faults.sim.checks import check_audits, check_logs, check_rest, check_results
 from tests.faults.sim.control import SWEEP_S, SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.machine import Machine
@@ -63,8 +63,9 @@ class World:
         self.people = People(self.control, self.mix, Random(seed + 2), self.ledger, self.cloud)
         self.machines: list[Machine] = []
         self.nemesis = Nemesis(
-            self.mix, Random(seed + 3), self.machines, self.control, self.ledger, self.replace
-        )
+            self.mix, Random(seed + 3), self.machines, self.control, self.ledger, self.replace,
+            self.take_away,
+        )  # fmt: skip
         self._random = random
         self._tasks: list[asyncio.Task[Any]] = []
         self._replaced: dict[str, None] = {}
@@ -96,6 +97,16 @@ class World:
         if machine.name not in self._replaced:
             self._replaced[machine.name] = None
             self.spawn(self.add_machine(machine.queue))
+
+    def take_away(self, machine: Machine) -> None:
+        """Let a person take a machine's identity away, and put another one in its place."""
+        self.spawn(self._take_away(machine))
+
+    async def _take_away(self, machine: Machine) -> None:
+        if await self.people.revoke(machine.folder):
+            machine.removed = True
+            self.ledger.trace("removed", machine.name)
+            self.replace(machine)
 
     def spawn(self, work: Any) -> None:
         """Run something beside."""
@@ -130,10 +141,11 @@ class World:
             await asyncio.sleep(_LOOK_EVERY_S)
         self._check_outboxes()
         check_rest(self.control, self.cloud, self.ledger)
-        kept = [name for one in self.machines if not one.gone for name in one.kept]
+        kept = [name for one in self.machines if not one.is_lost for name in one.kept]
         check_results(self.control, kept, self.ledger)
         written = {name: data for one in self.machines for name, data in one.spools.items()}
         await check_logs(self.control, written, self.ledger)
+        check_audits([one.folder for one in self.machines], self.cloud, self.ledger)
 
     def sum_up(self, seed: int) -> Report:
         """Tell what became of it all."""
@@ -155,12 +167,12 @@ class World:
             any((one.folder / "outbox").glob("*.json"))
             or any((one.folder / "executions").iterdir())
             for one in self.machines
-            if one.is_up and (one.folder / "executions").exists()
+            if one.is_up and not one.is_lost and (one.folder / "executions").exists()
         )
 
     def _check_outboxes(self) -> None:
         for machine in self.machines:
-            left = sorted((machine.folder / "outbox").glob("*.json")) if not machine.gone else ()
+            left = sorted((machine.folder / "outbox").glob("*.json")) if not machine.is_lost else ()
             for file in left:
                 self.ledger.report("I7", "result never handed in", machine.name, file.name)
 
@@ -196,6 +208,8 @@ def fragile_disks(machines: list[Machine]) -> Iterator[None]:
             if machine is None:
                 return original(disk, *args)
             machine.may_write()
+            if original is not originals["remove"]:
+                machine.check_room()
             result = original(disk, *args)
             machine.note_write(*args)
             machine.may_write()

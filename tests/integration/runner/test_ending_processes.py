@@ -216,7 +216,7 @@ async def kill_runner_in_mid_job(folder: Path, text: str) -> Path:
     """Run a job in another process and kill that with -9 once the job is ready."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     runner = start_process(sys.executable, "-c", RUNNER, str(folder), text, EXECUTION, env=env)
-    signs = (folder / EXECUTION / "work" / "ready", folder / EXECUTION / "process.json")
+    signs = (folder / EXECUTION / "job" / "work" / "ready", folder / EXECUTION / "process.json")
     async with asyncio.timeout(15):
         while not all(sign.exists() for sign in signs):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.02)

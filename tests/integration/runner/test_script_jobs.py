@@ -81,8 +81,8 @@ async def test_a_missing_path_is_a_missing_tool_too(bench: Bench) -> None:
 
 
 async def test_what_cannot_be_started_says_why(bench: Bench) -> None:
-    (bench.folder / "work").mkdir()
-    (bench.folder / "work" / "plain").write_text("echo x")
+    (bench.folder / "job" / "work").mkdir(parents=True)
+    (bench.folder / "job" / "work" / "plain").write_text("echo x")
 
     outcome = await bench.run(steps({"argv": ["./plain"]}))
 
@@ -112,7 +112,7 @@ async def test_children_see_nothing_of_the_runner(
     os.close(write)
 
     env = dict(line.split("=", 1) for line in bench.texts() if "=" in line)
-    folder = bench.folder
+    folder = bench.folder / "job"
     assert env == {
         "PATH": env["PATH"],
         "LANG": "C.UTF-8",
@@ -120,7 +120,7 @@ async def test_children_see_nothing_of_the_runner(
         "TMPDIR": str(folder / "tmp"),
         "PWD": str(folder / "work"),
         "A": "job",
-        "EXCLAVE_EXECUTION": folder.name,
+        "EXCLAVE_EXECUTION": bench.folder.name,
         "EXCLAVE_JOB": env["EXCLAVE_JOB"],
         "EXCLAVE_INPUTS": str(folder / "inputs.json"),
         "EXCLAVE_OUTPUTS": str(folder / "outputs-0"),

@@ -22,6 +22,7 @@ from exclave.main.commands.common import (
 )
 from exclave.main.commands.stack_values import StackGroup, inputs, keep_values, secrets
 from exclave.main.stack import (
+    find_jobs_folder,
     open_secrets,
     read_stack_settings,
     resign_stack,
@@ -30,6 +31,7 @@ from exclave.main.stack import (
     start_stack,
     supervise,
     tell_program,
+    tell_risk,
 )
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import StackFolder
@@ -72,6 +74,8 @@ def up(
     if set_up(stack, environment()):
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
+    if risk := tell_risk(stack):
+        click.echo(risk, err=True)
     if systemd:
         unit = write_unit(stack, tell_program("up", "--foreground", "--folder", str(stack.path)))
         answer({"unit": unit}, unit.rstrip(), json_mode=json_mode)
@@ -184,7 +188,7 @@ async def _uninstall(stack: StackFolder) -> str:
         await resign_stack(stack)
     except Problem as why:
         problem = why.message
-    await lifecycle.remove(stack, SystemClock())
+    await lifecycle.remove(stack, SystemClock(), find_jobs_folder(stack))
     return problem
 
 

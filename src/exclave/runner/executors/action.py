@@ -1,7 +1,6 @@
 """Runs the steps of an action in order; the first failure ends it."""
 
 import errno
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from exclave.runner.sealing import Sealer
 from exclave.runner.secret_store import SecretStore
 from exclave.runner.shell import Shell
 from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace, write_private
+from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import ActionSpec, ActionStep
@@ -26,6 +25,7 @@ from exclave.wire.specs import ActionSpec, ActionStep
 _log = Log("runner.action")
 
 _EXECUTABLE = 0o700
+_ANY_EXECUTES = 0o111
 _GRACE_S = 60.0
 
 
@@ -88,7 +88,9 @@ class ActionExecutor:
         run = _Run(
             spec, work, log, stop,
             shell=Shell(work, log, stop, self._clock, timeout_grace_s=_GRACE_S),
-            workspace=prepare_workspace(work.folder, keep_free_bytes=self._keep_free_bytes),
+            workspace=prepare_workspace(
+                work.folder, work.cell.user, keep_free_bytes=self._keep_free_bytes
+            ),
             filler=await gather_values(work, log, texts, self._secrets, self._sealer),
             deadline=self._clock.monotonic() + spec.timeout_s,
         )  # fmt: skip
@@ -121,9 +123,11 @@ class ActionExecutor:
         folder = run.workspace.work
         if step.artifact is not None:
             folder = run.workspace.work / f"source-{at}"
-            await fetch_artifact(self._open_registry, run.work.uplink, step.artifact, folder)
+            await fetch_artifact(
+                self._open_registry, run.work, run.workspace, step.artifact, folder
+            )
         outputs = run.workspace.outputs(at)
-        write_private(outputs, b"")
+        run.workspace.write(outputs, b"")
         layers = [_fill(run.filler, each) for each in (step.env, run.spec.env)]
         env = build_env(self._settings, run.workspace, *layers)
         env |= {
@@ -143,18 +147,19 @@ def _build_argv(workspace: Workspace, at: int, step: ActionStep, folder: Path) -
     if step.script is not None:
         script = workspace.script(at)
         text = step.script if step.script.startswith("#!") else f"#!/bin/sh\n{step.script}"
-        write_private(script, text.encode(), mode=_EXECUTABLE)
+        workspace.write(script, text.encode(), mode=_EXECUTABLE)
         return (str(script),)
     first, *rest = step.argv or [""]
     own = folder / first
-    inside = own.resolve().is_relative_to(folder.resolve())
-    if inside and own.is_file() and os.access(own, os.X_OK):
-        return (str(own), *rest)
-    return (first, *rest)
+    with workspace.touch():
+        inside = own.resolve().is_relative_to(folder.resolve())
+        found = inside and own.is_file() and bool(own.stat().st_mode & _ANY_EXECUTES)
+    return (str(own), *rest) if found else (first, *rest)
 
 
 def _take_outputs(run: _Run, at: int, step: ActionStep) -> None:
-    written = read_line_outputs(run.workspace.outputs(at))
+    with run.workspace.touch():
+        written = read_line_outputs(run.workspace.outputs(at))
     if written:
         run.flat = merge_outputs(run.flat, written)
         run.by_step[step.name] = dict(written)

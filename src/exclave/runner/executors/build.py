@@ -130,7 +130,9 @@ class BuildExecutor:
 
     def _open_task(self, work: Work, log: LogWriter, stop: Stop) -> Task:
         timeout_s = work.dispatch.spec.timeout_s
-        workspace = prepare_workspace(work.folder, keep_free_bytes=self._keep_free_bytes)
+        workspace = prepare_workspace(
+            work.folder, work.cell.user, keep_free_bytes=self._keep_free_bytes
+        )
         deadline = self._clock.monotonic() + timeout_s
         return Task(work, workspace, log, stop, self._clock, deadline, timeout_s)
 
@@ -142,12 +144,10 @@ class BuildExecutor:
         progress.begin("fetch", task)
         source = await self._fetch(task, spec)
         progress.begin("check", task)
-        folder = await asyncio.to_thread(locate_folder, source.root, spec.source.directory)
-        check = check_module if spec.type == "terraform_module" else check_files
-        files = await asyncio.to_thread(check, folder)
+        folder, files = await asyncio.to_thread(_check, task, spec, source.root)
         progress.begin("pack", task)
-        file = task.workspace.folder / "artifact.tar"
-        packed = _Packed(file, await asyncio.to_thread(_pack, folder, file), files)
+        file = task.work.folder / "artifact.tar"
+        packed = _Packed(file, await asyncio.to_thread(_pack, task, folder, file), files)
         size = file.stat().st_size
         task.log.system(f"files: {files}, bytes: {size}, layer: {packed.digest}")
         async with self._open_registry(task.work.uplink) as registry:
@@ -180,7 +180,7 @@ class BuildExecutor:
         built: Built,
     ) -> PushedManifest:
         statement = make_statement(task.work.dispatch, spec, built, __version__)
-        file = task.workspace.folder / "provenance.json"
+        file = task.work.folder / "provenance.json"
         write_private(file, sign_statement(statement, self._load_key()))
         attached = await registry.push_artifact(
             spec.repository,
@@ -208,7 +208,7 @@ async def _push(task: Task, spec: BuildSpec, registry: Registry, packed: _Packed
 
 
 async def _fetch_uploaded(task: Task, source: UploadedSource) -> _Source:
-    file, root = task.workspace.folder / "source.tar", task.workspace.work / "source"
+    file, root = task.work.folder / "source.tar", task.workspace.work / "source"
     await task.work.uplink.get_archive(source.config_id, file)
 
     def unpack() -> None:
@@ -218,15 +218,24 @@ async def _fetch_uploaded(task: Task, source: UploadedSource) -> _Source:
                 message = f"the archive is {found} and not {source.archive_digest}"
                 raise WorkFailed(Reason.ARTIFACT_TAMPERED, message)
             data.seek(0)
-            unpack_archive(data, root)
+            with task.workspace.touch():
+                unpack_archive(data, root)
         file.unlink()
 
     await asyncio.to_thread(unpack)
     return _Source(root)
 
 
-def _pack(folder: Path, target: Path) -> str:
-    with target.open("wb") as out:
+def _check(task: Task, spec: BuildSpec, root: Path) -> tuple[Path, int]:
+    """Find the folder and look at its files; answer it, and how many there are."""
+    check = check_module if spec.type == "terraform_module" else check_files
+    with task.workspace.touch():
+        folder = locate_folder(root, spec.source.directory)
+        return folder, check(folder)
+
+
+def _pack(task: Task, folder: Path, target: Path) -> str:
+    with target.open("wb") as out, task.workspace.touch():
         return pack_folder(folder, out)
 
 

@@ -14,7 +14,7 @@ from exclave.runner.processes import Command
 from exclave.runner.secret_store import SecretStore
 from exclave.runner.shell import Shell
 from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace, write_private
+from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason, ScriptSpec, ScriptStep
 from exclave.wire.runner import Outcome
 
@@ -80,7 +80,9 @@ class ScriptExecutor:
         deadline = self._clock.monotonic() + spec.timeout_s
         held = await self._secrets.fetch(spec.secrets.values())
         log.hide(held.values())
-        workspace = prepare_workspace(work.folder, keep_free_bytes=self._keep_free_bytes)
+        workspace = prepare_workspace(
+            work.folder, work.cell.user, keep_free_bytes=self._keep_free_bytes
+        )
         job = _Job(
             spec=spec,
             shell=Shell(work, log, stop, self._clock, timeout_grace_s=self._timeout_grace_s),
@@ -114,22 +116,27 @@ class ScriptExecutor:
             ended = await job.shell.run(self._build_command(job, at, step), timeout_s)
             failure = judge(_limits(job, step), job.stop, ended, timeout_s)
             if failure is None:
-                job.outputs = merge_outputs(job.outputs, read_outputs(job.workspace.outputs(at)))
+                job.outputs = merge_outputs(job.outputs, _read_outputs(job, at))
         except WorkFailed as failed:
             return fail(failed.reason, f"step `{step.name}`: {failed.message}")
         return failure
 
     def _build_command(self, job: _Job, at: int, step: ScriptStep) -> Command:
         outputs = job.workspace.outputs(at)
-        write_private(outputs, b"")
+        job.workspace.write(outputs, b"")
         env = build_env(self._settings, job.workspace, job.spec.env, step.env, job.secrets)
         env |= {**job.ours, "EXCLAVE_OUTPUTS": str(outputs)}
         argv = tuple(step.argv or ())
         if step.script is not None:
             script = job.workspace.script(at)
-            write_private(script, step.script.encode(), mode=_EXECUTABLE)
+            job.workspace.write(script, step.script.encode(), mode=_EXECUTABLE)
             argv = (*step.interpreter, str(script))
         return Command(argv, env, job.workspace.work)
+
+
+def _read_outputs(job: _Job, at: int) -> dict[str, JsonValue]:
+    with job.workspace.touch():
+        return read_outputs(job.workspace.outputs(at))
 
 
 def _name_secrets(spec: ScriptSpec, held: dict[str, Secret]) -> dict[str, str]:

@@ -103,11 +103,14 @@ class TerraformExecutor:
         spec, work, log = site.spec, site.work, site.log
         if spec.delay_s > 0:
             await site.wait(spec.delay_s)
-        await fetch_artifact(self._kit.open_registry, work.uplink, spec.artifact, site.module)
+        await fetch_artifact(
+            self._kit.open_registry, work, site.workspace, spec.artifact, site.module
+        )
         texts = (*spec.vars.values(), *spec.var_files, *spec.env.values())
         filler = await gather_values(work, log, texts, self._kit.secrets, self._kit.sealer)
         site.hidden = frozenset(one.reveal() for one in filler.secrets) - {""}
-        write_override(site.module)
+        with site.workspace.touch():
+            write_override(site.module)
         with find_short_tmp(site.workspace) as tmp:
             return await self._do_in(site, filler, tmp)
 
@@ -120,7 +123,8 @@ class TerraformExecutor:
             if spec.operation == "apply":
                 return await apply(site, self._kit.sealer)
             opa = (await self._find(site, "opa", "")).path if spec.policies else ""
-            files = write_variables(spec, filler, site.module, site.workspace.folder / "vars")
+            with site.workspace.touch():
+                files = write_variables(spec, filler, site.module, site.workspace.folder / "vars")
             return await plan(site, self._kit.sealer, opa, files)
 
     def _open_site(self, work: Work, log: LogWriter, stop: Stop) -> Site:
@@ -128,7 +132,9 @@ class TerraformExecutor:
         if not isinstance(spec, TerraformSpec):
             raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         kit = self._kit
-        workspace = prepare_workspace(work.folder, keep_free_bytes=kit.keep_free_bytes)
+        workspace = prepare_workspace(
+            work.folder, work.cell.user, keep_free_bytes=kit.keep_free_bytes
+        )
         store = StateStore(
             spec.workspace, uplink=work.uplink, sealer=kit.sealer, folder=work.folder, log=log
         )
@@ -141,7 +147,8 @@ class TerraformExecutor:
 
     def _build_env(self, site: Site, filler: Filler, ours: Mapping[str, str]) -> dict[str, str]:
         rc = site.workspace.folder / "terraform.rc"
-        write_cli_config(rc, self._kit.settings)
+        with site.workspace.touch():
+            write_cli_config(rc, self._kit.settings)
         chosen, dropped = choose_env(site.spec, filler)
         for name in dropped:
             site.log.system(f"warning: `{name}` is set by the runner; the job's value is not used")

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from exclave.base.secrets import Secret
 from exclave.runner.git.urls import Address
 from exclave.runner.work import WorkFailed
-from exclave.runner.workspaces import Workspace, write_private
+from exclave.runner.workspaces import Workspace
 from exclave.wire.jobs import Reason
 
 FILE = "git-credentials.json"
@@ -111,7 +111,7 @@ def hand_over(
     if credential is None or credential.password is None:
         return {"GIT_ASKPASS": "false"}
     script = workspace.folder / "askpass"
-    write_private(script, _ASKPASS.encode(), mode=_EXECUTABLE)
+    workspace.write(script, _ASKPASS.encode(), mode=_EXECUTABLE)
     return {
         "GIT_ASKPASS": str(script),
         "EXCLAVE_GIT_USERNAME": credential.username,
@@ -130,8 +130,8 @@ def _write_ssh(
         )
         raise WorkFailed(Reason.SECRET_MISSING, message)
     key, hosts = workspace.folder / "ssh-key", workspace.folder / "known-hosts"
-    write_private(key, credential.private_key.rstrip("\n").encode() + b"\n")
-    write_private(hosts, (credential.known_hosts or "").encode())
+    workspace.write(key, credential.private_key.rstrip("\n").encode() + b"\n")
+    workspace.write(hosts, (credential.known_hosts or "").encode())
     options = {
         "IdentityFile": str(key),
         "IdentitiesOnly": "yes",
@@ -157,5 +157,6 @@ def _name_host(address: Address) -> str:
 
 def forget(workspace: Workspace) -> None:
     """Remove what was written for git and ssh to read."""
-    for name in ("askpass", "ssh-key", "known-hosts"):
-        (workspace.folder / name).unlink(missing_ok=True)
+    with workspace.touch():
+        for name in ("askpass", "ssh-key", "known-hosts"):
+            (workspace.folder / name).unlink(missing_ok=True)

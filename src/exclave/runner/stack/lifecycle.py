@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -166,15 +167,18 @@ async def resign(
     return True
 
 
-async def remove(folder: StackFolder, clock: Clock) -> None:
+async def remove(folder: StackFolder, clock: Clock, jobs: Path | None = None) -> None:
     """End what is left of any work, and remove the folder with all that is in it."""
-    executions = folder.runner / "executions"
-    for one in sorted(executions.iterdir()) if executions.is_dir() else []:
+    places = [place / "executions" for place in (folder.runner, jobs) if place is not None]
+    for one in [one for place in places if place.is_dir() for one in sorted(place.iterdir())]:
         if not await kill_leftovers(one, clock):
             raise StackFailed(
                 f"it is not certain that nothing of `{one.name}` still runs",
                 hint="Look for its processes, end them, then try again.",
             )
+    if jobs is not None:
+        with suppress(FileNotFoundError):
+            await remove_tree(jobs, lambda: clock.sleep(0))
     await remove_tree(folder.path, lambda: clock.sleep(0))
     _remove_empty(folder.path.parent)
 

@@ -15,6 +15,7 @@ ExecStart={command}
 Restart=on-failure
 RestartSec=5
 KillMode=mixed
+Delegate=yes
 TimeoutStopSec=260
 UMask=0077
 

@@ -18,7 +18,6 @@ from exclave.runner.terraform.planning import PLAN, run_init
 from exclave.runner.terraform.site import Halted, Site, end_task
 from exclave.runner.uplink import PATIENCE
 from exclave.runner.work import MESSAGE_CHARS, WorkFailed, fail
-from exclave.runner.workspaces import write_private
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 
@@ -27,12 +26,10 @@ _MISSING = 404
 
 async def apply(site: Site, sealer: Sealer) -> Outcome:
     """Do the whole job; nothing is changed before the plan is proven to be the approved one."""
-    write_private(site.plan_file, await fetch_plan(site, sealer))
+    site.workspace.write(site.plan_file, await fetch_plan(site, sealer))
     await run_init(site)
-    journal = Journal(site.workspace.folder, site.spec.workspace, site.mask)
-    sending = asyncio.create_task(
-        send_regularly(site.workspace.folder, site.work.uplink, site.clock)
-    )
+    journal = Journal(site.work.folder, site.spec.workspace, site.mask)
+    sending = asyncio.create_task(send_regularly(site.work.folder, site.work.uplink, site.clock))
     messages = MessageLog(site.log, journal.note)
     try:
         outcome = await _run(site, messages, journal)
@@ -40,8 +37,8 @@ async def apply(site: Site, sealer: Sealer) -> Outcome:
         journal.close()
         sending.cancel()
     await end_task(sending)
-    unsaved = was_left(site.workspace.folder)
-    await rescue_all(site.workspace.folder, site.work.uplink, sealer, PATIENCE)
+    unsaved = was_left(site.work.folder)
+    await rescue_all(site.work.folder, site.work.uplink, sealer, PATIENCE)
     return _judge_state(site, outcome, unsaved=unsaved)
 
 
@@ -104,7 +101,7 @@ def _judge_state(site: Site, outcome: Outcome, *, unsaved: bool) -> Outcome:
     if refused is None and not unsaved:
         return outcome
     why = "nobody answered" if refused is None else refused.message
-    kept = has_pending_state(site.workspace.folder)
+    kept = has_pending_state(site.work.folder)
     what = "it is kept until somebody takes it" if kept else "it was handed in afterwards"
     message = (
         f"the state could not be stored ({why}); {what}, see `errored.tfstate.sealed` and"

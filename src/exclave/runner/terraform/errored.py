@@ -9,7 +9,9 @@ from exclave.runner.rescue import MODULE, has_pending_state, keep_state, read_lo
 from exclave.runner.sealing import Purpose, Sealer
 from exclave.runner.terraform.states import describe_state
 from exclave.runner.uplink import Uplink
+from exclave.runner.users import find_owner, touch_files
 from exclave.runner.work import WorkFailed
+from exclave.runner.workspaces import ROOM
 from exclave.wire.terraform import SealedState
 
 _log = Log("runner.rescue")
@@ -26,10 +28,13 @@ async def rescue_all(folder: Path, uplink: Uplink, sealer: Sealer, policy: Retry
 def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer) -> None:
     """Seal the state that Terraform left, in place of an older one that waits; then remove it."""
     file, lock = folder / MODULE / ERRORED, read_lock(folder)
-    if not file.is_file() or file.is_symlink() or lock is None:
+    if lock is None or not (folder / ROOM).is_dir():
         return
     workspace, lock_id = lock
-    data = file.read_bytes()
+    with touch_files(find_owner(folder / ROOM)):
+        if not file.is_file() or file.is_symlink():
+            return
+        data = file.read_bytes()
     try:
         header = describe_state(data, lambda text: text)
         purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
@@ -38,7 +43,8 @@ def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer) -> None:
         _log.error("errored_state_unreadable", exc=error, execution_id=uplink.execution_id)
         return
     keep_state(folder, workspace, lock_id, state)
-    file.unlink()
+    with touch_files(find_owner(folder / ROOM)):
+        file.unlink()
 
 
 def was_left(folder: Path) -> bool:

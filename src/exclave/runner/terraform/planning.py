@@ -54,7 +54,8 @@ async def read_plan(site: Site) -> tuple[dict[str, Any], str]:
 
 async def hand_in_plan(site: Site, sealer: Sealer, document: PlanDocument) -> str:
     """Hand in the sealed plan and the document for people; answer the digest of the plan."""
-    data = site.plan_file.read_bytes()
+    with site.workspace.touch():
+        data = site.plan_file.read_bytes()
     uplink, spec = site.work.uplink, site.spec
     purpose = Purpose(uplink.org_id, uplink.queue_id, spec.workspace, PLAN)
     await uplink.put_attachment("plan.sealed", sealer.seal(data, purpose))

@@ -8,7 +8,6 @@ from typing import Any
 from exclave.runner.commands import opa
 from exclave.runner.terraform.site import Site
 from exclave.runner.work import WorkFailed
-from exclave.runner.workspaces import write_private
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import RegoPolicy
 from exclave.wire.terraform import PolicyFinding
@@ -21,18 +20,20 @@ _MOST_CHARS = 1000
 async def check_policies(site: Site, tool: str, plan: str) -> list[PolicyFinding]:
     """Evaluate every policy of the job on the plan's JSON; denials come first."""
     folder = site.workspace.folder / "policies"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with site.workspace.touch():
+        folder.mkdir(mode=0o700, exist_ok=True)
     document = folder / "input.json"
-    write_private(document, f'{{"plan": {plan}}}'.encode())
+    site.workspace.write(document, f'{{"plan": {plan}}}'.encode())
     found: list[PolicyFinding] = []
     try:
         for at, policy in enumerate(site.spec.policies):
             file = folder / f"policy-{at:03d}.rego"
-            write_private(file, policy.rego.encode())
+            site.workspace.write(file, policy.rego.encode())
             value = await _evaluate(site, tool, policy, file, document)
             found += read_findings(policy.name, value, site.mask)
     finally:
-        document.unlink(missing_ok=True)
+        with site.workspace.touch():
+            document.unlink(missing_ok=True)
     for one in found:
         site.log.system(f"policy {one.name}: {one.level}: {one.message}")
     return sorted(found, key=lambda one: _LEVELS.index(one.level))

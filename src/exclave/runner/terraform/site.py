@@ -56,7 +56,7 @@ class Site:
     @property
     def module(self) -> Path:
         """The module's folder."""
-        return self.workspace.folder / MODULE
+        return self.work.folder / MODULE
 
     @property
     def plan_file(self) -> Path:

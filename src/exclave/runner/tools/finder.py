@@ -184,6 +184,9 @@ def _aside(folder: Path) -> Iterator[Path]:
 
 def _publish(file: Path, target: Path) -> bool:
     target.parent.mkdir(exist_ok=True)
+    for folder in (target.parent, target.parent.parent, target.parent.parent.parent):
+        folder.chmod(folder.stat().st_mode | 0o111)  # jobs may be other users
+    file.chmod(0o755)
     file.replace(target)
     return True
 

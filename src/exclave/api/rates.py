@@ -1,0 +1,41 @@
+"""Which buckets a request draws from: what keeps work alive never waits for what describes it."""
+
+from starlette.types import Scope
+
+from exclave.control.deps import Deps
+from exclave.control.rates import LOG_BURST_S
+from exclave.domain.identity import RunnerIdentity, User
+
+_LOG = "/log"
+_VITAL = ("/renew", "/start", "/result")
+"""Without these work is lost: only the runner's own share counts for them."""
+_UNKNOWN_BYTES = 4 << 20
+"""Taken for the size of a log segment that does not tell it: the most that the route reads."""
+
+
+def charge_user(deps: Deps, user: User, scope: Scope) -> None:
+    """Count a request of a user; `RateLimited` if it is one too many."""
+    del scope
+    rates, now = deps.rates, deps.clock.monotonic()
+    rates.spend("token", user.token, now, rates.limits.caller)
+    rates.spend("control", user.org, now, rates.limits.org)
+
+
+def charge_runner(deps: Deps, who: RunnerIdentity, scope: Scope) -> None:
+    """Count a request of a runner; logs have buckets of their own."""
+    rates, now, path = deps.rates, deps.clock.monotonic(), scope["path"]
+    if path.endswith(_LOG):
+        rates.spend("log", who.org, now, rates.limits.org)
+        rates.spend(
+            "log_bytes", who.org, now, rates.limits.log_bytes, cost=_read_size(scope),
+            burst_s=LOG_BURST_S,
+        )  # fmt: skip
+        return
+    rates.spend("machine", who.runner, now, rates.limits.caller)
+    if not path.endswith(_VITAL):
+        rates.spend("runner", who.org, now, rates.limits.org)
+
+
+def _read_size(scope: Scope) -> int:
+    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return min(int(told), _UNKNOWN_BYTES) if told.isdigit() else _UNKNOWN_BYTES

@@ -1,0 +1,73 @@
+"""A cgroup for each job, where the system lets the runner make some: no process gets out of it."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_MINE = Path("/proc/self/cgroup")
+_PREFIX = "exclave-"
+_ROOT_FIELD, _PLACE_FIELD = 3, 4
+
+
+def find_cgroups() -> Path | None:
+    """Find the cgroup (v2) below which this process may make others; None if it may not."""
+    try:
+        mounts = [line.split() for line in _MOUNTS.read_text().splitlines()]
+        mine = [line for line in _MINE.read_text().splitlines() if line.startswith("0::")]
+    except OSError:
+        return None
+    for fields in mounts:
+        if "cgroup2" in fields[fields.index("-") :] and mine and fields[_ROOT_FIELD] == "/":
+            place = Path(fields[_PLACE_FIELD] + mine[0].removeprefix("0::")).resolve()
+            return place if _may_make(place) else None
+    return None
+
+
+def make_cgroup(base: Path, execution_id: str) -> Path | None:
+    """Make the cgroup of an execution; None if the system refuses."""
+    cgroup = base / f"{_PREFIX}{execution_id}"
+    try:
+        cgroup.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return cgroup
+
+
+def open_cgroup(cgroup: Path) -> int | None:
+    """Open the door by which a child enters: the opener's rights count, not the child's."""
+    try:
+        return os.open(cgroup / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def list_members(cgroup: Path, execution_id: str) -> list[int]:
+    """List the living processes of an execution's cgroup and of those below it."""
+    if cgroup.name != f"{_PREFIX}{execution_id}":
+        return []
+    found = []
+    for file in cgroup.rglob("cgroup.procs"):
+        with suppress(OSError):
+            found += [int(word) for word in file.read_text().split()]
+    return found
+
+
+def remove_cgroup(cgroup: Path) -> None:
+    """Remove an empty cgroup, and those that a job made in it."""
+    if not cgroup.name.startswith(_PREFIX):
+        return
+    below = sorted((one for one in cgroup.rglob("*") if one.is_dir()), reverse=True)
+    for one in (*below, cgroup):
+        with suppress(OSError):
+            one.rmdir()
+
+
+def _may_make(place: Path) -> bool:
+    probe = place / f"{_PREFIX}probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+        probe.rmdir()
+    except OSError:
+        return False
+    return True
