@@ -38,14 +38,15 @@ class BadInputs(InvalidInput):
     """Values do not fit the inputs that the app declares."""
 
     code = "bad_inputs"
-    hint = "`exclave installs inputs get INSTALL` and the app's inputs.toml show what fits."
+    hint = "The app's inputs.toml says what fits."
 
-    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+    def __init__(self, mistakes: Sequence[Mistake], install: str = "") -> None:
         told = [str(each) for each in mistakes]
         listed = "".join(f"\n  - {each}" for each in told)
         message = f"the input {told[0]}" if len(told) == 1 else f"{len(told)} inputs:{listed}"
         facts = [{"input": each.input, "message": each.message} for each in mistakes]
-        super().__init__(message, mistakes=facts)
+        look = f"See what fits: exclave installs inputs get {install}" if install else None
+        super().__init__(message, hint=look, mistakes=facts)
 
 
 def write_placeholder(name: str) -> str:
@@ -63,14 +64,18 @@ def check_values(
 
 
 def check_change(
-    declared: Sequence[Input], given: Mapping[str, str], after: Mapping[str, str]
-) -> None:
-    """Refuse values of the vendor that do not fit, or after which one is missing: all at once."""
+    declared: Sequence[Input], given: Mapping[str, str], after: Mapping[str, str],
+    install: str = "",
+) -> None:  # fmt: skip
+    """Refuse values of the vendor that do not fit, or after which one is missing: all at once.
+
+    The install is named where there is one already: its own list of inputs helps most.
+    """
     mistakes = _find_mistakes(declared, given, by_customer=False)
     named = {each.input for each in mistakes}
     mistakes += [each for each in _find_missing(declared, after) if each.input not in named]
     if mistakes:
-        raise BadInputs(mistakes)
+        raise BadInputs(mistakes, install)
 
 
 def check_types(declared: Sequence[Input], values: Mapping[str, str]) -> None:

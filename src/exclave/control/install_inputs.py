@@ -87,7 +87,7 @@ def change_inputs(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: SetInputs) 
     """Check, store and redeploy in the transaction of the caller, which holds the install."""
     declared = list_declared(tx, user.org, row.config_id)
     before = read_values(tx, deps, user.org, row.id)
-    after = merge_values(declared, before.clear, wish.values, wish.unset)
+    after = merge_values(declared, before.clear, wish.values, wish.unset, install=row.name)
     changed = find_changed(declared, before.clear, after)
     if wish.dry_run or after == before.clear:
         return _tell_change(tx, user.org, row, before.version, changed, None)

@@ -82,13 +82,13 @@ def put_into_state(
 
 def merge_values(
     declared: Sequence[Input], before: Mapping[str, str], given: Mapping[str, str],
-    unset: Collection[str] = (),
+    unset: Collection[str] = (), *, install: str = "",
 ) -> dict[str, str]:  # fmt: skip
     """Check new values and lay them over those that hold; values of no declared input go."""
     known = {each.name for each in declared}
     kept = {name: text for name, text in before.items() if name in known and name not in unset}
     after = {**kept, **given}
-    input_values.check_change(declared, {**dict.fromkeys(unset, ""), **given}, after)
+    input_values.check_change(declared, {**dict.fromkeys(unset, ""), **given}, after, install)
     return after
 
 
