@@ -116,6 +116,30 @@ async def test_a_plan_without_changes_asks_nobody_and_is_not_applied(
     assert (await life.state())["components"]["api"]["outputs"]["address"] == "kept"
 
 
+async def test_without_skip_noops_a_plan_without_changes_is_applied_and_asks_nobody(
+    deps: Deps, user: User, tmp_path: Path
+) -> None:
+    app = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")
+    file = app / "components" / "network.toml"
+    limits = 'deploy_timeout = "7m"\nbuild_timeout = "2m"\n'
+    file.write_text(file.read_text().replace("skip_noops = true\n", limits))
+    life, _ = await live(deps, user, app)
+    await life.report()
+    await life.run()
+    life.ran.clear()
+    noop = succeed(digest=digest_of("n"), noop=True, serial=0, outputs={"id": "kept"})
+    life.answers["plan component:network"] = [noop]
+
+    workflow = await start(life, WorkKind.DEPLOY, components=["network"], approve_all=False)
+    await life.run()
+
+    assert life.ran == ["noop", "plan component:network", "apply component:network"]
+    gate = (await life.steps(workflow))["network.approve"]
+    assert (gate.state, gate.reason) == (StepState.SUCCEEDED, "no_changes")
+    assert life.specs["apply component:network"].timeout_s == 420.0
+    assert life.builds["component:network"].timeout_s == 120.0
+
+
 async def test_a_failed_component_stops_only_what_needs_it_and_a_retry_goes_on(
     deps: Deps, user: User
 ) -> None:
