@@ -65,6 +65,14 @@ class Life:
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Terraform outputs by part."""
 
+    async def poll(self) -> list[Offer]:
+        """Ask for work, and take none of it yet."""
+        return await _poll(self.peer)
+
+    def open(self, offer: Offer) -> Dispatch:
+        """Read what is offered."""
+        return _open(self.peer, offer)
+
     async def step(self, *, only: Callable[[str], bool] = lambda _: True) -> int:
         """Let the runner take what is offered and end it; tell how many jobs that were."""
         reply = await _poll(self.peer)
