@@ -90,7 +90,7 @@ def _check_value(declared: RunbookInput, value: str) -> str:
         raise InvalidInput(message)
     flaw = input_values.find_flaw(declared.type, value)
     if flaw:
-        raise InvalidInput(f"the input `{declared.name}` {flaw}")
+        raise InvalidInput(f"the input `{declared.name}` is {flaw}")
     return value
 
 
