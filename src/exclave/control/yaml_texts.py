@@ -38,4 +38,4 @@ def find_yaml_flaw(text: str) -> str:
 
 def _tell(event: yaml.Event) -> str:
     mark = event.start_mark
-    return f" at line {mark.line + 1}, column {mark.column + 1}"
+    return "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
