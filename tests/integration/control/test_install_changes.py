@@ -497,7 +497,7 @@ async def test_files_that_approve_need_the_right_to(world: World) -> None:
         ({"component_toggles": {"web": False}}, "`web` is not toggleable"),
         ({"component_toggles": {"api": False}}, "`web` is on and needs `api`, which is off"),
         ({"components": {"nope": {"tf_vars": "a = 1"}}}, "the app has no component `nope`"),
-        ({"components": {"web": {"tf_vars": "a = ["}}}, "`[` in line 1 is never closed"),
+        ({"components": {"web": {"tf_vars": "a = ["}}}, "`[` at line 1, column 5 is never closed"),
         ({"components": {"web": {"tf_vars": "{"}}}, "not JSON"),
         ({"components": {"web": {"helm_values": "a: 1"}}}, "`web` is a terraform_module"),
     ],
