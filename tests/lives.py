@@ -54,6 +54,8 @@ class Life:
     app: str
     build_peer: Peer
     peer: Peer
+    builds: dict[str, BuildSpec] = field(default_factory=dict)
+    """The jobs that built the app, by part."""
     ran: list[str] = field(default_factory=list)
     """`plan component:api`, `apply sandbox`, `action check`, …, in the order of their ends."""
     specs: dict[str, Any] = field(default_factory=dict)
@@ -62,6 +64,14 @@ class Life:
     """Ends that are to come instead of the usual ones, by what runs."""
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Terraform outputs by part."""
+
+    async def poll(self) -> list[Offer]:
+        """Ask for work, and take none of it yet."""
+        return await _poll(self.peer)
+
+    def open(self, offer: Offer) -> Dispatch:
+        """Read what is offered."""
+        return _open(self.peer, offer)
 
     async def step(self, *, only: Callable[[str], bool] = lambda _: True) -> int:
         """Let the runner take what is offered and end it; tell how many jobs that were."""
@@ -167,14 +177,15 @@ async def sync(deps: Deps, user: User, app: str, directory: Path) -> SyncReply:
     return await sync_app(deps, user, app, chunks(), SyncWish())
 
 
-async def build_all(deps: Deps, peer: Peer) -> list[str]:
-    """Pretend to build whatever is asked for."""
-    built: list[str] = []
+async def build_all(deps: Deps, peer: Peer) -> dict[str, BuildSpec]:
+    """Pretend to build whatever is asked for; answer the jobs by part."""
+    del deps
+    built: dict[str, BuildSpec] = {}
     while offers := await _poll(peer):
         for offer in offers:
             dispatch = _open(peer, offer)
             assert isinstance(dispatch.spec, BuildSpec)
-            built.append(dispatch.spec.part)
+            built[dispatch.spec.part] = dispatch.spec
             await peer.start(offer.execution_id, offer.epoch)
             await peer.hand_in(offer.execution_id, offer.epoch, succeed(
                 digest=digest_of(dispatch.spec.source), commit="", size=10, files=1,
@@ -193,11 +204,11 @@ async def live(
     await sync(deps, user, name, directory)
     queue = QueueId((await who_am_i(deps, user)).org.build_queue_id)
     build_peer = await make_peer(deps, user, queue, "builder")
-    await build_all(deps, build_peer)
+    builds = await build_all(deps, build_peer)
     wish = NewInstall(name="acme", app=name, approve_all=approve_all, provision=provision)
     made = await installs.create_install(deps, user, wish)
     peer = await make_peer(deps, user, QueueId(made.id))
-    return Life(deps, user, made.id, name, build_peer, peer), made.workflow_id or ""
+    return Life(deps, user, made.id, name, build_peer, peer, builds=builds), made.workflow_id or ""
 
 
 async def _poll(peer: Peer) -> list[Offer]:

@@ -69,10 +69,10 @@ def test_a_new_user_runs_approves_reads_and_searches(dev: Path) -> None:
     (dev / "hello.toml").write_text(WORKFLOW)
 
     assert ask(dev, "auth", "whoami")["account"] == "dev"
-    assert [i["name"] for i in ask(dev, "installs", "list")["items"]] == ["demo"]
+    assert ask(dev, "installs", "list")["items"] == [], "nobody asked for one"
     assert {r["presence"] for r in ask(dev, "runners", "list")["items"]} == {"up"}
 
-    made = ask(dev, "workflows", "run", "hello.toml", "--install", "demo")
+    made = ask(dev, "workflows", "run", "hello.toml", "--build")
     path = ("workflows", "get", made["id"])
     wait_until(lambda: ask(dev, *path)["steps"][1]["state"] == "active", "the gate is open")
     step = ask(dev, *path)["steps"][1]
@@ -83,7 +83,7 @@ def test_a_new_user_runs_approves_reads_and_searches(dev: Path) -> None:
     assert shown["steps"][0]["outputs"] == {"who": "world"}
     job = shown["steps"][0]["job_id"]
     assert "hello from" in run(dev, "logs", "tail", job).stdout
-    assert "hello from" in run(dev, "logs", "search", "HELLO", "--install", "demo").stdout
+    assert "hello from" in run(dev, "logs", "search", "HELLO", "--build").stdout
     actions = {entry["action"] for entry in ask(dev, "audit", "list")["items"]}
     assert {"org_created", "runner_enrolled", "step_approved"} <= actions
 
@@ -91,7 +91,7 @@ def test_a_new_user_runs_approves_reads_and_searches(dev: Path) -> None:
 def test_watching_exits_1_when_the_workflow_fails(dev: Path) -> None:
     (dev / "bad.toml").write_text(WORKFLOW.replace("echo hello", "echo oops; exit 3; echo"))
 
-    done = run(dev, "workflows", "run", "bad.toml", "--install", "demo", "--watch", check=False)
+    done = run(dev, "workflows", "run", "bad.toml", "--build", "--watch", check=False)
 
     assert done.returncode == 1
     assert "oops" in done.stdout
@@ -102,7 +102,7 @@ def test_what_a_first_start_made_is_found_again(dev: Path) -> None:
 
     assert (dev / ".exclave" / "dev.json").stat().st_mode & 0o777 == 0o600
     assert re.fullmatch(r"xcl_[0-9a-z]{52}", login["token"])
-    assert run(dev, "installs", "get", "demo").stdout
+    assert run(dev, "auth", "whoami").stdout
 
 
 def test_the_demo_succeeds_and_exits_0(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from exclave.appconfig.loading import Loader
 from exclave.appconfig.reading import Directory, Limits
 from exclave.base.errors import InvalidInput
 
-_KNOWN = frozenset({"name", "approval_option", "inputs", "labels"})
+_KNOWN = frozenset(
+    {"name", "approval_option", "inputs", "labels", "component_toggles", "components"}
+)
 """The keys that this version obeys."""
 
 
@@ -56,10 +58,6 @@ def _check(entry: Entry, report: Report) -> None:
             report.error(Code.NEEDLESS_KEY, entry.place.child(key), message, "Remove it for now.")
     if not isinstance(install, Install):
         return
-    if install.approval_option == "auto":
-        message = "approval_option `auto` is not supported yet"
-        hint = "Write `prompt` or `approve-all`."
-        report.error(Code.NEEDLESS_KEY, entry.place.child("approval_option"), message, hint)
     for key, value in install.labels.items():
         if "{{" in value:
             message = f"the label `{key}` is a template, which is not supported here yet"

@@ -56,8 +56,8 @@ def describe_state(step: StepReply) -> str:
     match step.state:
         case StepState.ACTIVE:
             return _describe_active(step)
-        case StepState.PENDING if step.waiting_for:
-            return f"pending, waits for {clean(step.waiting_for)}"
+        case StepState.PENDING if step.blocked_by is not None:
+            return f"pending: {clean(step.blocked_by.message)}"
         case _:
             why = [clean(text) for text in (step.reason, step.message) if text]
             shown = step.state is not StepState.SUCCEEDED and why
@@ -74,6 +74,8 @@ def _describe_active(step: StepReply) -> str:
     waits = clean(step.waiting_for)
     match step.kind:
         case StepKind.JOB:
+            if step.blocked_by is not None:
+                return f"queued: {clean(step.blocked_by.message)}"
             if step.job_state is JobState.QUEUED and waits:
                 return f"queued, waits for {waits}"
             return str(step.job_state or step.state)

@@ -65,8 +65,13 @@ def _guess_app(session: Session, path: Path) -> str:
 def _read(file: str, files: InstallFiles) -> InstallConfig:
     install = files.installs[file]
     fields = {
-        "name": install.name, "approve_all": install.approval_option == "approve-all",
+        "name": install.name, "approval_option": install.approval_option,
         "inputs": dict(install.inputs), "labels": dict(install.labels),
+        "component_toggles": dict(install.component_toggles),
+        "components": {
+            name: {"tf_vars": each.tf_vars, "helm_values": each.helm_values}
+            for name, each in install.components.items()
+        },
     }  # fmt: skip
     return check(InstallConfig, fields, file)
 
@@ -101,18 +106,19 @@ async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | N
         session.out.show(done, _write(done))
         session.out.say("Something changed meanwhile; nothing was done. Try again.")
         return FAILED
-    begun = [each for each in done.installs if each.workflow_id]
     if not wait:
         session.out.show(done, "\n".join(map(_tell_done, done.installs)))
         return None
     code = 0
-    for each in begun:
-        code = code or await watch_workflow(session, str(each.workflow_id))
+    for each in done.installs:
+        for begun in filter(None, (each.workflow_id, each.teardown_id)):
+            code = code or await watch_workflow(session, begun)
     return code
 
 
 def _tell_done(each: InstallSynced) -> str:
-    watch = f"  exclave workflows watch {each.workflow_id}" if each.workflow_id else ""
+    begun = filter(None, (each.workflow_id, each.teardown_id))
+    watch = "".join(f"  exclave workflows watch {workflow}" for workflow in begun)
     return f"{each.name}: {_DONE[each.action]}{watch}"
 
 

@@ -84,6 +84,7 @@ def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
         ("target", where),
         ("approval", _show_approval(install)),
         ("managed", f"by {install.managed_by}" if install.managed_by else ""),
+        *_list_options(install),
         ("labels", show_labels(install.labels)),
         ("created", show_time(install.created_at)),
         ("workflow", install.workflow_id or ""),
@@ -93,7 +94,16 @@ def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
 def _show_approval(install: InstallReply) -> str:
     if not install.app_id:
         return ""
+    if install.approval_option == "auto":
+        return "by policies that pass, else by people"
     return "all plans by themselves" if install.approve_all else "by people"
+
+
+def _list_options(install: InstallReply) -> list[tuple[str, str]]:
+    if not isinstance(install, InstallDetail):
+        return []
+    toggles = [f"{name} {'on' if on else 'off'}" for name, on in install.component_toggles.items()]
+    return [("toggles", ", ".join(toggles)), ("overrides", ", ".join(install.component_overrides))]
 
 
 def _show_config(install: InstallReply) -> str:

@@ -87,6 +87,8 @@ def _show(session: Session, job: JobReply) -> None:
         ("state", job.state),
         ("reason", job.reason or ""),
         ("message", job.message),
+        ("blocked", "" if job.blocked_by is None else job.blocked_by.message),
+        ("hint", "" if job.blocked_by is None else job.blocked_by.hint),
         ("exit code", "" if job.exit_code is None else str(job.exit_code)),
         ("kind", f"{job.kind}, {'mutating' if job.mutating else 'read-only'}"),
         ("queue", job.queue_id),

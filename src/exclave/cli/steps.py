@@ -150,6 +150,8 @@ def show_workflow(session: Session, workflow: WorkflowReply) -> None:
     for step in workflow.steps:
         if _is_open_gate(step):
             lines += ["", f"`{step.name}` asks for approval of {step.digest}"]
+    hints = dict.fromkeys(s.blocked_by.hint for s in workflow.steps if s.blocked_by is not None)
+    lines += [line for hint in hints for line in ("", f"hint: {clean(hint)}")]
     session.out.show(workflow, "\n".join(lines))
 
 

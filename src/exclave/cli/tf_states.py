@@ -10,6 +10,7 @@ from exclave.cli.root import SuggestingGroup
 from exclave.client.terraform import TerraformCalls
 from exclave.wire.terraform import (
     OrphansReply,
+    RestoreState,
     TfLockReply,
     TfWorkspaceDetail,
     TfWorkspaceReply,
@@ -61,6 +62,42 @@ async def unlock_state(
     session.confirm(f"Unlock the state of `{workspace}` of `{install}`?", yes=yes)
     calls = TerraformCalls(session.client.calls)
     _show(session, await calls.unlock_state(install_id, workspace, body))
+
+
+@verb(states, "rescued")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+async def list_rescued(session: Session, install: str, workspace: str) -> None:
+    """List states that a runner could not store and handed in, newest first."""
+    install_id = await find_install(session, install)
+    page = await TerraformCalls(session.client.calls).list_rescued(install_id, workspace)
+    if not page.items and not session.out.json_mode:
+        session.out.say("Nothing found.")
+    rows = [
+        [one.execution_id, one.job_id, str(one.serial), str(one.resources), show_time(one.at),
+         one.misfit or "can be restored"]
+        for one in page.items
+    ]  # fmt: skip
+    headers = ["EXECUTION", "JOB", "SERIAL", "RESOURCES", "HANDED IN", ""]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(states, "restore")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace")
+@click.argument("execution")
+@click.option("--reason", required=True, help="Why; it is kept in the audit log.")
+@yes_option
+async def restore_state(
+    session: Session, install: str, workspace: str, execution: str, reason: str, *, yes: bool
+) -> None:
+    """Make the state that EXECUTION rescued the next version; not while a job holds the lane."""
+    body = build(RestoreState, execution_id=execution, reason=reason)
+    install_id = await find_install(session, install)
+    question = f"Make what {execution} rescued the state of `{workspace}` of `{install}`?"
+    session.confirm(question, yes=yes)
+    calls = TerraformCalls(session.client.calls)
+    _show(session, await calls.restore_state(install_id, workspace, body))
 
 
 @verb(group, "orphans")

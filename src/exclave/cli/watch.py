@@ -41,6 +41,7 @@ class _Watcher:
         self._begun = begun
         self._told: dict[str, str] = {}
         self._followed: set[str] = set()
+        self._advised: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._width = 0
 
@@ -91,12 +92,22 @@ class _Watcher:
             self._screen.print_line(value, self._write(at, step.name, told))
             if step.kind is StepKind.GATE and step.state is StepState.ACTIVE:
                 self._tell_gate(workflow, step)
+        self._tell_blocker(step)
         self._told[step.name] = mark
 
     def _tell_gate(self, workflow: WorkflowReply, step: StepReply) -> None:
         if not self._session.out.json_mode:
             command = f"exclave workflows approve {workflow.id} {step.name}"
             self._screen.say(f"To approve: {command} --digest {step.digest}")
+
+    def _tell_blocker(self, step: StepReply) -> None:
+        """Say once by whom a step is held up; it can be one that has not even begun."""
+        if step.blocked_by is None or step.blocked_by.hint in self._advised:
+            return
+        self._advised.add(step.blocked_by.hint)
+        if not self._session.out.json_mode:
+            self._screen.say(f"{step.name} waits: {clean(step.blocked_by.message)}")
+            self._screen.say(f"hint: {clean(step.blocked_by.hint)}")
 
     def _tell_trouble(self, problem: Problem) -> None:
         self._screen.say(f"warning: {clean(problem.message)}; trying again")

@@ -5,6 +5,8 @@ from exclave.wire.model import Page
 from exclave.wire.terraform import (
     OrphansReply,
     PlanDocument,
+    RescuedState,
+    RestoreState,
     TfWorkspaceDetail,
     TfWorkspaceReply,
     UnlockWorkspace,
@@ -34,6 +36,18 @@ class TerraformCalls:
     ) -> TfWorkspaceDetail:
         """Remove the lock that an ended execution left."""
         path = f"/v1/installs/{part(install_id)}/tf-states/{part(workspace)}/unlock"
+        return await self._calls.post(TfWorkspaceDetail, path, body)
+
+    async def list_rescued(self, install_id: str, workspace: str) -> Page[RescuedState]:
+        """List the states that runners could not store."""
+        path = f"/v1/installs/{part(install_id)}/tf-states/{part(workspace)}/rescued"
+        return await self._calls.get(Page[RescuedState], path)
+
+    async def restore_state(
+        self, install_id: str, workspace: str, body: RestoreState
+    ) -> TfWorkspaceDetail:
+        """Make a rescued state the next version."""
+        path = f"/v1/installs/{part(install_id)}/tf-states/{part(workspace)}/restore"
         return await self._calls.post(TfWorkspaceDetail, path, body)
 
     async def list_orphans(self, install_id: str, *, every: bool = False) -> OrphansReply:

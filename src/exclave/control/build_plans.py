@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from exclave.appconfig.formats import parse_duration
 from exclave.base.digests import digest_json
 from exclave.base.errors import InvalidInput
 from exclave.domain.identity import OrgId
@@ -30,6 +31,7 @@ class Wanted:
     type: str
     source: BuildSource
     key: str
+    timeout_s: float = 300.0
 
 
 def list_wanted(tx: Tx, org: OrgId, config: AnyRow) -> Sequence[Wanted]:
@@ -91,4 +93,4 @@ def _make(config: AnyRow, part: str, type_: str, repos: Mapping[str, Any]) -> Wa
         source = GitSource(url=url, ref=ref, directory=directory, connected=connected)
         identity = {"url": url, "ref": ref, "directory": directory}
     key = digest_json({"format": FORMAT, "type": type_, "source": identity})
-    return Wanted(part, type_, source, key)
+    return Wanted(part, type_, source, key, parse_duration(repos.get("build_timeout", "")) or 300.0)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
@@ -161,7 +162,7 @@ def _make_step(
 ) -> dict[str, Any]:
     job = BuildSpec.model_validate({
         "build_id": build, "part": one.part, "type": one.type, "source": one.source,
-        "repository": repository,
+        "repository": repository, "timeout_s": one.timeout_s,
     })  # fmt: skip
     return {
         "org_id": org, "workflow_id": workflow, "position": position,
@@ -180,7 +181,7 @@ def _aim(one: Wanted, commit: str | None) -> Wanted:
             f"`{one.part}` comes from the app directory, which has no commits",
             hint="Leave the commit out.",
         )
-    return Wanted(one.part, one.type, one.source.model_copy(update={"commit": commit}), one.key)
+    return replace(one, source=one.source.model_copy(update={"commit": commit}))
 
 
 def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _take_terraform(tx: Tx, ended: Ended) -> Verdict:
     parts.note_failed(tx, org, job.queue_id, intent["part"], job.workflow_id, text)
     if ended.state is JobState.FAILED and ended.reason in _PASSING:
         delay = min(_FIRST_DELAY_S * 2**job.step_attempt, _LONGEST_DELAY_S)
-        most = _read_retries(tx, org, intent)
+        most = _read_setting(tx, org, intent, "max_auto_retries")
         return Verdict(again=_find_again(tx, job, intent, delay_s=delay, most=most))
     return Verdict()
 
@@ -89,14 +89,12 @@ def _take_plan(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
             drift = {"drift": "none" if noop else "drifted", "drift_at": tx.now}
             install_parts.save_part(tx, org, job.queue_id, intent["part"], drift)
         return Verdict()
-    if noop:
-        if intent["destroy"]:
-            parts.note_gone(tx, org, job.queue_id, intent["part"], job.workflow_id)
-        else:
-            outputs = ended.outputs.get("outputs", {})
-            parts.note_deployed(tx, org, job.queue_id, intent, outputs, job.workflow_id)
+    if noop and (intent["destroy"] or _read_setting(tx, org, intent, "skip_noops")):
+        _take_apply(tx, ended, intent)
         return Verdict(Then.SKIP)
     parts.note_part(tx, org, job.queue_id, intent["part"], parts.PLANNED, workflow=job.workflow_id)
+    if noop:
+        return Verdict(Then.GO_ON)
     passed = intent.get("auto") and job.spec.get("policies")
     return Verdict(Then.APPROVE if passed else Then.ASK)
 
@@ -169,8 +167,9 @@ def _find_again(
     return int(plan.position)
 
 
-def _read_retries(tx: Tx, org: OrgId, intent: Mapping[str, Any]) -> int:
-    name = str(intent.get("component", ""))
-    section = "component" if name else "sandbox"
-    row = configs.find_part(tx, org, intent["config"], section, name)
-    return 0 if row is None else int(row.value.get("max_auto_retries", 0))
+def _read_setting(tx: Tx, org: OrgId, intent: Mapping[str, Any], name: str) -> int:
+    """Read a number or a switch of the sandbox or component; none is 0."""
+    component = str(intent.get("component", ""))
+    section = "component" if component else "sandbox"
+    row = configs.find_part(tx, org, intent["config"], section, component)
+    return 0 if row is None else int(row.value.get(name, 0))

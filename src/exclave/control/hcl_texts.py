@@ -1,4 +1,7 @@
-"""Texts in HCL: whether their strings, comments and brackets close, which is what people break."""
+"""Texts in HCL: whether strings, comments and brackets close and names have values.
+
+That is what people break. Terraform on the runner has the last word.
+"""
 
 import re
 
@@ -10,39 +13,58 @@ _TOKEN = re.compile(
       | (?P<broken>"|/\*)""",
     re.VERBOSE | re.DOTALL,
 )
+_EMPTY = re.compile(r"^[ \t]*[A-Za-z_][\w-]*[ \t]*(=)[ \t]*$", re.MULTILINE)
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 
 
 def find_hcl_flaw(text: str) -> str:
     """Say why a text cannot be HCL; empty if nothing speaks against it."""
-    opened: list[tuple[str, int]] = []
+    opened: list[tuple[str, str]] = []
+    bare: list[str] = []
     at = 0
     while found := _TOKEN.search(text, at):
+        bare.append(text[at : found.start()] + _blank(found))
         at = found.end()
         if found["heredoc"]:
             end = re.compile(rf"^[ \t]*{found['mark']}[ \t]*$", re.MULTILINE).search(text, at)
             if end is None:
-                return f"not HCL: `<<{found['mark']}` in line {_line(text, found)} is never closed"
+                return (
+                    f"not HCL: `<<{found['mark']}` at {_tell(text, found.start())} is never closed"
+                )
+            bare.append("".join(char if char == "\n" else "-" for char in text[at : end.end()]))
             at = end.end()
         elif found["broken"]:
-            return f"not HCL: `{found[0]}` in line {_line(text, found)} is never closed"
+            return f"not HCL: `{found[0]}` at {_tell(text, found.start())} is never closed"
         elif found["bracket"]:
-            flaw = _nest(opened, found[0], _line(text, found))
+            flaw = _nest(opened, found[0], _tell(text, found.start()))
             if flaw:
                 return flaw
     if opened:
-        sign, line = opened[-1]
-        return f"not HCL: `{sign}` in line {line} is never closed"
-    return ""
+        sign, place = opened[-1]
+        return f"not HCL: `{sign}` at {place} is never closed"
+    return _find_empty("".join(bare) + text[at:])
 
 
-def _nest(opened: list[tuple[str, int]], sign: str, line: int) -> str:
+def _find_empty(text: str) -> str:
+    """Find a name without a value; what stands in strings and comments is blank here."""
+    found = _EMPTY.search(text)
+    return f"not HCL: `=` at {_tell(text, found.end(1) - 1)} has no value" if found else ""
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Write a token so that places stay: a comment is nothing, all else is something."""
+    fill = " " if found["comment"] else "-"
+    return "".join(char if char == "\n" else fill for char in found[0])
+
+
+def _nest(opened: list[tuple[str, str]], sign: str, place: str) -> str:
     if sign not in _CLOSES:
-        opened.append((sign, line))
+        opened.append((sign, place))
     elif not opened or opened.pop()[0] != _CLOSES[sign]:
-        return f"not HCL: `{sign}` in line {line} closes nothing"
+        return f"not HCL: `{sign}` at {place} closes nothing"
     return ""
 
 
-def _line(text: str, found: re.Match[str]) -> int:
-    return text.count("\n", 0, found.start()) + 1
+def _tell(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"

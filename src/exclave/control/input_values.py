@@ -14,6 +14,7 @@ from exclave.appconfig.diagnostics import list_words, suggest
 from exclave.appconfig.kinds.inputs import Input
 from exclave.base.errors import InvalidInput
 from exclave.control.hcl_texts import find_hcl_flaw
+from exclave.control.yaml_texts import find_yaml_flaw
 
 PLACEHOLDER: Final = "((exclave:"
 """How a value begins that only the runner can fill in; nobody may give one as a value."""
@@ -38,14 +39,15 @@ class BadInputs(InvalidInput):
     """Values do not fit the inputs that the app declares."""
 
     code = "bad_inputs"
-    hint = "`exclave installs inputs get INSTALL` and the app's inputs.toml show what fits."
+    hint = "The app's inputs.toml says what fits."
 
-    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+    def __init__(self, mistakes: Sequence[Mistake], install: str = "") -> None:
         told = [str(each) for each in mistakes]
         listed = "".join(f"\n  - {each}" for each in told)
         message = f"the input {told[0]}" if len(told) == 1 else f"{len(told)} inputs:{listed}"
         facts = [{"input": each.input, "message": each.message} for each in mistakes]
-        super().__init__(message, mistakes=facts)
+        look = f"See what fits: exclave installs inputs get {install}" if install else None
+        super().__init__(message, hint=look, mistakes=facts)
 
 
 def write_placeholder(name: str) -> str:
@@ -63,14 +65,18 @@ def check_values(
 
 
 def check_change(
-    declared: Sequence[Input], given: Mapping[str, str], after: Mapping[str, str]
-) -> None:
-    """Refuse values of the vendor that do not fit, or after which one is missing: all at once."""
+    declared: Sequence[Input], given: Mapping[str, str], after: Mapping[str, str],
+    install: str = "",
+) -> None:  # fmt: skip
+    """Refuse values of the vendor that do not fit, or after which one is missing: all at once.
+
+    The install is named where there is one already: its own list of inputs helps most.
+    """
     mistakes = _find_mistakes(declared, given, by_customer=False)
     named = {each.input for each in mistakes}
     mistakes += [each for each in _find_missing(declared, after) if each.input not in named]
     if mistakes:
-        raise BadInputs(mistakes)
+        raise BadInputs(mistakes, install)
 
 
 def check_types(declared: Sequence[Input], values: Mapping[str, str]) -> None:
@@ -130,7 +136,7 @@ def find_flaw(kind: str, text: str) -> str:
         case "json":
             return _find_json_flaw(text)
         case "yaml":
-            return _find_yaml_flaw(text)
+            return find_yaml_flaw(text)
         case "hcl":
             return find_hcl_flaw(text)
         case _:
@@ -175,30 +181,25 @@ def _find_list_flaw(text: str) -> str:
     """Accept a JSON list, or words between commas."""
     if not text.lstrip().startswith("["):
         return ""
-    try:
-        return "" if isinstance(json.loads(text), list) else "not a list"
-    except (ValueError, RecursionError):
-        return "not a JSON list, although it begins with `[`"
+    flaw = _find_json_flaw(text)
+    return f"not a list, although it begins with `[`: {flaw}" if flaw else ""
 
 
 def _find_json_flaw(text: str) -> str:
     try:
-        json.loads(text)
+        json.loads(text, parse_constant=_refuse_constant)
     except RecursionError:
         return "nested too deeply"
+    except json.JSONDecodeError as error:
+        return f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except ValueError as error:
-        where = f" at line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        return f"not JSON{where}"
+        return f"not JSON: {error}"
     return ""
 
 
-def _find_yaml_flaw(text: str) -> str:
-    """Find what no YAML parser takes; the rest is for the tool that reads it."""
-    for number, line in enumerate(text.splitlines(), 1):
-        indent = line[: len(line) - len(line.lstrip(" \t"))]
-        if "\t" in indent and line.strip() and not line.strip().startswith("#"):
-            return f"not YAML: line {number} is indented by a tab"
-    return ""
+def _refuse_constant(name: str) -> None:
+    message = f"it has no {name}"
+    raise ValueError(message)
 
 
 def _shorten(value: str) -> str:

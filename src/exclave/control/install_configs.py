@@ -11,10 +11,29 @@ from exclave.control.deps import Deps
 from exclave.control.input_values import fill_values
 from exclave.control.install_creation import add_app_install, find_current
 from exclave.control.install_inputs import CONFIG, change_inputs
-from exclave.control.install_values import list_declared, merge_values, read_values
+from exclave.control.install_options import (
+    APPROVE_ALL,
+    AUTO,
+    PROMPT,
+    Overrides,
+    compare_options,
+    find_flaws,
+    is_enabled,
+    merge_overrides,
+    read_overrides,
+    read_toggles,
+)
+from exclave.control.install_values import (
+    add_dependents,
+    list_declared,
+    merge_values,
+    read_values,
+)
+from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
 from exclave.control.installs import replace_labels
+from exclave.control.parts import ABSENT
 from exclave.domain.identity import Right, User
-from exclave.storage import install_states, installs
+from exclave.storage import configs, install_parts, install_states, installs
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.installs import (
     InstallConfig,
@@ -53,14 +72,14 @@ async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsS
 
     def sync(tx: Tx) -> InstallsSynced:
         app = find_app(tx, user, wish.app, Right.OPERATE)
-        if any(each.approve_all for each in wish.installs):
+        if any(each.approval_option != PROMPT for each in wish.installs):
             require(user, Right.APPROVE, app=app.id, noun="app")
         plans = [_plan(tx, deps, user, app, each) for each in _refuse_doubles(wish.installs)]
         stopped = wish.dry_run or any(plan.problem for plan in plans)
         done = {} if stopped else {p.wish.name: _apply(tx, deps, user, app, p) for p in plans}
         return InstallsSynced(
             applied=not stopped,
-            installs=[_tell(plan, *done.get(plan.wish.name, (None, None))) for plan in plans],
+            installs=[_tell(plan, *done.get(plan.wish.name, (None, None, None))) for plan in plans],
         )
 
     return await deps.db.write(sync, key=wish.app)
@@ -93,13 +112,17 @@ def _plan(tx: Tx, deps: Deps, user: User, app: AnyRow, wish: InstallConfig) -> _
         after = merge_values(declared, before, wish.inputs)
     except Problem as problem:
         return _Plan(wish, row, problem=problem.message, hint=problem.advice)
+    config = configs.find_config(tx, user.org, config_id)
+    components = [] if config is None else config.outline["components"]
+    toggles = {**({} if row is None else read_toggles(row)), **wish.component_toggles}
+    flaws = list(find_flaws(components, toggles, wish))
+    if flaws:
+        return _Plan(wish, row, problem="; ".join(flaws), hint="Correct the file.")
     changes = [
         *_compare_inputs(declared, None if row is None else before, after),
         *_compare_labels(row, wish.labels),
+        *compare_options(row, wish),
     ]
-    was = None if row is None else _show_approval(on=row.approve_all)
-    if was != _show_approval(on=wish.approve_all):
-        changes.append(_change("approval_option", was, _show_approval(on=wish.approve_all)))
     return _Plan(wish, row, changes, list(_warn(declared, wish)))
 
 
@@ -147,38 +170,73 @@ def _warn(declared: Sequence[Input], wish: InstallConfig) -> Iterator[str]:
 
 def _apply(
     tx: Tx, deps: Deps, user: User, app: AnyRow, plan: _Plan
-) -> tuple[str | None, str | None]:
+) -> tuple[str | None, str | None, str | None]:
     wish, row = plan.wish, plan.row
     if row is None:
         new = NewInstall(
             name=wish.name, app=app.id, labels=wish.labels, inputs=wish.inputs,
-            approve_all=wish.approve_all,
+            approve_all=wish.approval_option == APPROVE_ALL, provision=False,
         )  # fmt: skip
-        install, workflow = add_app_install(tx, deps, user, new, app.id)
-        install_states.update_app_install(tx, user.org, install, {"managed_by": CONFIG})
-        return install, workflow
+        install, _ = add_app_install(tx, deps, user, new, app.id)
+        _store_options(tx, user, install, wish, {})
+        kind = WorkflowKind.PROVISION
+        return install, begin_install_workflow(tx, deps, user.org, user.name, install, kind), None
     if plan.action == "none":
-        return row.id, None
-    if row.approve_all != wish.approve_all:
-        values = {"approve_all": wish.approve_all}
-        install_states.update_app_install(tx, user.org, row.id, values)
+        return row.id, None, None
+    _store_options(tx, user, row.id, wish, read_overrides(row), read_toggles(row))
     if any(each.what.startswith("labels.") for each in plan.changes):
         replace_labels(tx, deps, user, row, {**row.labels, **wish.labels})
-    changed = change_inputs(tx, deps, user, row, SetInputs(values=wish.inputs))
-    return row.id, changed.workflow.id if changed.workflow else None
+    again, off = _find_moved(tx, user, row, plan)
+    changed = change_inputs(tx, deps, user, row, SetInputs(values=wish.inputs), again)
+    gone = None
+    if off:
+        kind, request = WorkflowKind.TEARDOWN, Request(components=off)
+        gone = begin_install_workflow(tx, deps, user.org, user.name, row.id, kind, request)
+    return row.id, changed.workflow.id if changed.workflow else None, gone
 
 
-def _tell(plan: _Plan, install: str | None, workflow: str | None) -> InstallSynced:
+def _store_options(
+    tx: Tx, user: User, install: str, wish: InstallConfig, overrides: Overrides,
+    toggles: Mapping[str, bool] | None = None,
+) -> None:  # fmt: skip
+    install_states.update_app_install(tx, user.org, install, {
+        "managed_by": CONFIG, "approve_all": wish.approval_option == APPROVE_ALL,
+        "approval": AUTO if wish.approval_option == AUTO else None,
+        "toggles": {**(toggles or {}), **wish.component_toggles},
+        "overrides": merge_overrides(overrides, wish),
+    })  # fmt: skip
+
+
+def _find_moved(
+    tx: Tx, user: User, row: AnyRow, plan: _Plan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Find what a change of options has deployed again, and what it has taken down."""
+    if row.state in {"new", "deprovisioned"}:
+        return (), ()
+    there = {
+        each.part.removeprefix("component:")
+        for each in install_parts.list_parts(tx, user.org, row.id)
+        if each.state != ABSENT
+    }
+    config = configs.find_config(tx, user.org, row.config_id)
+    components = [] if config is None else config.outline["components"]
+    toggles = {**read_toggles(row), **plan.wish.component_toggles}
+    enabled = {each["name"] for each in components if is_enabled(each, toggles)}
+    named = {each.what.split(".")[1] for each in plan.changes if each.what.startswith("component")}
+    again = add_dependents(config.outline, named & enabled) if config is not None else []
+    off = [each["name"] for each in components if each["name"] in there - enabled]
+    return tuple(name for name in again if name in enabled), tuple(off)
+
+
+def _tell(
+    plan: _Plan, install: str | None, workflow: str | None, teardown: str | None
+) -> InstallSynced:
     return InstallSynced(
         name=plan.wish.name, action=plan.action,
         install_id=install or (plan.row.id if plan.row is not None else None),
         changes=plan.changes, warnings=plan.warnings, problem=plan.problem, hint=plan.hint,
-        workflow_id=workflow,
+        workflow_id=workflow, teardown_id=teardown,
     )  # fmt: skip
-
-
-def _show_approval(*, on: bool) -> str:
-    return "approve-all" if on else "prompt"
 
 
 def _change(what: str, before: str | None, after: str | None) -> ValueChange:

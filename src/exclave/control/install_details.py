@@ -5,6 +5,7 @@ from typing import Any
 
 from exclave.control import showing
 from exclave.control.deps import Deps
+from exclave.control.install_options import read_approval, read_overrides, read_toggles
 from exclave.control.parts import ABSENT
 from exclave.control.runners import show_runner_row
 from exclave.domain.identity import OrgId, QueueId
@@ -30,6 +31,8 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, row: AnyRow) -> InstallDetail:
     last = workflows.list_workflows(tx, org, before="", limit=_SHOWN, queue=queue, state=None)
     return InstallDetail(
         **_tell(row),
+        component_toggles=read_toggles(row) if row.app_id else {},
+        component_overrides=read_overrides(row) if row.app_id else {},
         lanes=[_show_lane(each) for each in queues.list_lanes(tx, org, queue)],
         parts=list_parts(tx, org, row) if row.config_id else [],
         runners=[show_runner_row(deps, r, tx.now, running.get(r.id, 0)) for r in found],
@@ -92,7 +95,8 @@ def _tell(row: AnyRow) -> dict[str, Any]:
     return told | {
         "app_id": row.app_id, "app": row.app_name, "state": row.state, "target": row.target,
         "config_version": row.config_version, "newest_version": row.newest_version,
-        "approve_all": row.approve_all, "here": row.here, "managed_by": row.managed_by,
+        "approve_all": row.approve_all, "approval_option": read_approval(row),
+        "here": row.here, "managed_by": row.managed_by,
     }  # fmt: skip
 
 

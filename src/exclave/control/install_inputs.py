@@ -83,12 +83,20 @@ async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs
     return await deps.db.write(change, key=install)
 
 
-def change_inputs(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: SetInputs) -> InputsChanged:
-    """Check, store and redeploy in the transaction of the caller, which holds the install."""
+def change_inputs(
+    tx: Tx, deps: Deps, user: User, row: AnyRow, wish: SetInputs, again: Sequence[str] = ()
+) -> InputsChanged:
+    """Check, store and redeploy in the transaction of the caller, which holds the install.
+
+    The components in `again` are deployed as well: something else of theirs has changed.
+    """
     declared = list_declared(tx, user.org, row.config_id)
     before = read_values(tx, deps, user.org, row.id)
-    after = merge_values(declared, before.clear, wish.values, wish.unset)
+    after = merge_values(declared, before.clear, wish.values, wish.unset, install=row.name)
     changed = find_changed(declared, before.clear, after)
+    if not wish.dry_run and after == before.clear and again:
+        workflow = begin_update(tx, deps, user.org, user.name, row, (), wish.approve_all, again)
+        return _tell_change(tx, user.org, row, before.version, changed, workflow)
     if wish.dry_run or after == before.clear:
         return _tell_change(tx, user.org, row, before.version, changed, None)
     version = store_values(tx, deps, user.org, row.id, declared, after, user.name)
@@ -97,7 +105,7 @@ def change_inputs(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: SetInputs) 
         tx, deps, user.org, user.name, "inputs_set", row.id, version=str(version),
         inputs=" ".join(sorted({*wish.values, *wish.unset})),
     )  # fmt: skip
-    workflow = begin_update(tx, deps, user.org, user.name, row, changed, wish.approve_all)
+    workflow = begin_update(tx, deps, user.org, user.name, row, changed, wish.approve_all, again)
     return _tell_change(tx, user.org, row, version, changed, workflow)
 
 
@@ -133,14 +141,15 @@ def take_customer_inputs(
 def begin_update(
     tx: Tx, deps: Deps, org: OrgId, by: str, row: AnyRow, changed: Sequence[str],
     approve_all: bool | None,  # noqa: FBT001 - None is the third answer
+    again: Sequence[str] = (),
 ) -> str | None:  # fmt: skip
     """Begin the workflow that redeploys what reads changed inputs; none if nothing here does."""
     sandbox, components = find_touched(tx, org, row.config_id, changed)
     here = {row.part for row in install_parts.list_parts(tx, org, row.id) if row.state != ABSENT}
     touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
-    if not changed or not touched & here:
+    if not again and (not changed or not touched & here):
         return None
-    wish = Request(components=tuple(components), sandbox=sandbox)
+    wish = Request(components=tuple({*components, *again}), sandbox=sandbox)
     kind = WorkflowKind.INPUT_UPDATE
     return begin_install_workflow(tx, deps, org, by, row.id, kind, wish, approve_all=approve_all)
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exclave.base.errors import InvalidInput
+from exclave.control.install_options import AUTO, is_enabled, read_approval, read_toggles
 from exclave.domain.identity import OrgId
 from exclave.flow.plans.outline import Component, Hook, Outline
-from exclave.storage import builds, configs, install_parts
+from exclave.storage import builds, configs, install_parts, install_states
 from exclave.storage.database import AnyRow, Tx
 
 SUPPORTED = frozenset({"terraform_module"})
@@ -20,17 +21,20 @@ def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
     outline = config.outline
     _refuse_unsupported(outline["components"])
     parts = {row.part: row for row in install_parts.list_parts(tx, org, install)}
+    row = install_states.find_app_install(tx, org, install)
+    toggles = {} if row is None else read_toggles(row)
+    auto = row is not None and read_approval(row) == AUTO
     sandbox = configs.find_part(tx, org, config.id, "sandbox")
     values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
     return Outline(
         components=tuple(
-            _make_component(each, values.get(each["name"], {}), parts)
+            _make_component(each, values.get(each["name"], {}), parts, toggles, auto=auto)
             for each in _in_order(outline)
         ),
         hooks=tuple(_list_hooks(outline["actions"])),
         has_sandbox=sandbox is not None,
         sandbox_deployed=_is_there(parts.get("sandbox")),
-        sandbox_auto_approve=bool(sandbox and _is_auto(sandbox.value)),
+        sandbox_auto_approve=auto or bool(sandbox and _is_auto(sandbox.value)),
         has_secrets=bool(outline["secrets"]),
         builds_pending=builds.has_pending(tx, org, config.id),
     )
@@ -42,13 +46,14 @@ def _in_order(outline: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _make_component(
-    each: Mapping[str, Any], value: Mapping[str, Any], parts: Mapping[str, AnyRow]
-) -> Component:
+    each: Mapping[str, Any], value: Mapping[str, Any], parts: Mapping[str, AnyRow],
+    toggles: Mapping[str, bool], *, auto: bool,
+) -> Component:  # fmt: skip
     name = each["name"]
     return Component(
         name=name, needs=tuple(each["needs"]),
-        enabled=not each.get("toggleable") or bool(each.get("default_enabled")),
-        deployed=_is_there(parts.get(f"component:{name}")), auto_approve=_is_auto(value),
+        enabled=is_enabled(each, toggles),
+        deployed=_is_there(parts.get(f"component:{name}")), auto_approve=auto or _is_auto(value),
     )  # fmt: skip
 
 

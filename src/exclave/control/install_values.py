@@ -82,13 +82,13 @@ def put_into_state(
 
 def merge_values(
     declared: Sequence[Input], before: Mapping[str, str], given: Mapping[str, str],
-    unset: Collection[str] = (),
+    unset: Collection[str] = (), *, install: str = "",
 ) -> dict[str, str]:  # fmt: skip
     """Check new values and lay them over those that hold; values of no declared input go."""
     known = {each.name for each in declared}
     kept = {name: text for name, text in before.items() if name in known and name not in unset}
     after = {**kept, **given}
-    input_values.check_change(declared, {**dict.fromkeys(unset, ""), **given}, after)
+    input_values.check_change(declared, {**dict.fromkeys(unset, ""), **given}, after, install)
     return after
 
 
@@ -110,10 +110,16 @@ def find_touched(
         raise NotFound("there is no such config")
     outline, names = config.outline, set(changed)
     sandbox = bool(names & set((outline["sandbox"] or {}).get("inputs", ())))
-    needs = {each["name"]: set(each["needs"]) for each in outline["components"]}
     touched = {each["name"] for each in outline["components"] if names & set(each["inputs"])}
+    return sandbox, add_dependents(outline, touched)
+
+
+def add_dependents(outline: Mapping[str, Any], names: Collection[str]) -> list[str]:
+    """List components and all that need them, in deploy order."""
+    needs = {each["name"]: set(each["needs"]) for each in outline["components"]}
     ordered = [name for group in outline["order"] for name in group]
+    touched = set(names)
     for name in ordered:
         if needs[name] & touched:
             touched.add(name)
-    return sandbox, [name for name in ordered if name in touched]
+    return [name for name in ordered if name in touched]

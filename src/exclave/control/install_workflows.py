@@ -29,7 +29,7 @@ _BEGINNING = {
 def begin_install_workflow(
     tx: Tx, deps: Deps, org: OrgId, by: str, install: str, kind: WorkflowKind,
     request: Request | None = None, *, approve_all: bool | None = None,
-    labels: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None, sealed: Mapping[str, str] | None = None,
 ) -> WorkflowId:  # fmt: skip
     """Store a workflow of an install with all its steps, and begin."""
     row = install_states.find_app_install(tx, org, install)
@@ -53,7 +53,7 @@ def begin_install_workflow(
             "approve_all": row.approve_all if approve_all is None else approve_all,
             "plan_only": wish.plan_only, "cancel_requested": False, "revision": 1,
             "laned": any(draft.mutating for draft in drafts), "labels": dict(labels or {}),
-            "created_by": by,
+            "created_by": by, "sealed": dict(sealed) if sealed else None,
         }],
         _make_rows(org, workflow, drafts, extra),
     )  # fmt: skip

@@ -23,7 +23,15 @@ from exclave.domain.identity import (
     list_granted,
 )
 from exclave.domain.lanes import LaneState, check_lane
-from exclave.storage import install_inputs, install_states, installs, queues, runners, stacks
+from exclave.storage import (
+    install_inputs,
+    install_states,
+    installs,
+    queues,
+    runners,
+    stacks,
+    workflows,
+)
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.installs import InstallDetail, InstallReply, NewInstall
 from exclave.wire.model import Page
@@ -138,7 +146,9 @@ async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: boo
 
     def change(tx: Tx) -> InstallReply:
         find_app_install(tx, user, install, Right.APPROVE)
-        install_states.update_app_install(tx, user.org, install, {"approve_all": on})
+        install_states.update_app_install(
+            tx, user.org, install, {"approve_all": on, "approval": None}
+        )
         action = "approve_all_on" if on else "approve_all_off"
         record(tx, deps, user.org, user.name, action, install)
         return install_details.show_row(_find(tx, user, install, Right.READ))
@@ -169,6 +179,7 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
         _refuse_in_use(tx, user, row, forget)
         installs.hide_install(tx, user.org, install, row.name)
         install_inputs.forget_sealed(tx, user.org, install)
+        workflows.forget_sealed(tx, user.org, QueueId(install))
         stacks.drop_codes(tx, user.org, install)
         stacks.void_enrolments(tx, user.org, install, tx.now)
         for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):

@@ -12,6 +12,7 @@ from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.install_inputs import find_app_install, show_begun
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
+from exclave.control.sensitive import hide_values
 from exclave.domain.identity import InstallId, Right, User
 from exclave.flow.plans.outline import RunbookStep
 from exclave.storage import configs
@@ -45,13 +46,16 @@ async def run_runbook(
                 f"the app has no runbook `{wish.runbook}`", hint=suggest(wish.runbook, found)
             )
         runbook = thaw(Runbook, found[wish.runbook])
+        values = _check_inputs(runbook, wish.inputs)
+        secret = {each.name for each in runbook.input if each.sensitive} & values.keys()
         workflow = begin_install_workflow(
             tx, deps, user.org, user.name, install, WorkflowKind.RUNBOOK_RUN,
             Request(
-                runbook=runbook.name, runbook_inputs=_check_inputs(runbook, wish.inputs),
+                runbook=runbook.name, runbook_inputs=hide_values(values, secret),
                 runbook_steps=tuple(_read_steps(runbook)),
             ),
             labels={"runbook": runbook.name},
+            sealed={name: deps.vault.seal(values[name]) for name in sorted(secret)},
         )  # fmt: skip
         record(tx, deps, user.org, user.name, "runbook_started", workflow, name=runbook.name)
         shown = show_begun(tx, user.org, workflow)
@@ -81,14 +85,12 @@ def _check_inputs(runbook: Runbook, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_value(declared: RunbookInput, value: str) -> str:
-    if declared.sensitive:
-        raise InvalidInput(
-            f"the input `{declared.name}` is sensitive, and runbooks keep their inputs in clear",
-            hint="Declare it as a secret of the app; the customer enters it once.",
-        )
+    if input_values.PLACEHOLDER in value:
+        message = f"the input `{declared.name}` may not contain `{input_values.PLACEHOLDER}`"
+        raise InvalidInput(message)
     flaw = input_values.find_flaw(declared.type, value)
     if flaw:
-        raise InvalidInput(f"the input `{declared.name}` {flaw}")
+        raise InvalidInput(f"the input `{declared.name}` is {flaw}")
     return value
 
 
@@ -113,7 +115,8 @@ def _show(runbook: Runbook) -> RunbookReply:
         inputs=[
             RunbookInputReply(
                 name=each.name, type=each.type, description=each.description,
-                required=each.required, default=each.default,
+                required=each.required, default=None if each.sensitive else each.default,
+                sensitive=each.sensitive,
             )
             for each in runbook.input
         ],

@@ -2,17 +2,37 @@
 
 import json
 import re
+from collections.abc import Collection, Mapping
 
 from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
+from exclave.control.input_values import write_placeholder
 from exclave.control.install_values import read_sensitive
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
-from exclave.storage import executions, jobs
-from exclave.storage.database import Tx
+from exclave.storage import executions, jobs, workflows
+from exclave.storage.database import AnyRow, Tx
 from exclave.wire.terraform import SensitiveValues
 
 _NAMED = re.compile(r"\(\(exclave:input:([^()]{1,200})\)\)")
+
+
+RUNBOOK = "runbook/"
+"""Begins the names of a runbook's own inputs; an input of an app can have no such name."""
+
+
+def hide_values(values: Mapping[str, str], secret: Collection[str]) -> dict[str, str]:
+    """Put placeholders in the place of what was sensitive about the inputs of a runbook."""
+    return {
+        name: write_placeholder(RUNBOOK + name) if name in secret and text else text
+        for name, text in values.items()
+    }
+
+
+def _read_sealed(tx: Tx, deps: Deps, job: AnyRow) -> dict[str, str]:
+    workflow = workflows.find_workflow(tx, job.org_id, job.workflow_id)
+    sealed = {} if workflow is None else workflow.sealed or {}
+    return {RUNBOOK + name: deps.vault.unseal(text) for name, text in sealed.items()}
 
 
 async def get_sensitive(
@@ -28,6 +48,9 @@ async def get_sensitive(
             raise Superseded(f"execution {execution} is not running")
         job = jobs.find_job(tx, who.org, row.job_id)
         named = set(_NAMED.findall(json.dumps(job.spec))) if job is not None else set()
-        return read_sensitive(tx, deps, who.org, who.queue, named) if named else {}
+        ours = {name for name in named if not name.startswith(RUNBOOK)}
+        found = read_sensitive(tx, deps, who.org, who.queue, ours) if ours else {}
+        given = {} if job is None or ours == named else _read_sealed(tx, deps, job)
+        return found | {name: given[name] for name in named & given.keys()}
 
     return SensitiveValues(values=await deps.db.read(find))

@@ -1,10 +1,10 @@
 """Rows turned into what callers see."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from exclave.domain.workflows import StepKind, StepState
 from exclave.storage.database import AnyRow
-from exclave.wire.jobs import ExecutionReply, JobReply
+from exclave.wire.jobs import Blocker, ExecutionReply, JobReply
 from exclave.wire.workflows import StepReply, WorkflowReply, WorkflowSummary
 
 
@@ -18,30 +18,35 @@ def summarise_workflow(row: AnyRow) -> WorkflowSummary:
     )  # fmt: skip
 
 
-def show_workflow(row: AnyRow, steps: Sequence[AnyRow]) -> WorkflowReply:
-    """Show a workflow with its steps."""
+def show_workflow(
+    row: AnyRow, steps: Sequence[AnyRow], blockers: Mapping[int, Blocker] | None = None
+) -> WorkflowReply:
+    """Show a workflow with its steps, and what stands before them."""
+    blocked = blockers or {}
     names = {step.position: step.name for step in steps}
     summary = summarise_workflow(row)
-    shown = [_show_step(step, names) for step in steps]
+    shown = [_show_step(step, names, blocked.get(step.position)) for step in steps]
     return WorkflowReply(**summary.model_dump(), revision=row.revision, steps=shown)
 
 
-def _show_step(row: AnyRow, names: dict[int, str]) -> StepReply:
+def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> StepReply:
     needs = [names[int(need)] for need in row.needs.split(",")] if row.needs else []
     return StepReply(
         index=row.position, name=row.name, kind=row.kind, state=row.state, needs=needs,
         lanes=row.lanes.split(",") if row.lanes else [], mutating=row.mutating,
         attempt=row.attempt, digest=row.digest, reason=row.reason, message=row.message,
         job_id=row.job_id, job_state=row.job_state, outputs=row.outputs,
-        waiting_for=_tell_wait(row), started_at=row.started_at, finished_at=row.finished_at,
-        due_at=row.due_at, answered_by=row.answered_by,
+        waiting_for=_tell_wait(row, blocker), blocked_by=blocker, started_at=row.started_at,
+        finished_at=row.finished_at, due_at=row.due_at, answered_by=row.answered_by,
     )  # fmt: skip
 
 
-def _tell_wait(row: AnyRow) -> str:
-    """Say in a word what an active step waits for."""
+def _tell_wait(row: AnyRow, blocker: Blocker | None) -> str:
+    """Say in a word what a step waits for."""
     if row.state != StepState.ACTIVE:
-        return ""
+        return "" if blocker is None else "turn"
+    if blocker is not None:
+        return "lane"
     match StepKind(row.kind):
         case StepKind.GATE:
             return "approval"
@@ -53,7 +58,9 @@ def _tell_wait(row: AnyRow) -> str:
             return "runner" if row.job_state == "queued" else "job"
 
 
-def show_job(row: AnyRow, executions: Sequence[AnyRow] = ()) -> JobReply:
+def show_job(
+    row: AnyRow, executions: Sequence[AnyRow] = (), blocker: Blocker | None = None
+) -> JobReply:
     """Show a job with its attempts."""
     return JobReply(
         id=row.id, queue_id=row.queue_id, workflow_id=row.workflow_id, step=row.step_name,
@@ -62,6 +69,7 @@ def show_job(row: AnyRow, executions: Sequence[AnyRow] = ()) -> JobReply:
         cancel_requested_at=row.cancel_requested_at, reason=row.reason, message=row.message,
         exit_code=row.exit_code, outputs=row.outputs, created_at=row.created_at,
         finished_at=row.finished_at, executions=[show_execution(e) for e in executions],
+        blocked_by=blocker,
     )  # fmt: skip
 
 

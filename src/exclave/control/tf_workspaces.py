@@ -24,7 +24,7 @@ async def list_workspaces(deps: Deps, user: User, install: InstallId) -> Page[Tf
     """List the workspaces of an install, each with its newest state and its lock."""
 
     def find(tx: Tx) -> Page[TfWorkspaceReply]:
-        queue = _find_queue(tx, user, install, Right.READ)
+        queue = find_queue(tx, user, install, Right.READ)
         locks = {row.workspace: row for row in tf_states.list_locks(tx, user.org, queue)}
         newest = {row.workspace: row for row in tf_states.list_newest(tx, user.org, queue)}
         items = [
@@ -46,7 +46,7 @@ async def show_workspace(
     """Show a state, the newest or one of the kept versions, and which versions there are."""
 
     def find(tx: Tx) -> TfWorkspaceDetail:
-        queue = _find_queue(tx, user, install, Right.READ)
+        queue = find_queue(tx, user, install, Right.READ)
         shown = (
             tf_states.find_newest(tx, user.org, queue, workspace)
             if version is None
@@ -72,7 +72,7 @@ async def unlock_workspace(
     """Remove a lock that an ended execution left behind."""
 
     def unlock(tx: Tx) -> None:
-        queue = _find_queue(tx, user, install, Right.OPERATE)
+        queue = find_queue(tx, user, install, Right.OPERATE)
         row = tf_states.find_lock(tx, user.org, queue, workspace)
         if row is None:
             raise NotFound("the state is not locked")
@@ -88,7 +88,8 @@ async def unlock_workspace(
     return await show_workspace(deps, user, install, workspace, None)
 
 
-def _find_queue(tx: Tx, user: User, install: InstallId, right: Right) -> QueueId:
+def find_queue(tx: Tx, user: User, install: InstallId, right: Right) -> QueueId:
+    """Find the queue of an install on which the user has a right."""
     queue = QueueId(install)
     if queues.find_queue(tx, user.org, queue) is None:
         raise NotFound("there is no such install")

@@ -7,6 +7,7 @@ from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control import showing
 from exclave.control.access import require_on, require_there
 from exclave.control.advance import Happening, advance
+from exclave.control.blockers import find_step_blockers
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
 from exclave.control.planning import Planned, plan_workflow
@@ -95,7 +96,8 @@ async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> Workflo
 
     def show(tx: Tx) -> WorkflowReply:
         row = _find(tx, user, workflow, Right.READ)
-        return showing.show_workflow(row, workflows.list_steps(tx, user.org, workflow))
+        steps = workflows.list_steps(tx, user.org, workflow)
+        return showing.show_workflow(row, steps, find_step_blockers(tx, user.org, row, steps))
 
     return await deps.db.read(show)
 

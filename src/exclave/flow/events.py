@@ -18,6 +18,8 @@ class Then(StrEnum):
     """There is nothing to do: the gate and what it guards are left out."""
     APPROVE = "approve"
     """A rule of the vendor approves it."""
+    GO_ON = "go_on"
+    """There is nothing to decide: the gate lets pass, and what it guards is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +170,10 @@ def _foresee(workflow: Workflow, plan: Step, then: Then) -> Workflow:
         if step.kind is StepKind.GATE and step.needs == (plan.index,)
         and step.state is StepState.PENDING
     ]  # fmt: skip
-    if then is Then.APPROVE:
-        passed = StepState.SUCCEEDED
+    if then is not Then.SKIP:
+        passed, why = StepState.SUCCEEDED, "policies" if then is Then.APPROVE else "no_changes"
         return with_steps(
-            workflow,
-            [replace(g, state=passed, digest=plan.digest, reason="policies") for g in gates],
+            workflow, [replace(g, state=passed, digest=plan.digest, reason=why) for g in gates]
         )
     asked = {gate.index for gate in gates}
     guarded = [s for s in workflow.steps if s.mutating and asked & set(s.needs)]

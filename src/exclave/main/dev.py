@@ -1,4 +1,4 @@
-"""Everything in one process tree on one data folder: control plane and two runners."""
+"""Everything in one process tree on one data folder: control plane, build runner, Stacks."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,6 @@ from exclave.base.logs import Log
 from exclave.control.access import authenticate_user
 from exclave.control.accounts import create_org, who_am_i
 from exclave.control.deps import Deps
-from exclave.control.installs import create_install, list_installs
 from exclave.control.runners import create_enrolment, list_runners
 from exclave.domain.identity import QueueId, User
 from exclave.main.children import clean_environment, run_child
@@ -22,12 +21,10 @@ from exclave.main.dev_stacks import DevStacks
 from exclave.main.server import Running, run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.wire.identity import PresenceState
-from exclave.wire.installs import NewInstall
 
 log = Log("dev")
 
 LOGIN = "dev.json"
-INSTALL = "demo"
 _RESTART_S = 2.0
 _UP_WITHIN_S = 30.0
 
@@ -39,7 +36,6 @@ class Dev:
     running: Running
     user: User
     token: str
-    install: QueueId
 
 
 @contextlib.asynccontextmanager
@@ -50,15 +46,13 @@ async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
         token = await _find_login(settings, running)
         user = await authenticate_user(deps, token)
         build = QueueId((await who_am_i(deps, user)).org.build_queue_id)
-        install = await _find_install(deps, user)
         children = [
             asyncio.create_task(_keep_runner(settings, running, user, "build", build)),
-            asyncio.create_task(_keep_runner(settings, running, user, INSTALL, install)),
             asyncio.create_task(DevStacks(settings.data, running, user).run()),
         ]
         try:
-            await _wait_until_up(deps, user, count=2)
-            yield Dev(running, user, token, install)
+            await _wait_until_up(deps, user, build)
+            yield Dev(running, user, token)
         finally:
             for child in children:
                 child.cancel()
@@ -87,14 +81,6 @@ def _write_private(file: Path, value: Mapping[str, str]) -> None:
     fresh.replace(file)
 
 
-async def _find_install(deps: Deps, user: User) -> QueueId:
-    page = await list_installs(deps, user, "", 200)
-    found = [install.id for install in page.items if install.name == INSTALL]
-    if found:
-        return QueueId(found[0])
-    return QueueId((await create_install(deps, user, NewInstall(name=INSTALL))).id)
-
-
 async def _keep_runner(
     settings: ServerSettings, running: Running, user: User, name: str, queue: QueueId
 ) -> None:
@@ -113,13 +99,13 @@ async def _keep_runner(
         await asyncio.sleep(_RESTART_S)
 
 
-async def _wait_until_up(deps: Deps, user: User, *, count: int) -> None:
+async def _wait_until_up(deps: Deps, user: User, build: QueueId) -> None:
     until = deps.clock.monotonic() + _UP_WITHIN_S
     while deps.clock.monotonic() < until:
-        page = await list_runners(deps, user, "", 200)
-        if sum(runner.presence is PresenceState.UP for runner in page.items) >= count:
+        page = await list_runners(deps, user, "", 200, build)
+        if any(runner.presence is PresenceState.UP for runner in page.items):
             return
         await asyncio.sleep(0.05)
     raise Unavailable(
-        "the runners did not come up", hint="Look at the files in `runners/` of the data folder."
+        "the build runner did not come up", hint="Look at `runners/build.log` in the data folder."
     )

@@ -41,7 +41,7 @@ def put_attachment(
 def list_named(tx: Tx, org: OrgId, queue: QueueId, name: str, *, limit: int) -> Sequence[AnyRow]:
     """List files of one name of a queue with their executions, newest execution first."""
     found = (
-        select(attachments, executions.c.job_id)
+        select(attachments, executions.c.job_id, executions.c.epoch)
         .join(executions, (executions.c.org_id == attachments.c.org_id)
               & (executions.c.id == attachments.c.execution_id))
         .where(attachments.c.org_id == org, attachments.c.queue_id == queue)

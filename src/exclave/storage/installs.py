@@ -144,7 +144,8 @@ def _select(*more: ColumnElement[bool]) -> Select[Any]:
             app_installs.c.app_id, app_installs.c.config_id, app_installs.c.target,
             app_installs.c.state, app_installs.c.approve_all, app_installs.c.here,
             app_installs.c.managed_by, app_installs.c.state_version,
-            app_installs.c.input_version, apps.c.name.label("app_name"),
+            app_installs.c.input_version, app_installs.c.approval, app_installs.c.toggles,
+            app_installs.c.overrides, apps.c.name.label("app_name"),
             apps.c.config_id.label("newest_id"), _pinned.c.version.label("config_version"),
             _newest.c.version.label("newest_version"),
         )

@@ -231,6 +231,7 @@ workflows = Table(
     Column("created_by", Text, nullable=False),
     Column("moved_at", Instant, nullable=False),
     Column("finished_at", Instant),
+    Column("sealed", Json),
     PrimaryKeyConstraint("org_id", "id"),
     of_org("queue_id", "queues"),
     Index("workflows_of_queue", "org_id", "queue_id", "id"),

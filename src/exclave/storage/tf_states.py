@@ -82,6 +82,23 @@ def add_version(
     return None if found is None else int(found.version)
 
 
+def restore_version(
+    tx: Tx, org: OrgId, held: Held, queue: QueueId, workspace: str, values: Mapping[str, Any]
+) -> int | None:
+    """Add a version that an ended execution left, if it follows on; the caller has the lanes."""
+    latest = select(func.coalesce(func.max(tf_states.c.version), 0) + 1)
+    row = {
+        "org_id": org, "queue_id": queue, "workspace": workspace, "epoch": held[1],
+        "execution_id": held[0], "at": tx.now, **values,
+    }  # fmt: skip
+    version = latest.where(*_in_states(org, queue, workspace)).scalar_subquery()
+    chosen = select(version.cast(Integer), *_write(tf_states, row))
+    chosen = chosen.where(~_overtaken(org, queue, workspace, values))
+    added = tf_states.insert().from_select(["version", *row], chosen).returning(tf_states.c.version)
+    found = tx.first(added)
+    return None if found is None else int(found.version)
+
+
 def find_lock(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> AnyRow | None:
     """Find a lock, with the state of the execution that took it."""
     return tx.first(_LOCKS.where(*_in_locks(org, queue, workspace)))

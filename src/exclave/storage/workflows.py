@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, bindparam, select
+from sqlalchemy import Column, ColumnElement, bindparam, select, update
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -199,6 +199,12 @@ def list_workflows(
     if state is not None:
         where.append(workflows.c.state == state)
     return tx.all(select(workflows).where(*where).order_by(workflows.c.id.desc()).limit(limit))
+
+
+def forget_sealed(tx: Tx, org: OrgId, queue: QueueId) -> None:
+    """Forget the sensitive values that workflows of a queue were given."""
+    mine = (workflows.c.org_id == org, workflows.c.queue_id == queue)
+    tx.run(update(workflows).where(*mine).values(sealed=None))
 
 
 def list_due(tx: Tx, limit: int) -> Sequence[AnyRow]:

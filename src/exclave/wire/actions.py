@@ -65,6 +65,7 @@ class RunbookInputReply(Reply):
     description: str
     required: bool
     default: str | None
+    sensitive: bool = False
 
 
 class RunbookReply(Reply):

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -50,6 +50,8 @@ class InstallReply(Reply):
     newest_version: int | None = None
     """The newest config of the app: the install moves there when it is upgraded."""
     approve_all: bool = False
+    approval_option: str = ""
+    """`prompt`, `approve-all` or `auto`."""
     here: bool = False
     managed_by: str = ""
     workflow_id: Id | None = None
@@ -74,6 +76,9 @@ class PartReply(Reply):
 class InstallDetail(InstallReply):
     """An install with its parts, lanes, runners and last workflows."""
 
+    component_toggles: dict[str, bool] = {}
+    """Components that are switched on or off here, whatever their default."""
+    component_overrides: dict[str, dict[str, str]] = {}
     lanes: list[LaneReply] = []
     parts: list[PartReply] = []
     runners: list[RunnerReply] = []
@@ -228,11 +233,21 @@ class ReadmeReply(Reply):
     warnings: list[str]
 
 
+class ComponentOverride(Request):
+    """What one install changes about one component; an empty text takes an older one away."""
+
+    tf_vars: InputText | None = None
+    helm_values: InputText | None = None
+
+
 class InstallConfig(Request):
     """What the file of an install says."""
 
     name: Name
-    approve_all: bool = False
+    approval_option: Literal["prompt", "approve-all", "auto"] = "prompt"
+    """`auto`: plans that pass all their policies; one without policies is asked about."""
+    component_toggles: Annotated[dict[PartName, bool], Field(max_length=1000)] = {}
+    components: Annotated[dict[PartName, ComponentOverride], Field(max_length=1000)] = {}
     inputs: InputTexts = {}
     labels: Labels = {}
 
@@ -265,6 +280,8 @@ class InstallSynced(Reply):
     problem: str = ""
     hint: str = ""
     workflow_id: Id | None = None
+    teardown_id: Id | None = None
+    """The workflow that takes down what was switched off."""
 
 
 class InstallsSynced(Reply):

@@ -41,6 +41,17 @@ class ExecutionReply(Reply):
     log_complete: bool
 
 
+class Blocker(Reply):
+    """What stands before work that could begin, and what a person can do about it."""
+
+    lane: str
+    job_id: Id | None
+    """The job that has the lane, or that was lost on it."""
+    workflow_id: Id | None
+    message: str
+    hint: str
+
+
 class JobReply(Reply):
     """A job as people see it."""
 
@@ -62,6 +73,8 @@ class JobReply(Reply):
     created_at: datetime
     finished_at: datetime | None
     executions: list[ExecutionReply] = []
+    blocked_by: Blocker | None = None
+    """Why it is not offered to a runner; not told in lists."""
 
 
 class DeclareLost(Request):

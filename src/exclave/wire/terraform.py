@@ -229,6 +229,29 @@ class TfWorkspaceDetail(TfWorkspaceReply):
     versions: list[TfStateReply]
 
 
+class RescuedState(Reply):
+    """A state that a runner could not store and handed in, as far as its header tells."""
+
+    execution_id: Id
+    job_id: Id
+    workspace: str
+    serial: int
+    lineage: str
+    sha256: str
+    size: int
+    resources: int
+    at: datetime
+    misfit: str
+    """Why it cannot be restored; empty if it can."""
+
+
+class RestoreState(Request):
+    """Make the state that an execution rescued the next version."""
+
+    execution_id: Id
+    reason: Annotated[Text, StringConstraints(min_length=3)]
+
+
 class UnlockWorkspace(Request):
     """Remove the lock that an ended execution left; the reason is kept in the audit log."""
 

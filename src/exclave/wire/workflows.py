@@ -9,7 +9,7 @@ from exclave.domain.lanes import check_lane
 from exclave.domain.workflows import StepKind as StepKind
 from exclave.domain.workflows import StepState as StepState
 from exclave.domain.workflows import WorkflowState as WorkflowState
-from exclave.wire.jobs import JobState, JsonValue, Outputs
+from exclave.wire.jobs import Blocker, JobState, JsonValue, Outputs
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
 from exclave.wire.specs import Digest, OwnSpec
 
@@ -81,6 +81,9 @@ class StepReply(Reply):
     job_state: JobState | None
     outputs: dict[str, JsonValue]
     waiting_for: str
+    """`approval`, `event`, `time`, `runner`, `job`, `lane` or `turn`; empty if for nothing."""
+    blocked_by: Blocker | None = None
+    """Who has the lane, or whose turn it is first."""
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None

@@ -92,6 +92,22 @@ def on_state(path: str, *, ended: bool = False, **rest: Any) -> Make:
     return make
 
 
+def on_rescued(path: str) -> Make:
+    """A call about a state that an execution could not store."""
+
+    async def make(site: Site) -> Call:
+        own, execution, epoch, queue = await begin(site)
+        name = "errored.tfstate.sealed"
+        await put_file(site.deps, own.peer.who, ExecutionId(execution), name, epoch, _STATE.pack())
+        await own.peer.hand_in(execution, epoch)
+        return Call(
+            path.replace("{install}", queue),
+            {"json": {"execution_id": execution, "reason": "checked"}},
+        )
+
+    return make
+
+
 _AT = {"epoch": "{epoch}"}
 _OF = {**_AT, "workspace": _WORKSPACE}
 _LOCK = {**_OF, "lock": {"id": "l-1"}}
@@ -108,6 +124,9 @@ CONTROL = (
     ("GET", f"{_INS}/tf-states/{{workspace}}", on_state(f"{_INS}/tf-states/{_WORKSPACE}"), _READ),
     ("POST", _UNLOCK_PATH, on_state(_UNLOCK_PATH.replace("{workspace}", _WORKSPACE), ended=True,
                                     json={"reason": "gone"}), _OPERATE),
+    ("GET", f"{_INS}/tf-states/{{workspace}}/rescued", on_state(f"{_INS}/tf-states/{_WORKSPACE}/rescued"), _READ),
+    ("POST", f"{_INS}/tf-states/{{workspace}}/restore", on_rescued(f"{_INS}/tf-states/{_WORKSPACE}/restore"),
+     _OPERATE),
     ("GET", f"{_INS}/orphans", on_state(f"{_INS}/orphans"), _READ),
     ("GET", "/v1/jobs/{job}/attachments/{name}", on_file("/v1/jobs/{job}/attachments/plan.json"), _READ),
 )  # fmt: skip

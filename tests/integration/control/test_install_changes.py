@@ -412,7 +412,11 @@ async def test_files_create_installs_and_later_change_them(world: World) -> None
     looked = await sync(world, a_file("one"), a_file("two", labels={"a": "b"}), dry_run=True)
     made = await sync(world, a_file("one"), a_file("two", labels={"a": "b"}))
     again = await sync(world, a_file("one"), a_file("two", labels={"a": "b"}))
-    more = {"labels": {"c": "d"}, "approve_all": True, "inputs": {"domain": "new.test"}}
+    more = {
+        "labels": {"c": "d"},
+        "approval_option": "approve-all",
+        "inputs": {"domain": "new.test"},
+    }
     changed = await sync(world, a_file("two") | more)
 
     assert not looked.applied
@@ -478,7 +482,34 @@ async def test_two_files_about_one_install_are_refused(world: World) -> None:
 async def test_files_that_approve_need_the_right_to(world: World) -> None:
     await make_app(world.deps, world.user)
     operator = await make_user(world.deps, world.user, Role.OPERATOR)
-    wish = SyncInstalls.model_validate({"app": "shop", "installs": [a_file(approve_all=True)]})
+    wish = SyncInstalls.model_validate(
+        {"app": "shop", "installs": [a_file(approval_option="auto")]}
+    )
 
     with pytest.raises(Forbidden):
         await install_configs.sync_installs(world.deps, operator, wish)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"component_toggles": {"nope": True}}, "the app has no component `nope`"),
+        ({"component_toggles": {"web": False}}, "`web` is not toggleable"),
+        ({"component_toggles": {"api": False}}, "`web` is on and needs `api`, which is off"),
+        ({"components": {"nope": {"tf_vars": "a = 1"}}}, "the app has no component `nope`"),
+        ({"components": {"web": {"tf_vars": "a = ["}}}, "`[` at line 1, column 5 is never closed"),
+        ({"components": {"web": {"tf_vars": "{"}}}, "not JSON"),
+        ({"components": {"web": {"helm_values": "a: 1"}}}, "`web` is a terraform_module"),
+    ],
+)
+async def test_options_that_cannot_be_are_refused(
+    world: World, more: dict[str, Any], told: str
+) -> None:
+    on = {"toggleable": True, "default_enabled": True}
+    components = [{**each, **(on if each["name"] == "api" else {})} for each in COMPONENTS]
+    await make_app(world.deps, world.user, components=components)
+
+    done = await sync(world, a_file(**more))
+
+    assert not done.applied
+    assert told in done.installs[0].problem

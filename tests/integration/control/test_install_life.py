@@ -9,13 +9,14 @@ import pytest
 from exclave.base.errors import Conflict, NotFound
 from exclave.control import actions, installs, runbooks, workflows
 from exclave.control.deps import Deps
+from exclave.control.install_configs import sync_installs
 from exclave.control.install_work import start_work
 from exclave.control.schedules import fire_schedules
 from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.storage import install_parts, schedules
 from exclave.wire.actions import RunAction, RunRunbook
-from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.installs import StartWork, SyncInstalls, WorkKind
 from exclave.wire.jobs import Reason
 from tests.lives import NOTICEBOARD, Life, build_all, digest_of, fail, live, succeed, sync
 from tests.world import ManualClock, make_org
@@ -114,6 +115,30 @@ async def test_a_plan_without_changes_asks_nobody_and_is_not_applied(
         "no_changes",
     )
     assert (await life.state())["components"]["api"]["outputs"]["address"] == "kept"
+
+
+async def test_without_skip_noops_a_plan_without_changes_is_applied_and_asks_nobody(
+    deps: Deps, user: User, tmp_path: Path
+) -> None:
+    app = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")
+    file = app / "components" / "network.toml"
+    limits = 'deploy_timeout = "7m"\nbuild_timeout = "2m"\n'
+    file.write_text(file.read_text().replace("skip_noops = true\n", limits))
+    life, _ = await live(deps, user, app)
+    await life.report()
+    await life.run()
+    life.ran.clear()
+    noop = succeed(digest=digest_of("n"), noop=True, serial=0, outputs={"id": "kept"})
+    life.answers["plan component:network"] = [noop]
+
+    workflow = await start(life, WorkKind.DEPLOY, components=["network"], approve_all=False)
+    await life.run()
+
+    assert life.ran == ["noop", "plan component:network", "apply component:network"]
+    gate = (await life.steps(workflow))["network.approve"]
+    assert (gate.state, gate.reason) == (StepState.SUCCEEDED, "no_changes")
+    assert life.specs["apply component:network"].timeout_s == 420.0
+    assert life.builds["component:network"].timeout_s == 120.0
 
 
 async def test_a_failed_component_stops_only_what_needs_it_and_a_retry_goes_on(
@@ -289,6 +314,64 @@ async def test_a_runbook_goes_step_by_step(deps: Deps, user: User) -> None:
         "plan component:api", "apply component:api", "plan component:page", "apply component:page",
         "action post-deploy-component ask", "action runbook ask",
     ]  # fmt: skip
+
+
+async def test_a_file_switches_a_component_and_changes_its_variables(
+    deps: Deps, user: User, tmp_path: Path
+) -> None:
+    app = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")
+    file = app / "components" / "page.toml"
+    text = "toggleable = true\ndefault_enabled = true\nskip_noops = true\n"
+    file.write_text(file.read_text().replace("skip_noops = true\n", text))
+    life, _ = await live(deps, user, app)
+    await life.report()
+    await life.run()
+    await installs.set_managed_by(deps, user, InstallId(life.install), "config")
+    life.ran.clear()
+    options = {
+        "component_toggles": {"page": False},
+        "components": {"cache": {"tf_vars": 'size = 7\nname = "{{ .nuon.install.name }}"'}},
+    }
+    config = {"name": "acme", "approval_option": "approve-all", **options}
+    wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
+
+    done = (await sync_installs(deps, user, wish)).installs[0]
+    await life.run()
+    again = (await sync_installs(deps, user, wish)).installs[0]
+
+    assert [change.what for change in done.changes] == [
+        "component_toggles.page", "components.cache.tf_vars",
+    ]  # fmt: skip
+    assert (await life.show(done.teardown_id or "")).state is WorkflowState.SUCCEEDED
+    assert "destroy-apply component:page" in life.ran
+    assert "apply component:api" in life.ran, "it stands on the cache"
+    assert life.specs["apply component:cache"].var_files[-1] == 'size = 7\nname = "acme"'
+    assert (again.action, again.workflow_id) == ("none", None)
+
+    life.ran.clear()
+    await start(life, WorkKind.DEPLOY_ALL)
+    await life.run()
+    assert "plan component:page" not in life.ran
+
+
+async def test_auto_approves_what_passes_its_policies_and_asks_about_the_rest(
+    deps: Deps, user: User
+) -> None:
+    life = await provisioned(deps, user)
+    await installs.set_managed_by(deps, user, InstallId(life.install), "config")
+    config = {"name": "acme", "approval_option": "auto"}
+    wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
+
+    await sync_installs(deps, user, wish)
+    workflow = await start(life, WorkKind.DEPLOY, components=["page", "network"])
+    await life.run()
+
+    steps = await life.steps(workflow)
+    assert (steps["page.approve"].reason, steps["network.approve"].state) == (
+        "policies", StepState.ACTIVE,
+    )  # fmt: skip
+    shown = await installs.show_install(deps, user, InstallId(life.install))
+    assert (shown.approval_option, shown.approve_all) == ("auto", False)
 
 
 async def test_crons_fire_once_per_tick_and_not_while_the_last_run_goes_on(

@@ -5,11 +5,12 @@ import asyncio
 import pytest
 
 from exclave.base.errors import Conflict, Forbidden, InvalidInput, NotFound
-from exclave.control import installs, workflows
+from exclave.control import installs, jobs, workflows
 from exclave.control.access import authenticate_user
 from exclave.control.accounts import create_token
 from exclave.control.sweep import Sweeper, fire_due
 from exclave.domain.identity import InstallId, Role
+from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
 from exclave.wire.envelope import open_envelope
 from exclave.wire.identity import GrantModel, NewToken
@@ -163,6 +164,44 @@ async def test_workflows_on_one_lane_take_turns_and_others_do_not_wait(world: Wo
 
     assert (await look(world, first)).state == "succeeded"
     assert states(await look(world, second))["apply"] == "active"
+
+
+async def test_a_step_tells_whose_turn_comes_first_and_what_to_do(world: World) -> None:
+    first = await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY, name="first")
+    second = await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
+    await world.peer.work(free=8)
+    await approve(world, second)
+
+    waits = (await look(world, second)).steps[2]
+
+    assert (waits.state, waits.waiting_for) == ("pending", "turn")
+    assert waits.blocked_by is not None
+    assert (waits.blocked_by.lane, waits.blocked_by.workflow_id) == (LANE[0], first.id)
+    assert "`first`" in waits.blocked_by.message
+    assert "waits for approval of `ok`" in waits.blocked_by.message
+    assert f"exclave workflows approve {first.id} ok" in waits.blocked_by.hint
+
+
+async def test_a_job_tells_which_lane_blocks_it_and_what_to_do(world: World) -> None:
+    lost = await run_workflow(
+        world.deps, world.user, world.queue, job("apply", lanes=LANE, mutating=True)
+    )
+    offer = (await world.peer.poll()).offers[0]
+    await world.peer.start(offer.execution_id, offer.epoch)
+    made = await run_workflow(world.deps, world.user, world.queue, job("plan", lanes=LANE))
+
+    busy = (await look(world, made)).steps[0]
+    await world.peer.hand_in(offer.execution_id, offer.epoch, INTERRUPTED)
+    step = (await look(world, made)).steps[0]
+    shown = await jobs.show_job(world.deps, world.user, JobId(step.job_id or ""))
+
+    assert busy.blocked_by is not None
+    assert f"in use by job {(await look(world, lost)).steps[0].job_id}" in busy.blocked_by.message
+    assert (step.waiting_for, step.blocked_by) == ("lane", shown.blocked_by)
+    assert step.blocked_by is not None
+    assert step.blocked_by.workflow_id == lost.id
+    assert f"`apply` of workflow {lost.id}) was lost half-way" in step.blocked_by.message
+    assert f"release-lane prod {LANE[0]}" in step.blocked_by.hint
 
 
 async def test_read_only_work_does_not_wait_for_an_approval(world: World) -> None:

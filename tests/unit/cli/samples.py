@@ -96,8 +96,16 @@ def step(
     base: Json = {
         "index": 0, "name": name, "kind": kind, "state": state, "needs": needs, "lanes": [], "mutating": False,
         "attempt": 1, "digest": "", "reason": "", "message": "", "job_id": None, "job_state": None,
-        "outputs": {}, "waiting_for": "", "started_at": None, "finished_at": None, "due_at": None,
+        "outputs": {}, "waiting_for": "", "blocked_by": None, "started_at": None, "finished_at": None, "due_at": None,
         "answered_by": None,
+    }  # fmt: skip
+    return base | more
+
+
+def blocker(**more: Any) -> Json:
+    base: Json = {
+        "lane": "sandbox", "job_id": None, "workflow_id": None, "message": "lane sandbox is in use by job x",
+        "hint": "Wait for it, or end it: exclave jobs cancel x",
     }  # fmt: skip
     return base | more
 

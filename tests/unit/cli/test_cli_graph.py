@@ -20,7 +20,7 @@ def test_parallel_steps_branch_and_chains_stay_flat() -> None:
         samples.step("apply-a", needs=("plan-a",)),
         samples.step("plan-b", "failed", needs=("fetch",), reason="exit_code", attempt=2),
         samples.step("apply-b", "cancelled", needs=("plan-b",)),
-        samples.step("smoke", needs=("apply-a", "apply-b"), waiting_for="lane sandbox"),
+        samples.step("smoke", needs=("apply-a", "apply-b"), blocked_by=samples.blocker()),
         samples.step("notify", "skipped"),
     )
 
@@ -31,7 +31,7 @@ def test_parallel_steps_branch_and_chains_stay_flat() -> None:
             "│  ↓ ○ apply-a  pending",
             "└─ ✗ plan-b  failed: exit_code · try 2",
             "   ↓ ⊘ apply-b  cancelled",
-            "   ↓ ○ smoke  pending, waits for lane sandbox · also needs apply-a",
+            "   ↓ ○ smoke  pending: lane sandbox is in use by job x · also needs apply-a",
             "↷ notify  skipped",
         ]
     )
@@ -43,6 +43,7 @@ def test_waiting_steps_say_for_what() -> None:
         samples.step("dns", "active", kind="wait"),
         samples.step("nap", "active", kind="timer", due_at=AT),
         samples.step("job", "active", job_state="queued", waiting_for="a runner"),
+        samples.step("held", "active", job_state="queued", blocked_by=samples.blocker()),
         samples.step("gone", "lost", reason="runner_silent"),
     )
 
@@ -51,6 +52,7 @@ def test_waiting_steps_say_for_what() -> None:
         "● dns  waits for an event",
         "● nap  waits until 2030-01-02 03:04:05Z",
         "● job  queued, waits for a runner",
+        "● held  queued: lane sandbox is in use by job x",
         "? gone  lost: runner_silent",
     ]
 

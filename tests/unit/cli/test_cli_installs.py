@@ -53,7 +53,7 @@ def test_files_become_installs_after_a_look(cli: Cli, fake: FakeControl, folder:
     assert (look["dry_run"], real["dry_run"]) == (True, False)
     assert real["app"] == "shop"
     assert real["installs"] == [
-        {"name": "customer-one", "approve_all": True, "inputs": {"domain": "acme.test"}, "labels": {"tier": "gold"}}
+        {"name": "customer-one", "approval_option": "approve-all", "inputs": {"domain": "acme.test"}, "component_toggles": {}, "components": {}, "labels": {"tier": "gold"}}
     ]  # fmt: skip
     assert ran.out == f"customer-one: created  exclave workflows watch {WFL}\n"
     assert "customer-one: is created\n  inputs.domain: acme.test\n" in ran.err
@@ -103,14 +103,10 @@ def test_the_app_directory_itself_may_be_named(cli: Cli, fake: FakeControl, fold
         ("name = ", "one.toml:1"),
         ('nmae = "x"', "Did you mean `name`?"),
         (
-            'name = "a"\n[component_toggles]\nx = true',
-            "`component_toggles` of an install is not supported yet",
-        ),
-        (
             'name = "a"\n[aws_account]\nregion = "x"',
             "`aws_account` of an install is not supported yet",
         ),
-        ('name = "a"\napproval_option = "auto"', "`auto` is not supported yet"),
+        ('name = "a"\napproval_option = "never"', "approval_option"),
         ('name = "a"\n[labels]\nx = "{{ .nuon.id }}"', "the label `x` is a template"),
         ('name = "Not A Name"', "name: String should match pattern"),
     ],

@@ -35,6 +35,13 @@ def detail(**more: Any) -> Json:
     return workspace(versions=[state(resources=[])]) | more
 
 
+def rescued(**more: Any) -> Json:
+    return {
+        "execution_id": EXE, "job_id": JOB, "workspace": "component:db", "serial": 8, "lineage": "line",
+        "sha256": "a" * 64, "size": 900, "resources": 1, "at": AT, "misfit": "",
+    } | more  # fmt: skip
+
+
 def orphan(**more: Any) -> Json:
     return {
         "workspace": "component:db", "address": "aws_s3_bucket.b", "type": "aws_s3_bucket",
@@ -86,6 +93,12 @@ TERRAFORM_VERBS: dict[str, Verb] = {
     "installs tf-state unlock": Verb(f"{INS} component:db --reason gone --yes",
                                      {f"POST {_STATES}/component%3Adb/unlock": detail(lock=None)}, "serial     7",
                                      body={"reason": "gone"}),
+    "installs tf-state rescued": Verb(f"{INS} component:db",
+                                      {f"GET {_STATES}/component%3Adb/rescued": samples.page(rescued())},
+                                      "can be restored"),
+    "installs tf-state restore": Verb(f"{INS} component:db {EXE} --reason checked --yes",
+                                      {f"POST {_STATES}/component%3Adb/restore": detail(lock=None)}, "serial     7",
+                                      body={"execution_id": EXE, "reason": "checked"}),
     "installs orphans": Verb(INS, {f"GET /v1/installs/{INS}/orphans": {"orphans": [orphan()]}},
                              'import {\n  to = aws_s3_bucket.b\n  id = "bucket-1"\n}'),
     "jobs plan": Verb(JOB, {_PLAN: plan()}, "Plan: 1 to add, 1 to change, 1 to replace, 1 to destroy."),

@@ -1,5 +1,7 @@
 """Values of inputs: types, owners, defaults; and every mistake at once."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +31,7 @@ DECLARED = (
     [
         ("string", "anything at all \n"), ("number", "3"), ("number", "-0.5e3"), ("number", ".5"),
         ("bool", "true"), ("bool", "false"), ("list", "a,b"), ("list", '["a", "b"]'), ("list", "one"),
-        ("json", '{"a": [1]}'), ("json", "null"), ("yaml", "a:\n  - b\n"), ("yaml", "# \tcomment"),
+        ("json", '{"a": [1]}'), ("json", "null"), ("yaml", "a:\n  - b\n"), ("yaml", "# \tcomment"), ("yaml", "a: &x 1\nb: *x"),
         ("hcl", 'a = "x"\nb = [1, { c = 2 }]'), ("hcl", "a = <<EOT\n}}\nEOT\n"), ("hcl", "# }\n/* ] */"),
         ("hcl", 'a = "${f("x")}"'), ("number", ""), ("json", ""), ("unknown", "x"),
     ],
@@ -44,12 +46,14 @@ def test_a_value_of_its_type_has_no_flaw(kind: str, text: str) -> None:
         ("number", "three", "not a number"), ("number", "1_000", "not a number"), ("number", "nan", "not a number"),
         ("number", " 1", "not a number"), ("number", "1\n", "not a number"), ("number", "0x10", "not a number"),
         ("bool", "True", "neither `true` nor `false`"), ("bool", "1", "neither"),
-        ("list", "[a]", "not a JSON list"), ("list", "[1", "not a JSON list"),
-        ("json", "{", "not JSON at line 1"), ("json", "[" * 100_000, "nested too deeply"), ("json", "{'a': 1}", "not JSON"),
-        ("yaml", "a:\n\tb: 1", "line 2 is indented by a tab"),
-        ("hcl", "a = [", "`[` in line 1 is never closed"), ("hcl", "a = 1\n}", "`}` in line 2 closes nothing"),
-        ("hcl", 'a = "x', "in line 1 is never closed"), ("hcl", "a = <<EOT\nx", "`<<EOT` in line 1 is never closed"),
-        ("hcl", "a = (]", "`]` in line 1 closes nothing"), ("hcl", "/* x", "never closed"),
+        ("list", "[a]", "not a list"), ("list", "[1", "at line 1, column 3"), ("json", "[NaN]", "it has no NaN"),
+        ("json", "{", "at line 1, column 2"), ("json", "[" * 100_000, "nested too deeply"), ("json", "{'a': 1}", "not JSON"),
+        ("yaml", "a:\n\tb: 1", "at line 2, column 1"),
+        ("hcl", "a = [", "`[` at line 1, column 5 is never closed"), ("hcl", "a = 1\n}", "`}` at line 2, column 1 closes nothing"),
+        ("hcl", 'a = "x', "at line 1, column 5 is never closed"), ("hcl", "a = <<EOT\nx", "`<<EOT` at line 1, column 5 is never closed"),
+        ("yaml", "a: [1", "did not find expected"), ("yaml", "a: *x", "no anchor before it at line 1, column 4"),
+        ("yaml", "[" * 60_000, "nested too deeply"), ("yaml", "\x07", "a character"), ("yaml", "a: b: c", "column 5"),
+        ("hcl", "a = 1\nb = # c\n", "`=` at line 2, column 3 has no value"), ("hcl", "a = (]", "`]` at line 1, column 6 closes nothing"), ("hcl", "/* x", "never closed"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_told_what_is_wrong(kind: str, text: str, flaw: str) -> None:
@@ -151,3 +155,11 @@ def test_what_the_customers_machine_keeps_stays_its_own_placeholder() -> None:
 def test_what_does_not_fit_and_what_is_missing_are_told_together() -> None:
     with pytest.raises(BadInputs, match=r"(?s)2 inputs:.*`nothing`.*`domain`"):
         check_change(DECLARED, {"nothing": "x"}, {"nothing": "x"})
+
+
+def test_a_yaml_bomb_is_only_looked_at() -> None:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for one, other in itertools.pairwise("abcdefghijklmnop"):
+        lines.append(f"{other}: &{other} [{', '.join([f'*{one}'] * 9)}]")
+
+    assert find_flaw("yaml", "\n".join(lines)) == ""

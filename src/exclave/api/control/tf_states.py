@@ -5,10 +5,12 @@ from exclave.api.ids import InstallOf, WorkspaceOf
 from exclave.api.queries import OrphansOf, VersionOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import reconcile, tf_workspaces
+from exclave.control import reconcile, tf_rescue, tf_workspaces
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
     OrphansReply,
+    RescuedState,
+    RestoreState,
     TfWorkspaceDetail,
     TfWorkspaceReply,
     UnlockWorkspace,
@@ -40,6 +42,26 @@ async def unlock_tf_state(
         TfWorkspaceDetail,
         wish,
         lambda deps: tf_workspaces.unlock_workspace(deps, user, install, workspace, wish.reason),
+    )
+
+
+@router.get("/tf-states/{workspace}/rescued")
+async def list_rescued_states(
+    install: InstallOf, workspace: WorkspaceOf, user: UserOf, deps: DepsOf
+) -> Page[RescuedState]:
+    """List the states that runners could not store and handed in."""
+    return await tf_rescue.list_rescued(deps, user, install, workspace)
+
+
+@router.post("/tf-states/{workspace}/restore")
+async def restore_tf_state(
+    install: InstallOf, workspace: WorkspaceOf, wish: RestoreState, user: UserOf, once: OnceOf
+) -> TfWorkspaceDetail:
+    """Make a rescued state the next version; 409 while a job works on the lane."""
+    return await once(
+        TfWorkspaceDetail,
+        wish,
+        lambda deps: tf_rescue.restore_state(deps, user, install, workspace, wish),
     )
 
 

@@ -103,7 +103,7 @@ class PlannedComponent(Component):
         templated=True, format="cron",
     )  # fmt: skip
     max_auto_retries: int = number("How often a failed deploy is repeated.", "2", since=NEW)
-    skip_noops: bool = flag("Skip the apply of a plan without changes.", since=NEW)
+    skip_noops: bool = flag("Leave out the apply of a plan without changes.", since=NEW)
     auto_approve_on_policies_passing: bool = flag(
         "Approve a plan when all policies pass.", since=NEW
     )

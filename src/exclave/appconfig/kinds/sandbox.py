@@ -41,7 +41,7 @@ class Sandbox(Repos, RoleRules):
         "When to look for drift: cron with 5 fields. Absent: never.", '"0 6 * * *"', format="cron"
     )
     max_auto_retries: int = number("How often a failed run is repeated.", "2", since=NEW)
-    skip_noops: bool = flag("Skip the apply of a plan without changes.", since=NEW)
+    skip_noops: bool = flag("Leave out the apply of a plan without changes.", since=NEW)
     auto_approve_on_policies_passing: bool = flag(
         "Approve a plan when all policies pass.", since=NEW
     )

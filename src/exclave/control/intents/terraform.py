@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from exclave.control.install_options import read_overrides
 from exclave.control.intents.scope import NotReady, Scope, read_timeout
 from exclave.domain.identity import QueueId
 from exclave.domain.jobs import Reason
@@ -59,6 +60,9 @@ def _make_common(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
         scope.render(str(each["contents"]), f"{part}: var_file[{at}]")
         for at, each in enumerate(value.get("var_file", []))
     ]
+    override = read_overrides(scope.row).get(name, {}).get("tf_vars")
+    if override:
+        files.append(scope.render(override, f"{part}: tf_vars of the install"))
     return {
         "destroy": bool(intent.get("destroy")),
         "workspace": _name_workspace(intent),

@@ -1,0 +1,52 @@
+"""Inputs of runbooks that nobody but the job may see."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from exclave.control import runbooks
+from exclave.control.deps import Deps
+from exclave.control.sensitive import get_sensitive
+from exclave.domain.identity import InstallId, User
+from exclave.domain.jobs import ExecutionId
+from exclave.storage.schema import metadata
+from exclave.wire.actions import RunRunbook
+from tests.lives import NOTICEBOARD, live
+from tests.world import make_org
+
+
+@pytest.fixture
+async def user(deps: Deps) -> User:
+    return await make_org(deps)
+
+
+async def test_a_sensitive_input_of_a_runbook_reaches_only_the_job_that_names_it(
+    deps: Deps, user: User, tmp_path: Path
+) -> None:
+    app = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")
+    (app / "runbooks" / "login.toml").write_text(
+        'name = "login"\n[[input]]\nname = "password"\nsensitive = true\nrequired = true\n'
+        '[[steps]]\nname = "use"\ntype = "action"\ninline_contents = "#!/bin/sh\\ntrue"\n'
+        'env_vars = { PASSWORD = "{{ .runbook_inputs.password }}" }\n'
+    )
+    life, _ = await live(deps, user, app)
+    await life.report()
+    await life.run()
+    wish = RunRunbook(runbook="login", inputs={"password": "hunter2"})
+
+    begun = await runbooks.run_runbook(deps, user, InstallId(life.install), wish)
+    await life.step()
+    offer = (await life.poll())[0]
+    await life.peer.start(offer.execution_id, offer.epoch)
+    given = await get_sensitive(deps, life.peer.who, ExecutionId(offer.execution_id), offer.epoch)
+
+    spec = life.open(offer).spec
+    assert spec.steps[0].env == {"PASSWORD": "((exclave:input:runbook/password))"}
+    assert given.values == {"runbook/password": "hunter2"}
+    assert "hunter2" not in begun.model_dump_json()
+    tables = await deps.db.read(
+        lambda tx: [str(tx.all(select(table))) for table in metadata.sorted_tables]
+    )
+    assert not [text for text in tables if "hunter2" in text]
