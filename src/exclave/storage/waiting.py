@@ -3,6 +3,9 @@
 `run` carries a function on a stack of its own (a greenlet). Where it has to wait, deep inside, the
 loop goes on with other things and comes back to it. Outside of `run` the same calls just block: for
 start-up, command-line tools and simulations.
+
+While such a function runs, a part of the loop's own stack lies aside. The loop must not be touched
+then: what is to be arranged with it is handed over, and arranged once its stack is back.
 """
 
 import asyncio
@@ -15,6 +18,7 @@ from typing import Any, TypeVar, cast
 from greenlet import getcurrent, greenlet
 
 T = TypeVar("T")
+Arrange = Callable[[], None]
 
 
 class _Stack(greenlet):
@@ -22,26 +26,25 @@ class _Stack(greenlet):
 
     loop: asyncio.AbstractEventLoop
 
+    def go_on(self) -> None:
+        """Run until it waits or ends, then do what it wants arranged; on the loop's stack only."""
+        arrange: Arrange = self.switch()
+        arrange()
+
+    def leave(self, arrange: Arrange) -> None:
+        """Let the loop go on until somebody calls `go_on`."""
+        parent: Any = self.parent
+        parent.switch(arrange)
+
 
 async def run(work: Callable[[], T]) -> T:
     """Run a function that may wait. A cancelled caller does not end it."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
-
-    def settle() -> None:
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001 - it is the caller's
-            if not outcome.done():
-                outcome.set_exception(error)
-            return
-        if not outcome.done():
-            outcome.set_result(result)
-
-    stack = _Stack(settle)
+    stack = _Stack(lambda: _settle(outcome, work))
     stack.loop = loop
     stack.gr_context = copy_context()
-    stack.switch()
+    stack.go_on()
     return await outcome
 
 
@@ -55,10 +58,14 @@ def call_beside(executor: Executor | None, work: Callable[[], T]) -> T:
     if not can_wait():
         return work()
     stack = cast("_Stack", getcurrent())
-    future = stack.loop.run_in_executor(executor, work)
-    future.add_done_callback(lambda _: stack.switch())
-    _leave(stack)
-    return future.result()
+    started: list[asyncio.Future[T]] = []
+
+    def start() -> None:
+        started.append(stack.loop.run_in_executor(executor, work))
+        started[0].add_done_callback(lambda _: stack.go_on())
+
+    stack.leave(start)
+    return started[0].result()
 
 
 def wait_for_socket(descriptor: int, *, write: bool) -> None:
@@ -69,18 +76,24 @@ def wait_for_socket(descriptor: int, *, write: bool) -> None:
     stack = cast("_Stack", getcurrent())
     loop = stack.loop
 
+    def watch() -> None:
+        loop.add_reader(descriptor, come_back)
+        if write:
+            loop.add_writer(descriptor, come_back)
+
     def come_back() -> None:
         loop.remove_reader(descriptor)
         if write:
             loop.remove_writer(descriptor)
-        stack.switch()
+        stack.go_on()
 
-    loop.add_reader(descriptor, come_back)
-    if write:
-        loop.add_writer(descriptor, come_back)
-    _leave(stack)
+    stack.leave(watch)
 
 
-def _leave(stack: _Stack) -> None:
-    parent: Any = stack.parent
-    parent.switch()
+def _settle(outcome: "asyncio.Future[T]", work: Callable[[], T]) -> Arrange:
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001 - it is the caller's
+        failure = error
+        return lambda: None if outcome.done() else outcome.set_exception(failure)
+    return lambda: None if outcome.done() else outcome.set_result(result)
