@@ -102,8 +102,6 @@ class TerraformSite:
     site: Site
     orphans: list[dict[str, Any]] = field(default_factory=list)
     """What people were told about after each loss."""
-    cut_off: set[str] = field(default_factory=set)
-    """Executions whose loss blocked their lanes, so that somebody had to look."""
 
     @property
     def trace(self) -> Path:
@@ -184,13 +182,8 @@ class TerraformSite:
         return [key for key, count in counts.items() if count > 1]
 
     def is_told(self, one: Made) -> bool:
-        """Tell whether people were told of a resource that is in no state.
-
-        Of the very last one of a lost apply nobody may know: Terraform said that it begins it, and
-        the runner died before it read that. That its lane was blocked has to do.
-        """
-        same = [made for made in self.read_world().made if made.execution == one.execution]
-        return (one.execution in self.cut_off and same[-1] == one) or any(
+        """Tell whether people were told of a resource that is in no state."""
+        return any(
             (told["workspace"], told["address"], told["execution_id"])
             == (one.workspace, one.address, one.execution)
             and told["id"] in {"", one.id}

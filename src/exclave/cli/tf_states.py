@@ -119,6 +119,8 @@ def tell_orphans(found: OrphansReply) -> str:
         head = f"# {one.workspace}: {one.address}, by job {one.job_id}"
         if one.certainty == "unknown":
             parts.append(f"{head}\n# begun, and no end is known: check whether it exists")
+        elif one.certainty == "planned":
+            parts.append(f"{head}\n# planned, and not seen to begin: most likely it does not exist")
         elif one.import_block:
             parts.append(f"{head}\n{one.import_block.rstrip()}")
         else:

@@ -27,6 +27,8 @@ class Journal:
     """By address: creations that were completed."""
     begun: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """By address: creations of which no end is known."""
+    planned: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By address: creations that nobody saw begin, where the runner did not hear all."""
     gone: dict[str, set[str]] = field(default_factory=dict)
     """By address: ids of what was destroyed, so that something else could take its place."""
 
@@ -67,28 +69,33 @@ async def list_orphans(
 
 def read_journal(data: bytes) -> Journal:
     """Read a journal; its last line may be torn."""
-    workspace = ""
-    created: dict[str, Mapping[str, Any]] = {}
-    begun: dict[str, Mapping[str, Any]] = {}
-    gone: dict[str, set[str]] = {}
+    journal = Journal()
     for event in _read_lines(data):
-        address, action = event.get("addr"), event.get("action")
-        if event.get("type") == "begin":
-            workspace = str(event.get("workspace", ""))
-        elif isinstance(address, str) and action == "create":
-            match event.get("type"):
-                case "apply_start":
-                    begun[address] = event
-                case "apply_complete":
-                    begun.pop(address, None)
-                    created[address] = event
-                case _:
-                    begun.pop(address, None)
-        elif isinstance(address, str) and action == "delete":
-            gone.setdefault(address, set()).add(str(event.get("id_value") or ""))
-            if event.get("type") == "apply_complete":
-                created.pop(address, None)
-    return Journal(workspace, created, begun, gone)
+        kind, address = event.get("type"), event.get("addr")
+        if kind == "begin":
+            journal = Journal(str(event.get("workspace", "")))
+        elif kind == "end":
+            journal.planned.clear()
+        elif isinstance(address, str):
+            _read_event(journal, str(kind), address, event)
+    return journal
+
+
+def _read_event(journal: Journal, kind: str, address: str, event: Mapping[str, Any]) -> None:
+    match kind, event.get("action"):
+        case "planned_change", "create" | "replace":
+            journal.planned[address] = event
+        case _, "create":
+            journal.planned.pop(address, None)
+            journal.begun.pop(address, None)
+            if kind == "apply_start":
+                journal.begun[address] = event
+            elif kind == "apply_complete":
+                journal.created[address] = event
+        case _, "delete":
+            journal.gone.setdefault(address, set()).add(str(event.get("id_value") or ""))
+            if kind == "apply_complete":
+                journal.created.pop(address, None)
 
 
 def compare(
@@ -111,6 +118,10 @@ def compare(
         ids = known.ids.get(f"{journal.workspace}\n{address}", set())
         if is_older or not ids - journal.gone.get(address, set()):
             found.append(_make_orphan(address, event, "unknown", "", at))
+    for address, event in journal.planned.items():
+        ids = known.ids.get(f"{journal.workspace}\n{address}", set())
+        if not ids - journal.gone.get(address, set()):
+            found.append(_make_orphan(address, event, "planned", "", at))
     return found
 
 

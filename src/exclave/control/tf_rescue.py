@@ -66,7 +66,7 @@ async def restore_state(
         if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
             newest = tf_states.find_newest(tx, user.org, queue, workspace)
             message = f"the rescued state cannot follow: {_tell_misfit(state.header, newest)}"
-            hint = "What is missing in the state: exclave installs orphans INSTALL --all"
+            hint = "What is missing in the state: `exclave installs orphans` with `--all`."
             raise StateRefused(message, hint=hint)
         record(
             tx, deps, user.org, user.name, "tf_state_restored", f"{install}/{workspace}",
@@ -90,7 +90,7 @@ def _find(
     if found is None or workspace not in _list_lanes(tx, user, found.job_id):
         raise NotFound(
             f"execution {execution} rescued no state of `{workspace}`",
-            hint="`exclave installs tf-state rescued INSTALL WORKSPACE` lists what there is.",
+            hint="`exclave installs tf-state rescued` lists what there is.",
         )
     return queue, found
 

@@ -264,7 +264,8 @@ class Orphan(Reply):
     workspace: str
     address: str
     type: str
-    certainty: Literal["created", "unknown"]
+    certainty: Literal["created", "unknown", "planned"]
+    """`unknown`: it was begun. `planned`: nobody saw it begin, but the runner died meanwhile."""
     id_key: str = ""
     id: str = ""
     import_block: str = ""

@@ -391,6 +391,35 @@ async def test_another_resource_at_the_same_address_does_not_hide_an_orphan(worl
     assert [one.id for one in found] == ["older"]
 
 
+@pytest.mark.parametrize("heard_all", [False, True])
+async def test_what_was_planned_is_told_where_the_runner_did_not_hear_all(
+    world: World, heard_all: bool
+) -> None:
+    offer = await begin(world)
+    await lock(world, offer)
+    await write(world, offer, state(1, ids="kept"))
+    planned = [
+        {"type": "planned_change", "addr": f"terraform_data.{name}", "action": action}
+        for name, action in [("a", "create"), ("b", "create"), ("c", "update"), ("d", "replace")]
+    ]
+    lines = [
+        {"type": "begin", "workspace": WORKSPACE}, *planned,
+        event("apply_complete", "terraform_data.b", "made"),
+        *([{"type": "end"}] if heard_all else []),
+    ]  # fmt: skip
+    await put_file(
+        world.deps, world.peer.who, ExecutionId(offer.execution_id), "journal.jsonl", offer.epoch,
+        b"\n".join(json.dumps(line).encode() for line in lines),
+    )  # fmt: skip
+    await lose(world, offer)
+
+    found = (await list_orphans(world.deps, world.user, InstallId(world.queue))).orphans
+
+    told = [(one.address, one.certainty) for one in found]
+    unheard = [] if heard_all else [("terraform_data.d", "planned")]
+    assert told == [("terraform_data.b", "created"), *unheard]
+
+
 async def hand_in_rescued(world: World, offer: Offer, given: SealedState) -> None:
     execution, name = ExecutionId(offer.execution_id), "errored.tfstate.sealed"
     await put_file(world.deps, world.peer.who, execution, name, offer.epoch, given.pack())

@@ -233,8 +233,10 @@ resource "terraform_data" "a" {
         bench.deps, bench.peer.who, ExecutionId(ran.offer.execution_id), "journal.jsonl"
     )
     lines = [json.loads(line) for line in data.splitlines()]
-    assert [line["type"] for line in lines] == ["begin", "apply_start", "apply_complete"]
-    assert lines[2]["id_key"] == "id"
+    assert [line["type"] for line in lines] == [
+        "begin", "planned_change", "apply_start", "apply_complete", "end",
+    ]  # fmt: skip
+    assert lines[3]["id_key"] == "id"
     assert b"canary" not in data
     assert "canary" not in ran.text
 

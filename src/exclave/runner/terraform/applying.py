@@ -33,6 +33,7 @@ async def apply(site: Site, sealer: Sealer) -> Outcome:
     messages = MessageLog(site.log, journal.note)
     try:
         outcome = await _run(site, messages, journal)
+        journal.end()
     finally:
         journal.close()
         sending.cancel()

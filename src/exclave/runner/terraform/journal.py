@@ -17,7 +17,7 @@ from exclave.runner.uplink import Uplink
 
 _log = Log("runner.journal")
 
-_KINDS = frozenset({"apply_start", "apply_complete", "apply_errored"})
+_KINDS = frozenset({"planned_change", "apply_start", "apply_complete", "apply_errored"})
 _EVERY_S = 2.0
 _ONCE = RetryPolicy(give_up_s=0.0)
 
@@ -34,8 +34,13 @@ class Journal:
         sync_folder(folder)
 
     def note(self, event: Event) -> None:
-        """Write an event down durably, if it is about a resource; called by the pump's thread."""
-        hook = event.get("hook")
+        """Write an event down durably, if it is about a resource; called by the pump's thread.
+
+        Terraform first tells all that it will do. Those lines need no wait for the disk: the first
+        thing that is really done brings them there.
+        """
+        is_plan = event.get("type") == "planned_change"
+        hook = event.get("change" if is_plan else "hook")
         if event.get("type") not in _KINDS or not isinstance(hook, dict):
             return
         resource = hook.get("resource")
@@ -49,17 +54,22 @@ class Journal:
             "id_key": hook.get("id_key"),
             "id_value": hook.get("id_value"),
         }
-        self._write(line)
-        self.events += 1
+        self._write(line, sync=not is_plan)
+        self.events += not is_plan
+
+    def end(self) -> None:
+        """Note that Terraform ended and all that it said was read: nothing happened unseen."""
+        self._write({"type": "end"})
 
     def close(self) -> None:
         """Write no more."""
         os.close(self._handle)
 
-    def _write(self, line: dict[str, object]) -> None:
+    def _write(self, line: dict[str, object], *, sync: bool = True) -> None:
         text = {key: self._mask(str(value)) for key, value in line.items() if value is not None}
         os.write(self._handle, json.dumps(text, ensure_ascii=False).encode() + b"\n")
-        os.fsync(self._handle)
+        if sync:
+            os.fsync(self._handle)
 
 
 async def send_regularly(folder: Path, uplink: Uplink, clock: Clock) -> None:
