@@ -29,7 +29,7 @@ def make_install_executors(
     sealer = Sealer(config.data, randomness)
     kit = TerraformKit(
         children=children,
-        settings=TerraformSettings(_resolve_cache(settings), settings.tf_mirror),
+        settings=TerraformSettings(_resolve_cache(settings), settings.tf_mirror, settings.tf_tool),
         secrets=secrets,
         sealer=sealer,
         finder=ToolFinder(tell_tool_settings(settings, config, children)),

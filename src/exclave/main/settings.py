@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -184,6 +184,10 @@ class RunnerSettings(Settings):
     go_proxy: Annotated[
         str, Field(description="Module proxy for tools that are built; empty: Go's own.")
     ] = ""
+    tf_tool: Annotated[
+        Literal["terraform", "tofu"],
+        Field(description="What does the work of terraform; of tofu any version will do."),
+    ] = "terraform"
     tf_plugin_cache: Annotated[
         Path | None, Field(description="Folder in which Terraform keeps providers between jobs.")
     ] = None

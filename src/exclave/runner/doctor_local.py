@@ -19,7 +19,7 @@ _ISOLATE = (
 )
 _TOOLS = {
     "git": "Install git if builds or scripts need it.",
-    "terraform": "Install terraform, or tofu instead, if components use it.",
+    "terraform": "Install terraform, if components use it; or tofu, with EXCLAVE_TF_TOOL=tofu.",
     "tofu": "Install tofu, or terraform instead, if components use it.",
     "helm": "Install helm if components are charts.",
     "kubectl": "Install kubectl if components are manifests.",

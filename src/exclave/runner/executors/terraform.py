@@ -23,6 +23,7 @@ from exclave.runner.terraform.applying import apply
 from exclave.runner.terraform.module import (
     TerraformSettings,
     choose_env,
+    choose_tool,
     tell_env,
     write_cli_config,
     write_override,
@@ -119,7 +120,7 @@ class TerraformExecutor:
         async with StateProxy(site.store, self._kit.randomness) as proxy:
             log.hide(Secret(one) for one in proxy.secrets)
             site.env = self._build_env(site, filler, {**proxy.env, "TMPDIR": str(tmp)})
-            site.tool = (await self._find(site, spec.tool, spec.version)).path
+            site.tool = (await self._find(site, *choose_tool(spec, self._kit.settings))).path
             if spec.operation == "apply":
                 return await apply(site, self._kit.sealer)
             opa = (await self._find(site, "opa", "")).path if spec.policies else ""

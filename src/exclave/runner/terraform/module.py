@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from exclave.runner.placeholders import Filler, is_placeholder
 from exclave.runner.terraform.hcl import is_expression, read_variable_types
@@ -26,6 +27,15 @@ class TerraformSettings:
     plugin_cache: Path | None = None
     mirror: str = ""
     """A folder or an `https://` address that providers come from, and from nowhere else."""
+    tool: Literal["terraform", "tofu"] = "terraform"
+    """What does the work of terraform here."""
+
+
+def choose_tool(spec: TerraformSpec, settings: TerraformSettings) -> tuple[str, str]:
+    """Choose program and version; what a config says of Terraform's versions means no other's."""
+    if spec.tool == "terraform" and settings.tool != "terraform":
+        return settings.tool, ""
+    return spec.tool, spec.version
 
 
 def write_override(module: Path) -> None:

@@ -10,6 +10,7 @@ from exclave.runner.terraform.module import (
     OVERRIDE,
     TerraformSettings,
     choose_env,
+    choose_tool,
     write_cli_config,
     write_override,
 )
@@ -66,3 +67,10 @@ def test_switches_of_the_tool_are_dropped_by_name() -> None:
     kept, dropped = choose_env(make_spec("plan", env=env), Filler({"secret:s": "v"}))
 
     assert (kept, dropped) == ({"TF_VAR_a": "v", "AWS_REGION": "eu", "TFX": "1"}, ["TF_LOG"])
+
+
+def test_a_runner_may_use_tofu_and_then_asks_for_no_version_of_terraform() -> None:
+    spec = make_spec("plan", version="1.11.4")
+
+    assert choose_tool(spec, TerraformSettings()) == ("terraform", "1.11.4")
+    assert choose_tool(spec, TerraformSettings(tool="tofu")) == ("tofu", "")
