@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,14 +151,39 @@ def test_a_job_gets_at_nothing_of_the_runner_or_of_another_job(
     assert wait_for_end(site, victim)["state"] == "succeeded"
 
 
-def test_what_hides_from_its_job_ends_with_it(site: Site) -> None:
+def test_what_hides_from_a_job_that_fails_ends_with_it(site: Site) -> None:
     seconds = random.randrange(10_000, 99_000, 3)
     names = (seconds, seconds + 1, seconds + 2)
 
-    one = run_job(site, f"{HIDE.format(*names)}; sleep 0.3; echo left")
-    assert wait_for_end(site, one)["state"] == "succeeded"
+    one = run_job(site, f"{HIDE.format(*names)}; sleep 0.3; exit 7")
+    assert wait_for_end(site, one)["state"] == "failed"
 
     assert [count_sleepers(name) for name in names] == [0, 0, 0]
+
+
+SERVICE = "env -i setsid -f sleep {} >/dev/null 2>&1; sleep 0.3"
+
+
+def test_a_service_may_outlive_the_job_that_started_it_and_succeeded(site: Site) -> None:
+    seconds = random.randrange(10_000, 99_000, 3)
+
+    one = run_job(site, f"{SERVICE.format(seconds)}; pgrep -nxf 'sleep {seconds}'")
+    assert wait_for_end(site, one)["state"] == "succeeded"
+
+    assert count_sleepers(seconds) == 1
+    os.kill(int(read_texts(site, one)[-1]), signal.SIGKILL)
+
+
+def test_where_users_keep_jobs_apart_nothing_outlives_its_job(
+    site: Site, isolated: Process
+) -> None:
+    seconds = random.randrange(10_000, 99_000, 3)
+
+    one = run_job(site, SERVICE.format(seconds))
+    assert wait_for_end(site, one)["state"] == "succeeded"
+
+    assert isolated.running is not None
+    assert count_sleepers(seconds) == 0
 
 
 def test_what_hides_from_a_killed_runner_ends_when_it_is_back(

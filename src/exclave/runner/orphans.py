@@ -15,13 +15,14 @@ class Orphans:
     """Tells the commands that this process started from the processes that it adopted.
 
     Every command adopts its own orphans while it lives. So what arrives here belonged to a
-    command that has ended, and nothing of it may live on. Only one of these per process.
+    command that has ended. Only one of these per process.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ours: set[int] = set()
         self._claimed: set[int] = set()
+        self._free: set[int] = set()
         kernel.adopt_orphans()
 
     @contextmanager
@@ -38,9 +39,22 @@ class Orphans:
     def claim(self) -> set[int]:
         """Answer the orphans that nobody has claimed yet: those of the command that just ended."""
         with self._lock:
-            fresh = _list_children() - self._ours - self._claimed
+            fresh = self._find_fresh()
             self._claimed |= fresh
         return fresh
+
+    def let_be(self) -> None:
+        """Let the orphans of a command that just ended live on: it meant to leave a service."""
+        with self._lock:
+            self._free |= self._find_fresh()
+
+    def _find_fresh(self) -> set[int]:
+        for pid in list(self._free):
+            with suppress(ChildProcessError):
+                if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    continue
+            self._free.discard(pid)
+        return _list_children() - self._ours - self._claimed - self._free
 
     def end(self, claimed: set[int]) -> int:
         """Kill claimed orphans, and reap those that are dead; tell how many are left."""

@@ -115,15 +115,31 @@ class Child:
         return code
 
     def _kill_rest(self) -> int:
-        """Kill what left the group, by all marks of the execution; tell how many there were."""
+        """Kill what left the group, by all marks of the execution; tell how many there were.
+
+        A command that succeeded may leave a service running, if it took off the marker on purpose;
+        not so where users of their own keep jobs apart.
+        """
         user = self._cell.user
         uid = user.uid if user is not None and user.alone else None
         killed = procfs.kill_marked(self._execution_id)
+        if user is None and self._has_succeeded():
+            if self._cell.orphans is not None:
+                self._cell.orphans.let_be()
+            return killed
         killed += len(kill_cell(self._execution_id, uid, self._cell.cgroup) - {self._process.pid})
         if self._cell.orphans is not None:
             self._left |= self._cell.orphans.claim()
             killed += self._cell.orphans.end(self._left)
         return killed
+
+    def _has_succeeded(self) -> bool:
+        """Tell whether the command ended well by itself; it stays unreaped."""
+        with suppress(ChildProcessError):
+            flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            ended = os.waitid(os.P_PID, self._process.pid, flags)
+            return ended is not None and (ended.si_code, ended.si_status) == (os.CLD_EXITED, 0)
+        return False
 
     async def _end_rest(self) -> None:
         """Repeat until nothing is found: what is killed may leave children of its own."""
@@ -151,7 +167,8 @@ class Child:
             os.close(handle)
 
     def _note_exit(self) -> None:
-        if not self._exited.is_set() and self._cell.orphans is not None:
+        is_kept = self._cell.user is None and self._has_succeeded()
+        if not self._exited.is_set() and self._cell.orphans is not None and not is_kept:
             self._left |= self._cell.orphans.claim()
         self._exited.set()
 
