@@ -37,7 +37,7 @@ def need_tool(name: str) -> Path:
     module, version = MODULES[name]
     target = FOLDER / f"{name}-{version}" / name
     if not target.exists() and (problem := _build(module, version, target)):
-        _give_up(f"{name} {version} is not there and could not be built: {problem}")
+        give_up(f"{name} {version} is not there and could not be built: {problem}")
     return target
 
 
@@ -45,7 +45,7 @@ def need_terraform() -> Path:
     """Give the path of terraform, which has to be installed."""
     found = shutil.which("terraform")
     if found is None:
-        _give_up("terraform is not on the PATH")
+        give_up("terraform is not on the PATH")
     return Path(found or "")
 
 
@@ -55,7 +55,7 @@ def need_tofu() -> Path:
         try:
             return Path(thread.submit(asyncio.run, _find_by_runner("tofu")).result())
         except WorkFailed as failed:
-            _give_up(failed.message)
+            give_up(failed.message)
     return Path()
 
 
@@ -63,23 +63,25 @@ def need_helm() -> Path:
     """Give the path of helm, which comes with the development dependencies."""
     found = Path(sys.executable).with_name("helm")
     if not found.exists():
-        _give_up("helm is not there: install the development dependencies (`make test` does)")
+        give_up("helm is not there: install the development dependencies (`make test` does)")
     return found
 
 
-async def _find_by_runner(name: str) -> str:
-    async def run(command: Command, seconds: float) -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            *command.argv, env=dict(command.env), cwd=command.cwd,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        out, _ = await asyncio.wait_for(process.communicate(), seconds)
-        return process.returncode or 0, out.decode()
+async def run_command(command: Command, seconds: float) -> tuple[int, str]:
+    """Run a command as the runner's finder of tools asks for it."""
+    process = await asyncio.create_subprocess_exec(
+        *command.argv, env=dict(command.env), cwd=command.cwd,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    out, _ = await asyncio.wait_for(process.communicate(), seconds)
+    return process.returncode or 0, out.decode()
 
+
+async def _find_by_runner(name: str) -> str:
     path = os.environ["PATH"]
     settings = ToolSettings(folder=FOLDER / "runner", path=path, download=False, build=True)
     env = {"PATH": path, "HOME": str(FOLDER)}
-    return (await ToolFinder(settings).find(name, "", env=env, run=run)).path
+    return (await ToolFinder(settings).find(name, "", env=env, run=run_command)).path
 
 
 def _build(module: str, version: str, target: Path) -> str:
@@ -107,7 +109,8 @@ def _build(module: str, version: str, target: Path) -> str:
     return ""
 
 
-def _give_up(message: str) -> None:
+def give_up(message: str) -> None:
+    """Skip the test by name, or fail it where every tool must be there."""
     if os.environ.get("EXCLAVE_TEST_TOOLS") == "required":
         pytest.fail(message)
     pytest.skip(message)

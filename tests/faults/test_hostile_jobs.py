@@ -32,7 +32,7 @@ try signal kill -0 {pid}
 try spool ls $HOME/../../log
 try record sh -c 'echo x > $HOME/../../begun'
 try neighbours ls $HOME/../../..
-try neighbour sh -c 'echo x > {victim}/work/mine'
+try neighbour sh -c 'echo x > {victim}/tmp/mine'
 try enter ls {victim}
 try neighbour-signal kill -0 {victim_pid}
 try privileges sh -c 'grep -q "NoNewPrivs:.0" /proc/self/status'

@@ -42,8 +42,8 @@ class Tx:
     def now(self) -> datetime:
         """The one moment at which this transaction happens."""
         if self._now is None:
-            own = self._dialect.has_clock
-            self._now = self.session.read_clock() if own else self._clock.now()
+            own = self.session.read_clock() if self._dialect.has_clock else None
+            self._now = own or self._clock.now()
         return self._now
 
     def run(

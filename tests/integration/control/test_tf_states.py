@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -302,6 +303,14 @@ def event(kind: str, address: str, identity: str = "", action: str = "create") -
     }
 
 
+async def hand_in_journal(
+    world: World, offer: Offer, lines: Sequence[Mapping[str, str]], torn: bytes = b""
+) -> None:
+    data = b"\n".join(json.dumps(line).encode() for line in lines) + torn
+    execution = ExecutionId(offer.execution_id)
+    await put_file(world.deps, world.peer.who, execution, "journal.jsonl", offer.epoch, data)
+
+
 async def test_what_was_made_and_is_not_in_the_state_is_listed_to_import(world: World) -> None:
     offer = await begin(world)
     await lock(world, offer)
@@ -317,11 +326,7 @@ async def test_what_was_made_and_is_not_in_the_state_is_listed_to_import(world: 
         event("apply_errored", "terraform_data.d"),
         event("apply_start", "terraform_data.e", action="delete"),
     ]
-    journal = b"\n".join(json.dumps(line).encode() for line in lines) + b'\n{"type": "apply_sta'
-    await put_file(
-        world.deps, world.peer.who, ExecutionId(offer.execution_id), "journal.jsonl", offer.epoch,
-        journal,
-    )  # fmt: skip
+    await hand_in_journal(world, offer, lines, torn=b'\n{"type": "apply_sta')
     install = InstallId(world.queue)
     assert (await list_orphans(world.deps, world.user, install)).orphans == []
     await lose(world, offer)
@@ -361,10 +366,7 @@ async def test_what_is_being_replaced_does_not_hide_its_successor(
         *(deletes if wrote_a_state else []),
         event("apply_start", "terraform_data.a"),
     ]
-    await put_file(
-        world.deps, world.peer.who, ExecutionId(offer.execution_id), "journal.jsonl", offer.epoch,
-        b"\n".join(json.dumps(line).encode() for line in lines),
-    )  # fmt: skip
+    await hand_in_journal(world, offer, lines)
     await lose(world, offer)
 
     found = (await list_orphans(world.deps, world.user, InstallId(world.queue))).orphans
@@ -380,10 +382,7 @@ async def test_another_resource_at_the_same_address_does_not_hide_an_orphan(worl
         {"type": "begin", "workspace": WORKSPACE},
         event("apply_complete", "terraform_data.a", "older"),
     ]
-    await put_file(
-        world.deps, world.peer.who, ExecutionId(offer.execution_id), "journal.jsonl", offer.epoch,
-        b"\n".join(json.dumps(line).encode() for line in lines),
-    )  # fmt: skip
+    await hand_in_journal(world, offer, lines)
     await lose(world, offer)
 
     found = (await list_orphans(world.deps, world.user, InstallId(world.queue))).orphans
@@ -407,10 +406,7 @@ async def test_what_was_planned_is_told_where_the_runner_did_not_hear_all(
         event("apply_complete", "terraform_data.b", "made"),
         *([{"type": "end"}] if heard_all else []),
     ]  # fmt: skip
-    await put_file(
-        world.deps, world.peer.who, ExecutionId(offer.execution_id), "journal.jsonl", offer.epoch,
-        b"\n".join(json.dumps(line).encode() for line in lines),
-    )  # fmt: skip
+    await hand_in_journal(world, offer, lines)
     await lose(world, offer)
 
     found = (await list_orphans(world.deps, world.user, InstallId(world.queue))).orphans

@@ -27,7 +27,7 @@ class Session(Protocol):
         """Begin a transaction; a connection that is gone is noticed here."""
         ...
 
-    def read_clock(self) -> datetime:
+    def read_clock(self) -> datetime | None:
         """Tell the database's time when the transaction began, if it has a clock."""
         ...
 

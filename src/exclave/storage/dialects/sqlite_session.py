@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -52,9 +51,8 @@ class SqliteSession:
         except sqlite3.Error as error:
             raise translate(error, sqlite3.Error, "BEGIN") from error
 
-    def read_clock(self) -> datetime:
-        """Refuse: the process that owns the file has the only clock."""
-        raise NotImplementedError
+    def read_clock(self) -> None:
+        """Tell nothing: the process that owns the file has the only clock."""
 
     def commit(self) -> None:
         """Commit to disk, beside the loop: it is the only thing here that takes long."""

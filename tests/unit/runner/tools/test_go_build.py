@@ -13,6 +13,7 @@ from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.runner.tools.go_build import build_tool
 from exclave.runner.tools.vendors import Vendor
 from exclave.runner.work import WorkFailed
+from tests.tools import give_up, run_command
 
 SUM = "h1:cWGqM9DStn5Sc/S01ibBorrO6okOzKVbLc4FY/ax9+s="
 SMALL = Vendor(
@@ -76,22 +77,18 @@ async def test_what_is_not_right_is_not_built(
     assert not (tmp_path / "new" / "2fa").exists()
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="needs Go")
 async def test_a_real_module_becomes_a_program(tmp_path: Path) -> None:
-    async def run(command: Command, seconds: float) -> tuple[int, str]:
-        process = await asyncio.create_subprocess_exec(
-            *command.argv, env=dict(command.env), cwd=command.cwd,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        out, _ = await asyncio.wait_for(process.communicate(), seconds)
-        return process.returncode or 0, out.decode()
-
+    if shutil.which("go") is None:
+        give_up("go is not on the PATH")
     path = os.environ["PATH"]
     settings = ToolSettings(folder=tmp_path / "tools", path=path, download=False, build=True)
     finder = ToolFinder(settings, {"2fa": SMALL})
-    try:
-        tool = await finder.find("2fa", "", env={"PATH": path, "HOME": str(tmp_path)}, run=run)
-    except WorkFailed as failed:
-        pytest.skip(f"the module proxy is out of reach: {failed.message[:200]}")
+    env = {"PATH": path, "HOME": str(tmp_path)}
 
-    assert os.access(tool.path, os.X_OK)
+    try:
+        path = (await finder.find("2fa", "", env=env, run=run_command)).path
+    except WorkFailed as failed:
+        path = ""
+        give_up(f"the module proxy is out of reach: {failed.message[:200]}")
+
+    assert os.access(path, os.X_OK)
