@@ -56,6 +56,12 @@ PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin"
 ARTIFACT = {"repository": "apps/demo", "digest": "sha256:" + "0" * 64}
 
 
+def has_begun(journal: bytes, address: str) -> bool:
+    """Tell whether an apply has begun on a resource; that it was planned is not enough."""
+    lines = map(json.loads, journal.split(b"\n")[:-1])
+    return any(one["type"] == "apply_start" and one["addr"] == address for one in lines)
+
+
 @dataclass
 class LocalWorkApi:
     """The runner's calls straight into the use cases; it can be down."""

@@ -19,7 +19,7 @@ from exclave.runner.terraform.errored import rescue_all
 from exclave.runner.uplink import PATIENCE
 from exclave.wire.jobs import Reason
 from tests.files_kit import get_file
-from tests.terraform_kit import CLOCK, Bench, Ran, make_spec
+from tests.terraform_kit import CLOCK, Bench, Ran, has_begun, make_spec
 
 SLOW = """
 resource "terraform_data" "first" {}
@@ -38,7 +38,9 @@ async def begin_slow(bench: Bench) -> tuple["asyncio.Task[Ran]", Path, Ran]:
     offer = await bench.offer(WORKSPACE, mutating=True)
     folder = bench.executions / offer.execution_id
     running = asyncio.create_task(bench.apply(planned, offer=offer, hand_in=False))
-    await wait_until(running, lambda: b'"terraform_data.slow"' in read(folder / "journal.jsonl"))
+    await wait_until(
+        running, lambda: has_begun(read(folder / "journal.jsonl"), "terraform_data.slow")
+    )
     return running, folder, planned
 
 
@@ -163,7 +165,9 @@ resource "terraform_data" "slow" {
     offer = await bench.offer(WORKSPACE, mutating=True)
     folder = bench.executions / offer.execution_id
     running = asyncio.create_task(bench.apply(planned, offer=offer, hand_in=False))
-    await wait_until(running, lambda: b'"terraform_data.slow"' in read(folder / "journal.jsonl"))
+    await wait_until(
+        running, lambda: has_begun(read(folder / "journal.jsonl"), "terraform_data.slow")
+    )
     bench.api.down = True
     before = len(bench.api.calls)
     await wait_until(running, lambda: len(bench.api.calls) > before + 3)

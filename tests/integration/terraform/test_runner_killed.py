@@ -21,7 +21,7 @@ from exclave.main.server import run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.storage import tables
 from exclave.wire.jobs import JobReply
-from tests.terraform_kit import make_spec
+from tests.terraform_kit import has_begun, make_spec
 from tests.world import job, make_install, make_org, run_workflow
 
 WORKSPACE = "component:db"
@@ -112,7 +112,7 @@ class Site:
 
         async def waits() -> bool:
             journals = self.data.glob("executions/*/journal.jsonl")
-            return any(b'"terraform_data.slow"' in file.read_bytes() for file in journals)
+            return any(has_begun(file.read_bytes(), "terraform_data.slow") for file in journals)
 
         await self.wait(waits)
         return found
