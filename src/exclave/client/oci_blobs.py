@@ -76,14 +76,17 @@ class _Upload:
     arrived: int = 0
 
     async def go_on(self) -> None:
-        """Begin, or go on where the last attempt ended."""
+        """Begin, or go on where the last attempt ended; a small blob always begins anew."""
+        if self.size <= _SMALL:
+            await self._begin()
+            await self._put(self._read_from(0), self.size)
+            return
         if self.place:
             await self._ask()
         if not self.place:
             await self._begin()
-        if self.size > _SMALL:
-            await self._send_rest()
-        await self._finish()
+        await self._send_rest()
+        await self._put()
 
     async def _begin(self) -> None:
         path = self.calls.path(self.repository, "blobs/uploads/")
@@ -117,13 +120,10 @@ class _Upload:
         )
         self.place, self.arrived = read_location(reply), self.size
 
-    async def _finish(self) -> None:
+    async def _put(self, content: Content = bytes, size: int = 0) -> None:
         place = str(httpx.URL(self.place).copy_merge_params({"digest": self.digest}))
-        if self.size > _SMALL:
-            await self.calls.send("PUT", place, self.repository)
-            return
-        headers = {**_OCTETS, "Content-Length": str(self.size)}
-        await self.calls.send("PUT", place, self.repository, headers, self._read_from(0))
+        headers = {**_OCTETS, "Content-Length": str(size)}
+        await self.calls.send("PUT", place, self.repository, headers, content)
 
     def _read_from(self, start: int) -> Content:
         source = self.source

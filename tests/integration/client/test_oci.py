@@ -55,7 +55,7 @@ class Flaky(httpx.AsyncBaseTransport):
         self.seen.append(f"{request.method} {request.url.path.rpartition('/')[0][-12:]}")
         self.headers.append(request.headers)
         after = self._find_cut(request)
-        if after is not None and request.method == "PATCH":
+        if after is not None and request.method in {"PATCH", "PUT"}:
             await self._send_part(request, after)
             raise httpx.WriteError("cut")
         response = await self._inner.handle_async_request(request)
@@ -180,6 +180,21 @@ async def test_an_upload_goes_on_where_it_was_cut(hub: Hub, tmp_path: Path) -> N
     sent = [each.get("Content-Range") for each in network.headers if "Content-Range" in each]
     assert sent == [f"{start}-{len(BIG) - 1}" for start in (0, 5_000_000, 8_000_000)]
     assert (tmp_path / "out").read_bytes() == BIG
+
+
+@pytest.mark.parametrize("arrived", [1, 3, 4])
+async def test_a_small_upload_that_was_cut_begins_anew(
+    hub: Hub, tmp_path: Path, arrived: int
+) -> None:
+    """The server may have died with all of it, or some of it, under the old upload."""
+    (tmp_path / "small").write_bytes(b"four")
+    network = Flaky(hub)
+    network.cut("PUT", "/uploads/", *[arrived] * 3)
+    async with connect(hub, network) as client:
+        digest = await push(client, tmp_path / "small")
+        await client.pull_layer("apps/demo", digest, tmp_path / "out")
+
+    assert (tmp_path / "out").read_bytes() == b"four"
 
 
 async def test_a_download_goes_on_where_it_was_cut(hub: Hub, tmp_path: Path) -> None:
