@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from exclave.domain.identity import AccountId, OrgId
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import audit, idempotency
 
 
@@ -53,6 +54,9 @@ def keep_reply(
     tx.run(update(idempotency).where(*where).values(status=status, reply=reply))
 
 
+_DROP_OLD = Prepared(delete(idempotency).where(idempotency.c.at < bindparam("before")))
+
+
 def drop_old_replies(tx: Tx, keep: timedelta) -> None:
     """Forget replies after a day, of all orgs."""
-    tx.run(delete(idempotency).where(idempotency.c.at < tx.now - keep))
+    tx.count(_DROP_OLD, before=tx.now - keep)

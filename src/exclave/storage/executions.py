@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, select, tuple_, update
+from sqlalchemy import ColumnElement, bindparam, exists, select, update
 
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
@@ -91,17 +91,9 @@ def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: in
 
 def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozenset[ExecutionId]:
     """Renew what is still the runner's; answer which those are."""
-    if not held:
-        return frozenset()
-    renewed = (
-        update(executions)
-        .where(executions.c.org_id == org, executions.c.runner_id == runner)
-        .where(tuple_(executions.c.id, executions.c.epoch).in_(held))
-        .where(executions.c.state == ExecutionState.RUNNING, _unfenced())
-        .values(renewed_at=tx.now)
-        .returning(executions.c.id)
+    return frozenset(
+        one[0] for one in held if tx.count(_RENEW, **_hold(org, runner, one), now=tx.now)
     )
-    return frozenset(ExecutionId(row.id) for row in tx.all(renewed))
 
 
 def end(tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: Mapping[str, Any]) -> bool:
@@ -219,6 +211,11 @@ _START = Prepared(
             renewed_at=bindparam("now"), boot=bindparam("new_boot"), start_no=bindparam("no"))
     .returning(executions.c.job_id)
 )  # fmt: skip
+_RENEW = Prepared(
+    update(executions)
+    .where(*_HELD, executions.c.state == ExecutionState.RUNNING, _unfenced())
+    .values(renewed_at=bindparam("now"))
+)
 _RESULT = {"reason": None, "result_digest": None, "log_end": None, "log_sha256": ""}
 """What an ending may bring along, and what stands there without it."""
 _END = Prepared(

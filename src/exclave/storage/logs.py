@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, insert, not_, or_, select, update
+from sqlalchemy import Integer, bindparam, delete, not_, or_, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId, ExecutionState
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables import executions, jobs, log_segments
 
 
@@ -16,7 +17,7 @@ def add_segment(
 ) -> None:
     """Index a stored segment."""
     row = {"org_id": org, "execution_id": execution, "start": start, "end": end, "blob": blob}
-    tx.run(insert(log_segments).values(**row, at=tx.now))
+    tx.insert_each(log_segments, [{**row, "at": tx.now}])
 
 
 def list_segments(
@@ -60,16 +61,19 @@ def list_executions(tx: Tx, org: OrgId, queue: str, *, before: str, limit: int) 
     )
 
 
+_WHOLE = executions.c.log_bytes >= executions.c.log_end
+_UNMERGED = Prepared(
+    select(executions.c.org_id, executions.c.id)
+    .where(executions.c.state == ExecutionState.ENDED, not_(executions.c.log_merged))
+    .where(or_(_WHOLE, executions.c.ended_at < bindparam("before")))
+    .order_by(executions.c.ended_at)
+    .limit(bindparam("most", type_=Integer))
+)
+
+
 def list_unmerged(tx: Tx, before: datetime, limit: int) -> Sequence[AnyRow]:
     """List executions of all orgs whose logs are whole, or ended before that moment anyway."""
-    whole = executions.c.log_bytes >= executions.c.log_end
-    return tx.all(
-        select(executions.c.org_id, executions.c.id)
-        .where(executions.c.state == ExecutionState.ENDED, not_(executions.c.log_merged))
-        .where(or_(whole, executions.c.ended_at < before))
-        .order_by(executions.c.ended_at)
-        .limit(limit)
-    )
+    return tx.all(_UNMERGED, before=before, most=limit)
 
 
 def note_merged(tx: Tx, org: OrgId, execution: ExecutionId) -> None:

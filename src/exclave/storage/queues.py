@@ -66,23 +66,36 @@ def read_generation(tx: Tx) -> int:
     return int(tx.one(_GENERATION).generation)
 
 
+_LANES = Prepared(
+    select(lanes)
+    .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
+    .order_by(lanes.c.name)
+)
+
+
 def list_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
     """List the lanes of a queue that were ever used."""
-    where = (lanes.c.org_id == org, lanes.c.queue_id == queue)
-    return tx.all(select(lanes).where(*where).order_by(lanes.c.name))
+    return tx.all(_LANES, org=org, queue=queue)
+
+
+_TAKE = Prepared(
+    update(lanes)
+    .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
+    .where(lanes.c.name == bindparam("lane"))
+    .values(state=LaneState.BUSY, epoch=bindparam("new_epoch"), reason="",
+            execution_id=bindparam("new_holder"), changed_at=bindparam("now"))
+)  # fmt: skip
 
 
 def take_lanes(
     tx: Tx, org: OrgId, queue: QueueId, taken: Sequence[tuple[str, int, ExecutionId]]
 ) -> None:
     """Mark lanes (name, epoch, holder) as busy; the caller holds the queue's lock."""
-    if not taken:
-        return
-    fresh = [_lane_row(tx, org, queue, *lane) for lane in taken]
-    tx.run(tx.insert_missing(lanes), fresh)
     for name, epoch, execution in taken:
-        _set_lane(tx, org, queue, name, epoch=epoch, state=LaneState.BUSY, execution_id=execution,
-                  reason="")  # fmt: skip
+        at = {"org": org, "queue": queue, "lane": name}
+        new = {"new_epoch": epoch, "new_holder": execution, "now": tx.now}
+        if not tx.count(_TAKE, **at, **new):
+            tx.insert_each(lanes, [_lane_row(tx, org, queue, name, epoch, execution)])
 
 
 _LEAVE = Prepared(
@@ -128,11 +141,19 @@ def block_wanted_lanes(tx: Tx, generation: int, reason: str) -> int:
     return len(wanted)
 
 
+_DRAW = Prepared(update(queues).where(*_MINE).values(seq=queues.c.seq + 1).returning(queues.c.seq))
+_TICKETS = (tickets.c.org_id == bindparam("org"), tickets.c.queue_id == bindparam("queue"))
+_LINE = Prepared(select(tickets).where(*_TICKETS).order_by(tickets.c.seq, tickets.c.lane))
+_DROP = Prepared(
+    delete(tickets)
+    .where(*_TICKETS, tickets.c.workflow_id == bindparam("workflow"))
+    .where(tickets.c.lane.in_(bindparam("names", expanding=True)))
+)
+
+
 def next_ticket(tx: Tx, org: OrgId, queue: QueueId) -> int:
     """Draw the next place in line; takes the queue's lock until commit."""
-    where = (queues.c.org_id == org, queues.c.id == queue)
-    drawn = update(queues).where(*where).values(seq=queues.c.seq + 1).returning(queues.c.seq)
-    return int(tx.run(drawn).scalar_one())
+    return int(tx.one(_DRAW, org=org, queue=queue).seq)
 
 
 def add_tickets(
@@ -143,23 +164,21 @@ def add_tickets(
         {"org_id": org, "queue_id": queue, "lane": lane, "workflow_id": workflow, "seq": seq}
         for lane in sorted(names)
     ]
-    if rows:
-        tx.run(insert(tickets), rows)
+    tx.insert_each(tickets, rows)
 
 
 def drop_tickets(
     tx: Tx, org: OrgId, queue: QueueId, workflow: WorkflowId, names: Iterable[str]
 ) -> None:
     """Give places up."""
-    where = (tickets.c.org_id == org, tickets.c.queue_id == queue)
-    mine = (tickets.c.workflow_id == workflow, tickets.c.lane.in_(sorted(names)))
-    tx.run(delete(tickets).where(*where, *mine))
+    given = sorted(names)
+    if given:
+        tx.count(_DROP, org=org, queue=queue, workflow=workflow, names=given)
 
 
 def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
     """List all places in line of a queue, first come first."""
-    where = (tickets.c.org_id == org, tickets.c.queue_id == queue)
-    return tx.all(select(tickets).where(*where).order_by(tickets.c.seq, tickets.c.lane))
+    return tx.all(_LINE, org=org, queue=queue)
 
 
 def is_busy(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[str]:

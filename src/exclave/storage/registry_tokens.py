@@ -2,10 +2,11 @@
 
 from datetime import datetime
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.statements import Prepared
 from exclave.storage.tables_apps import apps
 from exclave.storage.tables_installs import app_installs
 from exclave.storage.tables_registry import registry_tokens
@@ -29,9 +30,14 @@ def find_registry_token(tx: Tx, hashed: str) -> AnyRow | None:
     return tx.first(select(registry_tokens).where(registry_tokens.c.hash == hashed, fresh))
 
 
+_DROP_EXPIRED = Prepared(
+    delete(registry_tokens).where(registry_tokens.c.expires_at <= bindparam("now"))
+)
+
+
 def drop_expired_registry_tokens(tx: Tx) -> None:
     """Forget tokens that open nothing any more, of all orgs."""
-    tx.run(delete(registry_tokens).where(registry_tokens.c.expires_at <= tx.now))
+    tx.count(_DROP_EXPIRED, now=tx.now)
 
 
 def find_app_name(tx: Tx, org: OrgId, install: QueueId) -> str | None:

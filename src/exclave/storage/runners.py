@@ -128,9 +128,12 @@ def note_renewal(
     return tx.count(_NOTE_RENEWAL, org=org, runner=runner, **at, new_stats=stats) == 1
 
 
+_ANYWHERE = Prepared(select(runners).where(runners.c.id == bindparam("runner")).with_for_update())
+
+
 def find_runner_anywhere(tx: Tx, runner: RunnerId) -> AnyRow | None:
     """Find a runner that has yet to prove who it is, and lock it."""
-    return tx.first(select(runners).where(runners.c.id == runner).with_for_update())
+    return tx.first(_ANYWHERE, runner=runner)
 
 
 def update_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) -> None:
@@ -162,18 +165,30 @@ def count_running(tx: Tx, org: OrgId, wanted: Sequence[str]) -> dict[str, int]:
 def add_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str, expires_at: datetime) -> None:
     """Store a nonce to be signed."""
     row = {"org_id": org, "nonce": nonce, "runner_id": runner, "expires_at": expires_at}
-    tx.run(insert(runner_nonces).values(**row))
+    tx.insert_each(runner_nonces, [row])
+
+
+_NONCES = (
+    runner_nonces.c.org_id == bindparam("org"),
+    runner_nonces.c.runner_id == bindparam("runner"),
+)
+_USE_NONCE = Prepared(
+    delete(runner_nonces)
+    .where(*_NONCES, runner_nonces.c.nonce == bindparam("nonce"))
+    .where(runner_nonces.c.expires_at > bindparam("now"))
+)
+_END_NONCES = Prepared(delete(runner_nonces).where(*_NONCES))
+_CONFIRM = Prepared(
+    update(runners)
+    .where(runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
+    .where(runners.c.generation == bindparam("at_generation"))
+    .values(generation_used=True)
+)
 
 
 def use_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str) -> bool:
     """Spend a nonce; tell whether it was given to this runner and still fresh."""
-    where = (
-        runner_nonces.c.org_id == org,
-        runner_nonces.c.runner_id == runner,
-        runner_nonces.c.nonce == nonce,
-        runner_nonces.c.expires_at > tx.now,
-    )
-    return tx.run(delete(runner_nonces).where(*where)).rowcount == 1
+    return tx.count(_USE_NONCE, org=org, runner=runner, nonce=nonce, now=tx.now) == 1
 
 
 def add_access_token(
@@ -181,7 +196,7 @@ def add_access_token(
 ) -> None:
     """Store an access token by its hash."""
     row = {"org_id": org, "hash": hashed, "runner_id": runner, "generation": generation}
-    tx.run(insert(runner_tokens).values(**row, expires_at=expires_at))
+    tx.insert_each(runner_tokens, [{**row, "expires_at": expires_at}])
 
 
 _IDENTITY = Prepared(
@@ -208,10 +223,8 @@ def confirm_generation(tx: Tx, org: OrgId, runner: RunnerId, generation: int) ->
 
     The nonces end with it, so that a late copy of the runner's own request betrays nobody.
     """
-    mine = (runners.c.org_id == org, runners.c.id == runner, runners.c.generation == generation)
-    if tx.run(update(runners).where(*mine).values(generation_used=True)).rowcount:
-        given = (runner_nonces.c.org_id == org, runner_nonces.c.runner_id == runner)
-        tx.run(delete(runner_nonces).where(*given))
+    if tx.count(_CONFIRM, org=org, runner=runner, at_generation=generation):
+        tx.count(_END_NONCES, org=org, runner=runner)
 
 
 def drop_access_tokens(tx: Tx, org: OrgId, runner: RunnerId) -> None:
@@ -220,10 +233,16 @@ def drop_access_tokens(tx: Tx, org: OrgId, runner: RunnerId) -> None:
     tx.run(delete(runner_tokens).where(*where))
 
 
+_DROP_NONCES, _DROP_TOKENS = (
+    Prepared(delete(table).where(table.c.expires_at <= bindparam("now")))
+    for table in (runner_nonces, runner_tokens)
+)
+
+
 def drop_expired(tx: Tx) -> None:
     """Forget nonces and access tokens that open nothing any more, of all orgs."""
-    tx.run(delete(runner_nonces).where(runner_nonces.c.expires_at <= tx.now))
-    tx.run(delete(runner_tokens).where(runner_tokens.c.expires_at <= tx.now))
+    tx.count(_DROP_NONCES, now=tx.now)
+    tx.count(_DROP_TOKENS, now=tx.now)
 
 
 def forget_generations(tx: Tx) -> None:

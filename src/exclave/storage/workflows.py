@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, bindparam, select, update
+from sqlalchemy import Column, ColumnElement, Integer, bindparam, select, update
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -207,24 +207,41 @@ def forget_sealed(tx: Tx, org: OrgId, queue: QueueId) -> None:
     tx.run(update(workflows).where(*mine).values(sealed=None))
 
 
+_MOST = bindparam("most", type_=Integer)
+_DUE = Prepared(
+    select(*_LIGHT)
+    .where(steps.c.state == StepState.ACTIVE, steps.c.due_at <= bindparam("now"))
+    .order_by(steps.c.due_at)
+    .limit(_MOST)
+)
+_NEXT_DUE = Prepared(
+    select(steps.c.due_at)
+    .where(steps.c.state == StepState.ACTIVE, steps.c.due_at.is_not(None))
+    .order_by(steps.c.due_at)
+    .limit(1)
+)
+_UNMOVED = Prepared(
+    select(workflows.c.org_id, workflows.c.id)
+    .where(workflows.c.state == WorkflowState.RUNNING, workflows.c.moved_at < bindparam("before"))
+    .order_by(workflows.c.moved_at)
+    .limit(_MOST)
+)
+
+
 def list_due(tx: Tx, limit: int) -> Sequence[AnyRow]:
     """List timers and gates of all orgs whose time has come."""
-    where = (steps.c.state == StepState.ACTIVE, steps.c.due_at <= tx.now)
-    return tx.all(select(*_LIGHT).where(*where).order_by(steps.c.due_at).limit(limit))
+    return tx.all(_DUE, now=tx.now, most=limit)
 
 
 def next_due(tx: Tx) -> datetime | None:
     """Tell when the next timer or gate of any org comes due."""
-    where = (steps.c.state == StepState.ACTIVE, steps.c.due_at.is_not(None))
-    row = tx.first(select(steps.c.due_at).where(*where).order_by(steps.c.due_at).limit(1))
+    row = tx.first(_NEXT_DUE)
     return None if row is None else row.due_at
 
 
 def list_unmoved(tx: Tx, before: datetime, limit: int) -> Sequence[Key]:
     """List running workflows of all orgs that nobody looked at since then, the longest first."""
-    where = (workflows.c.state == WorkflowState.RUNNING, workflows.c.moved_at < before)
-    found = select(workflows.c.org_id, workflows.c.id).where(*where).order_by(workflows.c.moved_at)
-    return [(row.org_id, row.id) for row in tx.all(found.limit(limit))]
+    return [(row.org_id, row.id) for row in tx.all(_UNMOVED, before=before, most=limit)]
 
 
 def note_looked(tx: Tx, keys: Sequence[Key]) -> None:
