@@ -37,7 +37,7 @@ async def authenticate_user(deps: Deps, token: str) -> User:
         user, used_at = found
         return user, used_at is None or tx.now - used_at > _USE_STEP
 
-    user, stale = await deps.db.read(find)
+    user, stale = await deps.db.read(find, alone=True)
     if user is None:
         raise Unauthenticated("the token is unknown, expired or revoked")
     if stale:
@@ -49,7 +49,7 @@ async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
     """Find the runner behind an access token; its first use confirms the token's generation."""
     if not token.startswith(f"{ACCESS_TOKEN}_"):
         raise Unauthenticated("this is not a runner's access token")
-    found = await deps.db.read(lambda tx: runners.find_identity(tx, hash_token(token)))
+    found = await deps.db.read(lambda tx: runners.find_identity(tx, hash_token(token)), alone=True)
     if found is None:
         raise Unauthenticated("the access token is unknown, expired or revoked")
     who, generation, used = found

@@ -53,6 +53,14 @@ class _Change:
     notes: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
+def begin_new(tx: Tx, deps: Deps, new: Sequence[Loaded]) -> None:
+    """Begin workflows that this transaction stores, and all that follows from it."""
+    changes = [_Change(loaded, loaded.value) for loaded in new]
+    follow = _decide(tx, deps, changes)
+    if follow:
+        advance(tx, deps, follow)
+
+
 def advance(tx: Tx, deps: Deps, happenings: Sequence[Happening]) -> list[Problem | None]:
     """Work events in, and everything that follows from them; answer each with its problem if any.
 
@@ -71,11 +79,15 @@ def _advance_once(
     loaded = workflows.load_locked(tx, [happening.key for happening in happenings])
     changes = {key: _Change(item, item.value) for key, item in loaded.items()}
     answers = [_work_in(tx, changes.get(happening.key), happening) for happening in happenings]
-    for change in changes.values():
+    return answers, _decide(tx, deps, list(changes.values()))
+
+
+def _decide(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
+    for change in changes:
         blocked = tickets.find_blocked(tx, change.before, change.after)
         progress = decide(change.after, blocked)
         change.after, change.moves = progress.workflow, progress.moves
-    return answers, _save(tx, deps, list(changes.values()))
+    return _save(tx, deps, changes)
 
 
 def _work_in(tx: Tx, change: _Change | None, happening: Happening) -> Problem | None:
@@ -143,7 +155,7 @@ def _job_rows(
     tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[Happening]
 ) -> Iterable[dict[str, Any]]:
     key = (change.before.org, change.after.id)
-    specs = workflows.load_specs(tx, key, wanted)
+    specs = change.before.specs or workflows.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
         job = specs[index]["job"]

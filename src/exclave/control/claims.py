@@ -12,6 +12,7 @@ from exclave.domain.jobs import ExecutionId, JobState
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.base import Asked
 from exclave.wire.runner import Dispatch, Poll
 
 _PAGE = 50
@@ -27,49 +28,69 @@ class Claimed:
     envelope: str
 
 
-def claim_jobs(
-    tx: Tx, deps: Deps, who: RunnerIdentity, runner: AnyRow, request: Poll
-) -> list[Claimed]:
-    """Take as many jobs as the runner has room for; the queue's lock makes claims take turns."""
-    if not jobs.has_queued(tx, who.org, who.queue):
-        return []
-    counter, generation = queues.lock_for_claims(tx, who.org, who.queue)
-    chosen = list(_choose(tx, who, request))
+class Search:
+    """A look for jobs under the queue's lock, which makes claims take turns.
+
+    What it asks first travels with whatever else the transaction asks before it reads the answer.
+    """
+
+    def __init__(self, tx: Tx, who: RunnerIdentity, request: Poll) -> None:
+        self.who = who
+        self.request = request
+        self._tx = tx
+        self._kinds = [kind for kind in request.capabilities if kind in KINDS[who.kind]]
+        self._turn = queues.ask_for_claims(tx, who.org, who.queue)
+        self._first = self._ask(0)
+
+    def read_turn(self) -> tuple[int, int]:
+        """Tell the counter and the generation of the queue's epochs."""
+        (row,) = self._turn()
+        return row.counter, row.generation
+
+    def choose(self) -> Iterator[AnyRow]:
+        """Choose as many jobs as the runner has room for."""
+        taken: list[str] | None = None
+        left = self.request.free
+        for page in range(_PAGES):
+            rows = (self._first if page == 0 else self._ask(page))()
+            for job in rows:
+                if job.lanes and taken is None:
+                    taken = list(queues.is_busy(self._tx, self.who.org, self.who.queue))
+                if left and not conflicts_any(job.lanes, taken or ()):
+                    taken = [*(taken or ()), *job.lanes] if job.lanes else taken
+                    left -= 1
+                    yield job
+            if not left or len(rows) < _PAGE:
+                return
+
+    def _ask(self, page: int) -> Asked:
+        who, skip = self.who, page * _PAGE
+        return jobs.ask_queued(self._tx, who.org, who.queue, self._kinds, skip=skip, limit=_PAGE)
+
+
+def claim_jobs(tx: Tx, deps: Deps, search: Search, sequence: int) -> list[Claimed]:
+    """Take the jobs that a search finds; `sequence` is that of the runner's last envelope."""
+    chosen = list(search.choose())
     if not chosen:
         return []
+    who = search.who
+    counter, generation = search.read_turn()
     dispatches = [
         _address(
             tx, deps, who, job,
             epoch=generation << 32 | counter + place,
-            sequence=generation << 32 | runner.sequence + place,
+            sequence=generation << 32 | sequence + place,
         )
         for place, job in enumerate(chosen, start=1)
     ]  # fmt: skip
     envelopes = deps.keys.sign(tx, dispatches)
-    _record(tx, request, dispatches, envelopes)
+    _record(tx, search.request, dispatches, envelopes)
     queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
-    runners.update_runner(tx, who.org, who.runner, {"sequence": runner.sequence + len(chosen)})
+    runners.update_runner(tx, who.org, who.runner, {"sequence": sequence + len(chosen)})
     return [
         Claimed(dispatch.execution_id, dispatch.epoch, envelope)
         for dispatch, envelope in zip(dispatches, envelopes, strict=True)
     ]
-
-
-def _choose(tx: Tx, who: RunnerIdentity, request: Poll) -> Iterator[AnyRow]:
-    taken: list[str] | None = None
-    left = request.free
-    kinds = [kind for kind in request.capabilities if kind in KINDS[who.kind]]
-    for page in range(_PAGES):
-        rows = jobs.list_queued(tx, who.org, who.queue, kinds, skip=page * _PAGE, limit=_PAGE)
-        for job in rows:
-            if job.lanes and taken is None:
-                taken = list(queues.is_busy(tx, who.org, who.queue))
-            if left and not conflicts_any(job.lanes, taken or ()):
-                taken = [*(taken or ()), *job.lanes] if job.lanes else taken
-                left -= 1
-                yield job
-        if not left or len(rows) < _PAGE:
-            return
 
 
 def _address(

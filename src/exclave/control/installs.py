@@ -102,7 +102,7 @@ async def release_lane(
     def release(tx: Tx) -> None:
         _find(tx, user, install, Right.OPERATE)
         check_lane(lane)
-        counter = queues.lock_queue(tx, user.org, queue) + 1
+        counter = queues.read_counter(tx, user.org, queue) + 1
         epoch = queues.read_generation(tx) << 32 | counter
         if not queues.release_lane(tx, user.org, queue, lane, epoch):
             raise Conflict(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from exclave.base.errors import Conflict, Unauthenticated
-from exclave.control.claims import claim_jobs
+from exclave.control.claims import Search, claim_jobs
 from exclave.control.deps import Deps
 from exclave.control.endings import end_stopped, withdraw_offers
 from exclave.control.presence import expect_next
@@ -56,7 +56,7 @@ async def _is_idle(deps: Deps, who: RunnerIdentity, request: Poll) -> bool:
     deps.fleet.idle.discard(who.runner)
     if not was_idle or request.executions or request.max_hold_s < deps.timings.renew_s:
         return False
-    return not await deps.db.read(lambda tx: jobs.has_queued(tx, who.org, who.queue))
+    return not await deps.db.read(lambda tx: jobs.ask_waiting(tx, who.org, who.queue)(), alone=True)
 
 
 def check_protocol(protocol: str) -> None:
@@ -70,15 +70,18 @@ def check_protocol(protocol: str) -> None:
 
 
 def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
-    runner = runners.note_poll(
+    noted = runners.note_poll(
         tx, who.org, who.runner, boot=request.boot, no=request.no,
         due=expect_next(tx, deps, busy=bool(request.executions)), version=request.version,
         protocol=request.protocol, capabilities=[str(kind) for kind in request.capabilities],
     )  # fmt: skip
+    opened = executions.ask_open(tx, who.org, who.runner)
+    waiting = jobs.ask_waiting(tx, who.org, who.queue)
+    runner = next(iter(noted()), None)
     if runner is None:
         find_active(tx, who)
         raise StaleRequest("a newer poll of this runner was seen already")
-    open_ones = executions.list_open(tx, who.org, who.runner)
+    open_ones = opened()
     end_stopped(tx, deps, open_ones, request.boot, request.no, request.executions)
     unheard = [
         row
@@ -95,37 +98,44 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     ]
     if again:
         return _reply(deps, again, [], busy=True)
+    if not open_ones and not waiting():
+        return _reply(deps, [], [], busy=bool(request.executions))
     left = executions.list_open(tx, who.org, who.runner) if open_ones else []
-    return _offer(tx, deps, who, request, runner, left)
+    return _offer(tx, deps, who, request, left, Search(tx, who, request), runner)
 
 
 def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: bool) -> PollReply:
-    runner = find_active(tx, who)
+    turn = runners.ask_turn(tx, who.org, who.runner)
+    opened = executions.ask_open(tx, who.org, who.runner) if cancelled else list
+    search = Search(tx, who, request)
+    runner = _check_active(turn())
     if runner.poll_no != request.no or runner.boot != request.boot:
         raise StaleRequest("a newer poll of this runner was seen already")
-    open_ones = executions.list_open(tx, who.org, who.runner) if cancelled else []
-    return _offer(tx, deps, who, request, runner, open_ones)
+    return _offer(tx, deps, who, request, opened(), search, runner)
 
 
 def _offer(
-    tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, runner: AnyRow,
-    open_ones: Sequence[AnyRow],
+    tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, open_ones: Sequence[AnyRow],
+    search: Search, runner: AnyRow,
 ) -> PollReply:  # fmt: skip
     cancel = [
         row.id for row in open_ones if row.cancel_requested_at is not None and not row.cancel_sent
     ]
     if cancel:
         executions.note_cancel_sent(tx, who.org, cancel)
-    offers = claim_jobs(tx, deps, who, runner, request) if request.free else []
+    offers = claim_jobs(tx, deps, search, runner.sequence)
     return _reply(deps, offers, cancel, busy=bool(offers or request.executions))
 
 
 def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
     """Find the runner's own numbers under lock; it may have been revoked a moment ago."""
-    row = runners.find_turn(tx, who.org, who.runner)
-    if row is None or row.state != runners.ACTIVE:
+    return _check_active(runners.ask_turn(tx, who.org, who.runner)())
+
+
+def _check_active(found: Sequence[AnyRow]) -> AnyRow:
+    if not found or found[0].state != runners.ACTIVE:
         raise Unauthenticated("the runner was revoked")
-    return row
+    return found[0]
 
 
 def _reply(deps: Deps, offers: Sequence[Any], cancel: Sequence[str], *, busy: bool) -> PollReply:

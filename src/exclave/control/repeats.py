@@ -68,9 +68,9 @@ class _OnceDatabase(Database):
         self._inner = inner
         self._spend: Callable[[Tx], None] | None = spend
 
-    async def read(self, query: Callable[[Tx], T]) -> T:
+    async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
         """Run a function that only reads."""
-        return await self._inner.read(query)
+        return await self._inner.read(query, alone=alone)
 
     async def write(
         self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False

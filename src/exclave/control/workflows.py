@@ -6,7 +6,7 @@ from exclave.base.digests import digest_json
 from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control import showing
 from exclave.control.access import require_on, require_there
-from exclave.control.advance import Happening, advance
+from exclave.control.advance import begin_new
 from exclave.control.blockers import find_step_blockers
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
@@ -69,7 +69,7 @@ def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Pro
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
     good = [made for _, made in requests if (made.org, made.queue) in known]
     workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
-    advance(tx, requests[0][0], [Happening(made.org, made.id) for made in good])
+    begin_new(tx, requests[0][0], [workflows.lock_new(tx, m.row, m.steps) for m in good])
     return [
         None if (made.org, made.queue) in known
         else NotFound("there is no such install or build queue")
@@ -95,8 +95,8 @@ async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> Workflo
     """Show a workflow with its steps."""
 
     def show(tx: Tx) -> WorkflowReply:
-        row = _find(tx, user, workflow, Right.READ)
-        steps = workflows.list_steps(tx, user.org, workflow)
+        found, steps = workflows.find_with_steps(tx, user.org, workflow)
+        row = _check(tx, user, found, Right.READ)
         return showing.show_workflow(row, steps, find_step_blockers(tx, user.org, row, steps))
 
     return await deps.db.read(show)
@@ -224,8 +224,7 @@ async def _steer(deps: Deps, user: User, wish: Wish) -> WorkflowReply:
     return await show_workflow(deps, user, wish.workflow)
 
 
-def _find(tx: Tx, user: User, workflow: WorkflowId, right: Right) -> AnyRow:
-    row = workflows.find_workflow(tx, user.org, workflow)
+def _check(tx: Tx, user: User, row: AnyRow | None, right: Right) -> AnyRow:
     if row is None:
         raise NotFound("there is no such workflow")
     require_on(tx, user, right, row.queue_id, noun="workflow")

@@ -13,7 +13,7 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
 from exclave.storage import waiting
 from exclave.storage.dialects import Dialect
-from exclave.storage.dialects.base import Session
+from exclave.storage.dialects.base import Asked, Session
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import Hub
@@ -66,6 +66,14 @@ class Tx:
             found = self.session.fetch(statement, values)
             return found[0] if found else None
         return self.session.connection.execute(statement, values).first()
+
+    def ask(self, statement: Prepared, **values: Any) -> Asked:
+        """Run a statement now and read its rows later; several that are asked share an exchange."""
+        return self.session.ask(statement, values)
+
+    def change(self, statement: Prepared, **values: Any) -> None:
+        """Run a statement whose answer nobody needs; what goes wrong is raised by a later one."""
+        self.session.change(statement, values)
 
     def one(self, statement: Prepared, **values: Any) -> AnyRow:
         """Fetch a row that is there."""
@@ -122,12 +130,12 @@ class Database:
         self._writers = [Writer(self._commit, hub.wake) for _ in range(dialect.writers)]
         self._readers = asyncio.Semaphore(dialect.readers) if dialect.readers else None
 
-    async def read(self, query: Callable[[Tx], T]) -> T:
-        """Run a function that only reads."""
+    async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
+        """Run a function that only reads, on one snapshot; with `alone` it asks one thing only."""
         if self._readers is None or self._inline:
-            return self._read(query)
+            return self._read(query, alone=alone)
         async with self._readers:
-            return await waiting.run(lambda: self._read(query))
+            return await waiting.run(lambda: self._read(query, alone=alone))
 
     async def write(
         self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
@@ -167,9 +175,9 @@ class Database:
             raise outcome
         return outcome  # type: ignore[no-any-return]
 
-    def _read(self, query: Callable[[Tx], T]) -> T:
+    def _read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
         try:
-            with self._reading.begin() as session:
+            with self._reading.begin(alone=alone) as session:
                 return query(self._open_tx(session))
         except OperationalError as error:
             message = f"the database does not answer: {type(error).__name__}"

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, exists, select, update
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.base import Asked
 from exclave.storage.statements import Prepared
 from exclave.storage.tables import execution_lanes, executions, jobs, lanes
 
@@ -63,12 +64,18 @@ _OPEN = Prepared(
 )
 
 
-def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
-    """List what a runner was handed and has not ended, oldest first, with the wish to cancel.
+def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Asked:
+    """Ask what a runner was handed and has not ended, oldest first, with the wish to cancel.
 
     Sorted here: SQLite would go through the org's whole history for an order.
     """
-    return sorted(tx.all(_OPEN, org=org, runner=runner), key=lambda row: str(row.id))
+    asked = tx.ask(_OPEN, org=org, runner=runner)
+    return lambda: sorted(asked(), key=lambda row: str(row.id))
+
+
+def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
+    """List what `ask_open` asks for."""
+    return ask_open(tx, org, runner)()
 
 
 def note_cancel_sent(tx: Tx, org: OrgId, sent: Sequence[ExecutionId]) -> None:

@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, func, select, update
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.base import Asked
 from exclave.storage.statements import Prepared
 from exclave.storage.tables import jobs
 
@@ -51,16 +52,16 @@ _WAITING = Prepared(
 )
 
 
-def has_queued(tx: Tx, org: OrgId, queue: QueueId) -> bool:
-    """Tell whether any job waits for a runner: a look that takes no lock."""
-    return tx.first(_WAITING, org=org, queue=queue) is not None
+def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Asked:
+    """Ask whether any job waits for a runner: a look that takes no lock."""
+    return tx.ask(_WAITING, org=org, queue=queue)
 
 
-def list_queued(
+def ask_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
-) -> Sequence[AnyRow]:
-    """List jobs that wait for a runner, as far as an offer needs them: by priority, then age."""
-    return tx.all(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
+) -> Asked:
+    """Ask for jobs that wait for a runner, as far as an offer needs them: by priority, then age."""
+    return tx.ask(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
 
 
 _SET_STATE = Prepared(
@@ -83,9 +84,9 @@ _END = Prepared(
 )  # fmt: skip
 
 
-def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState) -> bool:
-    """Move a job that has not ended between its open states; tell whether it was still open."""
-    return tx.count(_SET_STATE, org=org, job=job, new_state=state) == 1
+def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState) -> None:
+    """Move a job between its open states; one that has ended stays as it is."""
+    tx.change(_SET_STATE, org=org, job=job, new_state=state)
 
 
 def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:

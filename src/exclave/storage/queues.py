@@ -1,17 +1,18 @@
 """Queries for queues, lanes and the tickets by which workflows take turns."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import bindparam, delete, insert, select, update
+from sqlalchemy import BigInteger, Text, bindparam, delete, exists, insert, literal, select, update
 
 from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.base import Asked
 from exclave.storage.statements import Prepared
 from exclave.storage.tables import cluster, lanes, queues, tickets
+from exclave.storage.types import Instant
 
 
 def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:
@@ -45,15 +46,19 @@ def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
     return QueueId(tx.run(select(queues.c.id).where(*where)).scalar_one())
 
 
-def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> int:
+def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> None:
+    """Lock a queue for this transaction, before anything else that it asks from now on."""
+    tx.change(_LOCK, org=org, queue=queue)
+
+
+def read_counter(tx: Tx, org: OrgId, queue: QueueId) -> int:
     """Lock a queue for this transaction; answer the counter of its epochs."""
     return int(tx.one(_LOCK, org=org, queue=queue).counter)
 
 
-def lock_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> tuple[int, int]:
-    """Lock a queue for this transaction; answer the counter and the generation of its epochs."""
-    row = tx.one(_CLAIM, org=org, queue=queue)
-    return row.counter, row.generation
+def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Asked:
+    """Lock a queue for this transaction; ask for the counter and the generation of its epochs."""
+    return tx.ask(_CLAIM, org=org, queue=queue)
 
 
 def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
@@ -78,6 +83,20 @@ def list_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
     return tx.all(_LANES, org=org, queue=queue)
 
 
+_ADD = Prepared(
+    insert(lanes).from_select(
+        ["org_id", "queue_id", "name", "epoch", "state", "reason", "changed_at"],
+        select(
+            queues.c.org_id, queues.c.id, bindparam("lane", type_=Text),
+            bindparam("new_epoch", type_=BigInteger), literal(LaneState.BUSY, Text),
+            literal("", Text), bindparam("now", type_=Instant),
+        )
+        .where(*_MINE)
+        .where(~exists().where(lanes.c.org_id == queues.c.org_id,
+                               lanes.c.queue_id == queues.c.id,
+                               lanes.c.name == bindparam("lane"))),
+    )
+)  # fmt: skip
 _TAKE = Prepared(
     update(lanes)
     .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
@@ -94,8 +113,8 @@ def take_lanes(
     for name, epoch, execution in taken:
         at = {"org": org, "queue": queue, "lane": name}
         new = {"new_epoch": epoch, "new_holder": execution, "now": tx.now}
-        if not tx.count(_TAKE, **at, **new):
-            tx.insert_each(lanes, [_lane_row(tx, org, queue, name, epoch, execution)])
+        tx.change(_ADD, **at, **new)
+        tx.change(_TAKE, **at, **new)
 
 
 _LEAVE = Prepared(
@@ -114,7 +133,7 @@ def leave_lanes(
     holder = None if state is LaneState.FREE else execution
     at = {"org": org, "queue": queue, "execution": execution}
     left = {"new_state": state, "new_reason": reason, "new_holder": holder, "now": tx.now}
-    tx.count(_LEAVE, **at, **left)
+    tx.change(_LEAVE, **at, **left)
 
 
 def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> bool:
@@ -173,7 +192,7 @@ def drop_tickets(
     """Give places up."""
     given = sorted(names)
     if given:
-        tx.count(_DROP, org=org, queue=queue, workflow=workflow, names=given)
+        tx.change(_DROP, org=org, queue=queue, workflow=workflow, names=given)
 
 
 def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
@@ -195,15 +214,6 @@ def needs_reconcile(tx: Tx, org: OrgId, queue: QueueId, names: Sequence[str]) ->
     )
     found = [row.name for row in tx.all(select(lanes.c.name).where(*where))]
     return [n for n in found if SANDBOX in names or n == SANDBOX or n in names]
-
-
-def _lane_row(
-    tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int, execution: ExecutionId
-) -> dict[str, Any]:
-    return {
-        "org_id": org, "queue_id": queue, "name": name, "epoch": epoch, "state": LaneState.BUSY,
-        "execution_id": execution, "reason": "", "changed_at": tx.now,
-    }  # fmt: skip
 
 
 def _set_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, **values: object) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionState
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.dialects.base import Asked
 from exclave.storage.statements import Prepared
 from exclave.storage.tables import (
     enrolments,
@@ -100,21 +101,21 @@ _NOTE_RENEWAL = Prepared(
 )  # fmt: skip
 
 
-def find_turn(tx: Tx, org: OrgId, runner: RunnerId) -> AnyRow | None:
-    """Find a runner's state and the numbers of its newest poll, and lock it."""
-    return tx.first(_TURN, org=org, runner=runner)
+def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Asked:
+    """Ask for a runner's state and the numbers of its newest poll, and lock it."""
+    return tx.ask(_TURN, org=org, runner=runner)
 
 
 def note_poll(
     tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, due: datetime, version: str,
     protocol: str, capabilities: Sequence[str],
-) -> AnyRow | None:  # fmt: skip
+) -> Asked:  # fmt: skip
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
-    Answers the sequence of its envelopes.
+    Asks for the sequence of its envelopes; no row if the poll was not recorded.
     """
     told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
-    return tx.first(
+    return tx.ask(
         _NOTE_POLL, org=org, runner=runner, new_boot=boot, no=no, now=tx.now, due=due, **told
     )
 

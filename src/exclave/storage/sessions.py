@@ -17,9 +17,12 @@ class Sessions:
         self._free: deque[Session] = deque()
 
     @contextmanager
-    def begin(self) -> Iterator[Session]:
-        """Lend a session in a fresh transaction; what was not committed in the block is undone."""
-        session = self._begin()
+    def begin(self, *, alone: bool = False) -> Iterator[Session]:
+        """Lend a session in a fresh transaction; what was not committed in the block is undone.
+
+        A question that is asked `alone` needs no transaction.
+        """
+        session = self._begin(alone=alone)
         try:
             yield session
         finally:
@@ -34,12 +37,12 @@ class Sessions:
         while self._free:
             self._free.pop().close()
 
-    def _begin(self) -> Session:
+    def _begin(self, *, alone: bool) -> Session:
         """Begin on a session that is still good: a database that restarted has hung up on all."""
         while self._free:
             session = self._free.pop()
             try:
-                session.begin()
+                session.begin(alone=alone)
             except DBAPIError:
                 session.rollback()
                 session.close()
@@ -47,7 +50,7 @@ class Sessions:
                 return session
         session = self._connect()
         try:
-            session.begin()
+            session.begin(alone=alone)
         except DBAPIError:
             session.rollback()
             session.close()

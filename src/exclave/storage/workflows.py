@@ -1,12 +1,12 @@
 """Queries for workflows and their steps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Integer, bindparam, select, update
+from sqlalchemy import Column, ColumnElement, Integer, bindparam, exists, select, update
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -21,7 +21,7 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.queues import lock_queue
 from exclave.storage.statements import Prepared
-from exclave.storage.tables import jobs, steps, workflows
+from exclave.storage.tables import jobs, queues, steps, workflows
 
 Key = tuple[OrgId, WorkflowId]
 
@@ -50,6 +50,8 @@ class Loaded:
     revision: int
     kind: str = ""
     """The type of an install's workflow; empty for one that a person wrote."""
+    specs: Mapping[int, Any] = field(default_factory=dict)
+    """The specifications of steps, as far as they are known already."""
 
 
 def add_workflows(tx: Tx, rows: Rows, step_rows: Rows) -> None:
@@ -68,10 +70,15 @@ def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
     return (org, workflow.in_(bindparam("workflows", expanding=True)))
 
 
-_LANED = Prepared(
-    select(workflows.c.org_id, workflows.c.id, workflows.c.queue_id).where(
-        *_among(workflows.c.id), workflows.c.laned
+_LOCK_QUEUES = Prepared(
+    select(queues.c.id)
+    .where(
+        exists()
+        .where(*_among(workflows.c.id), workflows.c.laned)
+        .where(workflows.c.org_id == queues.c.org_id, workflows.c.queue_id == queues.c.id)
     )
+    .order_by(queues.c.org_id, queues.c.id)
+    .with_for_update()
 )
 _LOCK = Prepared(
     select(*_OWN)
@@ -90,14 +97,33 @@ def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
     """Load workflows for a decision and lock them: their queues first, always in the same order."""
     wanted = frozenset(keys)
     lists = {"orgs": sorted({k[0] for k in wanted}), "workflows": sorted({k[1] for k in wanted})}
-    laned = [row for row in tx.all(_LANED, **lists) if (row.org_id, row.id) in wanted]
-    for org, queue in sorted({(row.org_id, row.queue_id) for row in laned}):
-        lock_queue(tx, org, queue)
-    rows = [row for row in tx.all(_LOCK, **lists) if (row.org_id, row.id) in wanted]
+    tx.change(_LOCK_QUEUES, **lists)
+    locked = tx.ask(_LOCK, **lists)
+    steps_of = tx.ask(_STEPS_OF, **lists)
+    rows = [row for row in locked() if (row.org_id, row.id) in wanted]
     by_workflow: dict[Key, list[AnyRow]] = {}
-    for row in tx.all(_STEPS_OF, **lists):
+    for row in steps_of():
         by_workflow.setdefault((row[0], row[1]), []).append(row)
     return {(row.org_id, row.id): _load(row, by_workflow[(row.org_id, row.id)]) for row in rows}
+
+
+def lock_new(tx: Tx, row: Mapping[str, Any], step_rows: Rows) -> Loaded:
+    """Make of the rows of a workflow that this transaction stores what `load_locked` would read."""
+    if row["laned"]:
+        lock_queue(tx, row["org_id"], row["queue_id"])
+    steps_ = tuple(
+        Step(s["position"], s["name"], s["kind"], s["state"], _read_needs(s["needs"]),
+             _read_lanes(s["lanes"]), s["mutating"])
+        for s in step_rows
+    )  # fmt: skip
+    value = Workflow(
+        id=row["id"], state=row["state"], steps=steps_, approve_all=row["approve_all"],
+        plan_only=row["plan_only"], cancel_requested=row["cancel_requested"],
+    )  # fmt: skip
+    return Loaded(
+        value, row["org_id"], row["queue_id"], (None,) * len(steps_), row["revision"],
+        row.get("kind", ""), {s["position"]: s["spec"] for s in step_rows},
+    )  # fmt: skip
 
 
 def begin_steps(tx: Tx, rows: Rows) -> None:
@@ -185,6 +211,15 @@ def find_workflow(tx: Tx, org: OrgId, workflow: WorkflowId) -> AnyRow | None:
 def list_steps(tx: Tx, org: OrgId, workflow: WorkflowId) -> Sequence[AnyRow]:
     """List all of a workflow's steps with the states of their jobs."""
     return tx.all(_STEPS, org=org, workflow=workflow)
+
+
+def find_with_steps(
+    tx: Tx, org: OrgId, workflow: WorkflowId
+) -> tuple[AnyRow | None, Sequence[AnyRow]]:
+    """Find a workflow and all its steps."""
+    found = tx.ask(_FIND, org=org, workflow=workflow)
+    steps_of = tx.ask(_STEPS, org=org, workflow=workflow)
+    return next(iter(found()), None), steps_of()
 
 
 def list_workflows(

@@ -124,8 +124,8 @@ async def test_what_every_poll_asks_reads_only_open_rows(
     monkeypatch.setattr(SqliteSession, "_run", explain)
     org = OrgId("org_1")
 
-    await db.read(lambda tx: jobs.has_queued(tx, org, QueueId("q_1")))
-    await db.read(lambda tx: jobs.list_queued(tx, org, QueueId("q_1"), ["a"], skip=0, limit=1))
+    await db.read(lambda tx: jobs.ask_waiting(tx, org, QueueId("q_1"))())
+    await db.read(lambda tx: jobs.ask_queued(tx, org, QueueId("q_1"), ["a"], skip=0, limit=1)())
     await db.read(lambda tx: executions.list_open(tx, org, RunnerId("run_1")))
     await db.read(lambda tx: executions.list_silent(tx, AT))
 

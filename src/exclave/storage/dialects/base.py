@@ -1,6 +1,6 @@
 """What storage asks of a database that the two do differently."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
@@ -8,6 +8,9 @@ from sqlalchemy import Connection, Engine, Insert, Table
 
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.statements import Prepared, Values
+
+Asked = Callable[[], list[Any]]
+"""Reads the rows of a statement that was run."""
 
 
 class Session(Protocol):
@@ -23,12 +26,15 @@ class Session(Protocol):
         """Whether the connection is of no use any more."""
         ...
 
-    def begin(self) -> None:
-        """Begin a transaction; a connection that is gone is noticed here."""
+    def begin(self, *, alone: bool = False) -> None:
+        """Begin a transaction; a connection that is gone is noticed here.
+
+        A question that is asked alone needs none.
+        """
         ...
 
     def read_clock(self) -> datetime | None:
-        """Tell the database's time when the transaction began, if it has a clock."""
+        """Tell the database's time when the transaction first needs it, if it has a clock."""
         ...
 
     def commit(self) -> None:
@@ -53,6 +59,14 @@ class Session(Protocol):
 
     def fetch(self, statement: Prepared, values: Values) -> list[Any]:
         """Run a statement; answer its rows."""
+        ...
+
+    def ask(self, statement: Prepared, values: Values) -> Asked:
+        """Run a statement whose rows are read later: what is asked meanwhile travels with it."""
+        ...
+
+    def change(self, statement: Prepared, values: Values) -> None:
+        """Run a statement whose answer nobody needs; an error may be raised by a later one."""
         ...
 
     def count(self, statement: Prepared, values: Values) -> int:

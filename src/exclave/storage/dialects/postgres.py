@@ -5,6 +5,8 @@ from typing import Any, ClassVar
 from sqlalchemy import Engine, Insert, Table, create_engine, make_url
 from sqlalchemy.dialects.postgresql import insert
 
+from exclave.base.clock import SystemClock
+from exclave.storage.dialects.postgres_clock import ServerClock
 from exclave.storage.dialects.postgres_connection import LoopConnection
 from exclave.storage.dialects.postgres_session import PostgresSession
 from exclave.storage.waiting import call_beside
@@ -24,6 +26,7 @@ class PostgresDialect:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self._clock = ServerClock(SystemClock())
 
     def open_writer(self) -> Engine:
         """Make the engine of the writers."""
@@ -35,7 +38,7 @@ class PostgresDialect:
 
     def open_session(self, engine: Engine, *, writes: bool) -> PostgresSession:
         """Connect; a database that does not answer keeps only this caller waiting."""
-        return PostgresSession(call_beside(None, engine.connect), writes=writes)
+        return PostgresSession(call_beside(None, engine.connect), self._clock, writes=writes)
 
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""

@@ -18,6 +18,7 @@ from sqlalchemy.engine import RootTransaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.type_api import TypeEngine
 
+from exclave.storage.dialects.base import Asked
 from exclave.storage.dialects.bulk import (
     Rows,
     find_converters,
@@ -27,7 +28,8 @@ from exclave.storage.dialects.bulk import (
     write_assignment,
 )
 from exclave.storage.dialects.failures import translate
-from exclave.storage.dialects.postgres_connection import Pipeline
+from exclave.storage.dialects.postgres_clock import ServerClock
+from exclave.storage.dialects.postgres_connection import Keep, Pipeline
 from exclave.storage.statements import Compiled, Convert, Prepared, Values, name_statement
 
 CHANNEL = "exclave"
@@ -48,12 +50,13 @@ _FROM_TEXT: dict[type, Callable[[bytes], Any]] = {
 class PostgresSession:
     """One connection, whose transactions we begin and end by ourselves."""
 
-    def __init__(self, connection: Connection, *, writes: bool) -> None:
+    def __init__(self, connection: Connection, clock: ServerClock, *, writes: bool) -> None:
         self._driver = connection.execution_options(isolation_level="AUTOCOMMIT")
         raw = connection.connection.driver_connection
         assert isinstance(raw, psycopg.Connection)  # noqa: S101 - the only driver we use
         self._pq = raw.pgconn
         self._line = Pipeline(self._pq)
+        self._clock = clock
         self._begin = _BEGIN_WRITE if writes else _BEGIN_READ
         self._open = False
         self._micros: int | None = None
@@ -72,19 +75,24 @@ class PostgresSession:
         """Whether the connection is gone."""
         return self._line.lost
 
-    def begin(self) -> None:
+    def begin(self, *, alone: bool = False) -> None:
         """Begin, and ask for the time; both travel with the first statement."""
         self._line.check()
-        self._open = True
+        self._open = not alone
         self._micros = None
-        self._line.say(self._begin)
-        self._line.send(*_CLOCK, (), self._keep_clock)
+        if not alone:
+            self._line.say(self._begin)
+            self._line.send(*_CLOCK, (), self._keep_clock)
 
     def read_clock(self) -> datetime:
-        """Tell the database's time."""
-        if self._micros is None:
+        """Tell the database's time; it is waited for only if nobody asked of late."""
+        micros = self._micros or self._clock.tell()
+        if micros is None:
+            if not self._open:
+                self._line.send(*_CLOCK, (), self._keep_clock)
             self._line.finish()
-        return _EPOCH + timedelta(microseconds=self._micros or 0)
+            micros = self._micros or 0
+        return _EPOCH + timedelta(microseconds=micros)
 
     def commit(self) -> None:
         """Commit, and send what was announced with it."""
@@ -131,6 +139,23 @@ class PostgresSession:
         compiled = statement.compile(_WORDS, _find_reader, values)
         return compiled.read(_read_rows(self._run(compiled, values)))
 
+    def ask(self, statement: Prepared, values: Values) -> Asked:
+        """Send a statement; its rows are waited for when they are read."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        kept: list[pq.abc.PGresult] = []
+        self._send(compiled, values, kept.append)
+
+        def read() -> list[Any]:
+            if not kept:
+                self._line.finish()
+            return compiled.read(_read_rows(kept[0]))
+
+        return read
+
+    def change(self, statement: Prepared, values: Values) -> None:
+        """Send a statement."""
+        self._send(statement.compile(_WORDS, _find_reader, values), values)
+
     def count(self, statement: Prepared, values: Values) -> int:
         """Run a statement; answer how many rows it changed."""
         compiled = statement.compile(_WORDS, _find_reader, values)
@@ -162,6 +187,7 @@ class PostgresSession:
 
     def _keep_clock(self, result: pq.abc.PGresult) -> None:
         self._micros = int(result.get_value(0, 0) or 0)
+        self._clock.hear(self._micros)
 
     def _forget(self, transaction: RootTransaction) -> None:
         """Let SQLAlchemy know; for the driver below it nothing is left to do."""
@@ -172,11 +198,14 @@ class PostgresSession:
         transaction.close()
 
     def _run(self, compiled: Compiled, values: Values) -> pq.abc.PGresult:
-        bound = [_write_value(value) for value in compiled.bind(values)]
-        self._line.send(compiled.name, compiled.sql, bound)
+        self._send(compiled, values)
         result = self._line.finish()
         assert result is not None  # noqa: S101 - it answers the statement
         return result
+
+    def _send(self, compiled: Compiled, values: Values, keep: Keep | None = None) -> None:
+        bound = [_write_value(value) for value in compiled.bind(values)]
+        self._line.send(compiled.name, compiled.sql, bound, keep)
 
     def _send_set(
         self, form: tuple[bytes, str], table: Table, names: tuple[str, ...], rows: Rows

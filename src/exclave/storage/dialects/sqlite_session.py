@@ -11,6 +11,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import RootTransaction
 from sqlalchemy.sql.type_api import TypeEngine
 
+from exclave.storage.dialects.base import Asked
 from exclave.storage.dialects.bulk import (
     Rows,
     find_converters,
@@ -41,12 +42,12 @@ class SqliteSession:
         self._transaction: RootTransaction | None = None
         self._committer = ThreadPoolExecutor(1, "committer") if writes else None
 
-    def begin(self) -> None:
+    def begin(self, *, alone: bool = False) -> None:
         """Begin."""
         try:
             if self._writes:
                 self._transaction = self.connection.begin()
-            else:
+            elif not alone:
                 self._raw.execute("BEGIN")
         except sqlite3.Error as error:
             raise translate(error, sqlite3.Error, "BEGIN") from error
@@ -87,6 +88,16 @@ class SqliteSession:
         """Run a statement; answer its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return compiled.read(self._run(compiled.sql, compiled.bind(values)).fetchall())
+
+    def ask(self, statement: Prepared, values: Values) -> Asked:
+        """Run a statement; its rows are there at once."""
+        rows = self.fetch(statement, values)
+        return lambda: rows
+
+    def change(self, statement: Prepared, values: Values) -> None:
+        """Run a statement."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        self._run(compiled.sql, compiled.bind(values))
 
     def count(self, statement: Prepared, values: Values) -> int:
         """Run a statement; answer how many rows it changed."""

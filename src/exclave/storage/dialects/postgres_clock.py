@@ -1,0 +1,39 @@
+"""The database's time, told between two of its answers without asking again."""
+
+from exclave.base.clock import Clock
+
+_FRESH_S = 2.0
+"""For this long after an answer the time may be told; then it is asked."""
+
+
+class ServerClock:
+    """Adds what has passed here since the database told its time.
+
+    An answer may have waited for us, and is then too early: of those of the last seconds the latest
+    time counts. So two servers tell the same time, to within the way of their quickest answer.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = 0
+        self._ahead_before = 0
+        self._since = float("-inf")
+        self._heard = float("-inf")
+
+    def hear(self, micros: int) -> None:
+        """Note an answer that has just arrived."""
+        at = self._clock.monotonic()
+        ahead = micros - int(at * 1_000_000)
+        if at - self._since > _FRESH_S:
+            self._ahead_before = self._ahead if at - self._since <= 2 * _FRESH_S else ahead
+            self._ahead = ahead
+            self._since = at
+        self._ahead = max(self._ahead, ahead)
+        self._heard = at
+
+    def tell(self) -> int | None:
+        """Tell the time in microseconds since 1970; None if the last answer is too old for that."""
+        at = self._clock.monotonic()
+        if at - self._heard > _FRESH_S:
+            return None
+        return int(at * 1_000_000) + max(self._ahead, self._ahead_before)
