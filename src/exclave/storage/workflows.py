@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Integer, bindparam, exists, select, update
+from sqlalchemy import Column, ColumnElement, Integer, bindparam, select, update
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -72,10 +72,11 @@ def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
 
 _LOCK_QUEUES = Prepared(
     select(queues.c.id)
+    .where(queues.c.org_id.in_(bindparam("orgs", expanding=True)))
     .where(
-        exists()
-        .where(*_among(workflows.c.id), workflows.c.laned)
-        .where(workflows.c.org_id == queues.c.org_id, workflows.c.queue_id == queues.c.id)
+        queues.c.id.in_(
+            select(workflows.c.queue_id).where(*_among(workflows.c.id), workflows.c.laned)
+        )
     )
     .order_by(queues.c.org_id, queues.c.id)
     .with_for_update()
