@@ -1,6 +1,10 @@
 """How many runners this server holds, and how slowly that lets them breathe."""
 
+from dataclasses import dataclass
+
+from exclave.domain.identity import RunnerIdentity
 from exclave.domain.timings import Timings
+from exclave.wire.runner import Poll, PollReply
 
 SIGNS_PER_SECOND = 40
 """Polls, and as many heartbeats, of idle runners that one server invites per second."""
@@ -12,12 +16,45 @@ A runner that goes away is noticed by its connection; a heartbeat is for one tha
 LONGEST_RENEW_S = 1200.0
 
 
+@dataclass(slots=True, eq=False)
+class HeldPoll:
+    """A poll that waits here for work; whoever makes some may answer it."""
+
+    who: RunnerIdentity
+    request: Poll
+    reply: PollReply | None = None
+
+    def answer(self, reply: PollReply) -> None:
+        """Say what its runner is offered; it is woken after that."""
+        self.reply = reply
+
+
 class Fleet:
-    """Counts the polls that are open here, and remembers whose last one brought nothing."""
+    """The polls that are open here, and whose last one brought nothing."""
 
     def __init__(self) -> None:
         self.polling = 0
         self.idle: set[str] = set()
+        self._held: dict[tuple[str, str], dict[HeldPoll, None]] = {}
+
+    def hold(self, poll: HeldPoll) -> None:
+        """Let a poll be found by those who make work for its queue."""
+        self._held.setdefault((poll.who.org, poll.who.queue), {})[poll] = None
+
+    def release(self, poll: HeldPoll) -> None:
+        """Let a poll be found no longer."""
+        key = (poll.who.org, poll.who.queue)
+        held = self._held.get(key, {})
+        held.pop(poll, None)
+        if not held:
+            self._held.pop(key, None)
+
+    def take(self, org: str, queue: str) -> HeldPoll | None:
+        """Find the poll that has waited longest for work of a queue, for one caller only."""
+        found = next(iter(self._held.get((org, queue), ())), None)
+        if found is not None:
+            self.release(found)
+        return found
 
     def hold_s(self, timings: Timings, longest: float) -> float:
         """Tell how long a poll may wait: the usual time, more in a big fleet, never too long."""

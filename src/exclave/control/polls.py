@@ -7,6 +7,7 @@ from exclave.base.errors import Conflict, Unauthenticated
 from exclave.control.claims import Search, claim_jobs
 from exclave.control.deps import Deps
 from exclave.control.endings import end_stopped, withdraw_offers
+from exclave.control.fleet import HeldPoll
 from exclave.control.presence import expect_next
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionState, StaleRequest
@@ -27,8 +28,16 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
                 key=who.queue, patient=await _is_idle(deps, who, request),
             )  # fmt: skip
             until = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
+            held = HeldPoll(who, request)
             while not (reply.offers or reply.cancel):
-                if await watch.wait(until - deps.clock.monotonic()):
+                deps.fleet.hold(held)
+                try:
+                    woken = await watch.wait(until - deps.clock.monotonic())
+                finally:
+                    deps.fleet.release(held)
+                if held.reply is not None:
+                    return held.reply
+                if woken:
                     cancelled = f"cancel:{who.queue}" in watch.heard
                     reply = await deps.db.write(
                         lambda tx: _look(tx, deps, who, request, cancelled=cancelled),  # noqa: B023 - awaited here
@@ -104,13 +113,36 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     return _offer(tx, deps, who, request, left, Search(tx, who, request), runner)
 
 
+class Handover:
+    """An offer to a poll that waits here, in the very transaction that makes the jobs.
+
+    It begins before anything else locks the queue: a runner is always locked before its queue.
+    """
+
+    def __init__(self, tx: Tx, deps: Deps, held: HeldPoll) -> None:
+        self._tx = tx
+        self._deps = deps
+        self._held = held
+        self._turn = runners.ask_turn(tx, held.who.org, held.who.runner)
+
+    def finish(self) -> None:
+        """Offer what there is by now; a poll that is over finds its work in another way."""
+        who, request = self._held.who, self._held.request
+        search = Search(self._tx, who, request)
+        try:
+            runner = _check_turn(self._turn(), request)
+        except (StaleRequest, Unauthenticated):
+            return
+        reply = _offer(self._tx, self._deps, who, request, [], search, runner)
+        if reply.offers:
+            self._tx.when_committed(lambda: self._held.answer(reply))
+
+
 def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: bool) -> PollReply:
     turn = runners.ask_turn(tx, who.org, who.runner)
     opened = executions.ask_open(tx, who.org, who.runner) if cancelled else list
     search = Search(tx, who, request)
-    runner = _check_active(turn())
-    if runner.poll_no != request.no or runner.boot != request.boot:
-        raise StaleRequest("a newer poll of this runner was seen already")
+    runner = _check_turn(turn(), request)
     return _offer(tx, deps, who, request, opened(), search, runner)
 
 
@@ -130,6 +162,13 @@ def _offer(
 def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
     """Find the runner's own numbers under lock; it may have been revoked a moment ago."""
     return _check_active(runners.ask_turn(tx, who.org, who.runner)())
+
+
+def _check_turn(found: Sequence[AnyRow], request: Poll) -> AnyRow:
+    runner = _check_active(found)
+    if runner.poll_no != request.no or runner.boot != request.boot:
+        raise StaleRequest("a newer poll of this runner was seen already")
+    return runner
 
 
 def _check_active(found: Sequence[AnyRow]) -> AnyRow:

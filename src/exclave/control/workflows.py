@@ -11,6 +11,7 @@ from exclave.control.blockers import find_step_blockers
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
 from exclave.control.planning import Planned, plan_workflow
+from exclave.control.polls import Handover
 from exclave.control.steering import Wish, aim_at, find_step, steer
 from exclave.domain.identity import OrgId, QueueId, Right, User
 from exclave.domain.workflows import (
@@ -64,12 +65,17 @@ async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowI
 
 
 def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
-    """Store and begin workflows that arrived together."""
-    wanted = {(made.org, made.queue) for _, made in requests}
+    """Store and begin workflows that arrived together; runners that wait here get their jobs."""
+    deps = requests[0][0]
+    wanted = sorted({(made.org, made.queue) for _, made in requests})
+    waiting = [held for key in wanted if (held := deps.fleet.take(*key)) is not None]
+    handovers = [Handover(tx, deps, held) for held in waiting]
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
     good = [made for _, made in requests if (made.org, made.queue) in known]
     workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
-    begin_new(tx, requests[0][0], [workflows.lock_new(tx, m.row, m.steps) for m in good])
+    begin_new(tx, deps, [workflows.lock_new(tx, m.row, m.steps) for m in good])
+    for handover in handovers:
+        handover.finish()
     return [
         None if (made.org, made.queue) in known
         else NotFound("there is no such install or build queue")

@@ -37,6 +37,7 @@ class Tx:
         self._clock = clock
         self._now: datetime | None = None
         self.wakes: list[str] = []
+        self.deeds: list[Callable[[], None]] = []
 
     @property
     def now(self) -> datetime:
@@ -104,6 +105,10 @@ class Tx:
     def wake(self, *keys: str) -> None:
         """Wake who watches these keys, once the transaction is committed."""
         self.wakes.extend(keys)
+
+    def when_committed(self, deed: Callable[[], None]) -> None:
+        """Do something small once the transaction is committed, before anybody is woken."""
+        self.deeds.append(deed)
 
     @property
     def connection(self) -> Connection:

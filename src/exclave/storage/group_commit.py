@@ -67,6 +67,8 @@ def commit_batch(
                 outcomes = _run_all(tx, batch)
                 announce(tx)
                 session.commit()
+            for deed in tx.deeds:
+                deed()
         except DBAPIError as failure:
             if len(batch) == 1 and isinstance(failure, IntegrityError):
                 return [_translate(failure)], []  # it came to light with the commit
@@ -121,7 +123,7 @@ def _run_groups(tx: "Tx", batch: Batch) -> list[Any]:
 
 
 def _run_group(tx: "Tx", group: Batch) -> list[Any]:
-    mark = len(tx.wakes)
+    wakes, deeds = len(tx.wakes), len(tx.deeds)
     tx.session.set_mark()
     try:
         outcomes = list(group[0].handler(tx, [item.command for item in group]))
@@ -129,7 +131,7 @@ def _run_group(tx: "Tx", group: Batch) -> list[Any]:
         if isinstance(error, DBAPIError) and _breaks_transaction(error):
             raise
         tx.session.undo_to_mark()
-        del tx.wakes[mark:]
+        del tx.wakes[wakes:], tx.deeds[deeds:]
         if len(group) == 1:
             return [_translate(error)]
         return [outcome for item in group for outcome in _run_group(tx, [item])]

@@ -67,6 +67,24 @@ async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:
     assert [type(answer) for answer in answers[5:]] == [Conflict, Raced, Conflict]
 
 
+async def test_deeds_are_done_for_what_was_committed_only(db: Database) -> None:
+    done: list[str] = []
+
+    def change(tx: Tx, name: str) -> None:
+        add(tx, name)
+        tx.when_committed(lambda: done.append(name))
+        if name.startswith("bad"):
+            raise Conflict("no")
+
+    wanted = ["good1", "bad1", "good2", "bad2"]
+    await asyncio.gather(
+        *[db.write(lambda tx, n=n: change(tx, n)) for n in wanted], return_exceptions=True
+    )
+    await asyncio.gather(db.write(lambda tx: change(tx, "bad3")), return_exceptions=True)
+
+    assert sorted(done) == await names(db) == ["good1", "good2"]
+
+
 async def test_a_problem_that_is_returned_is_raised_after_the_commit(db: Database) -> None:
     def note_and_refuse(tx: Tx) -> Problem:
         add(tx, "noted")

@@ -1,0 +1,111 @@
+"""A runner whose poll waits gets its job from the transaction that makes it."""
+
+import asyncio
+
+import pytest
+
+from exclave.base.errors import NotFound, Unauthenticated
+from exclave.control import polls, runners, workflows
+from exclave.wire.runner import PollReply
+from exclave.wire.workflows import NewWorkflow
+from tests.integration.control.conftest import World
+from tests.world import job, make_install, make_org
+
+
+@pytest.fixture
+def never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*args: object, **more: object) -> PollReply:
+        raise AssertionError("the poll went to look for its job")
+
+    monkeypatch.setattr(polls, "_look", look)
+
+
+async def hold_poll(world: World) -> "asyncio.Task[PollReply]":
+    polling = asyncio.create_task(world.peer.poll(hold=25.0))
+    while (held := world.deps.fleet.take(world.user.org, world.queue)) is None:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.001)
+    world.deps.fleet.hold(held)
+    return polling
+
+
+def wish(world: World, *, mutating: bool = False) -> NewWorkflow:
+    lanes = ["component:db"] if mutating else []
+    step = job("work", lanes=lanes, mutating=mutating)
+    return NewWorkflow(name="one", queue_id=world.queue, steps=[step])
+
+
+@pytest.mark.usefixtures("never_looks")
+@pytest.mark.parametrize("mutating", [False, True])
+async def test_a_waiting_poll_is_answered_by_who_makes_the_job(
+    world: World, *, mutating: bool
+) -> None:
+    polling = await hold_poll(world)
+
+    made = await workflows.create_workflow(world.deps, world.user, wish(world, mutating=mutating))
+    (offer,) = (await polling).offers
+
+    assert made.steps[0].job_state == "offered"
+    await world.peer.start(offer.execution_id, offer.epoch)
+    await world.peer.hand_in(offer.execution_id, offer.epoch)
+    ended = await workflows.show_workflow(world.deps, world.user, made.id)
+    assert ended.state == "succeeded"
+
+
+async def test_a_transaction_that_fails_answers_nobody(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polling = await hold_poll(world)
+    begin = workflows.begin_new
+
+    def fail(*args: object) -> None:
+        begin(*args)  # type: ignore[arg-type]
+        raise NotFound("something is missing")
+
+    monkeypatch.setattr(workflows, "begin_new", fail)
+    with pytest.raises(NotFound):
+        await workflows.create_workflow(world.deps, world.user, wish(world))
+    monkeypatch.undo()
+    await asyncio.sleep(0.01)
+    assert not polling.done()
+
+    await workflows.create_workflow(world.deps, world.user, wish(world))
+    assert len((await polling).offers) == 1
+
+
+async def test_a_poll_that_was_replaced_takes_nothing(world: World) -> None:
+    polling = await hold_poll(world)
+    newer = asyncio.create_task(world.peer.poll(hold=25.0))
+    await asyncio.sleep(0.01)
+
+    await workflows.create_workflow(world.deps, world.user, wish(world))
+
+    assert len((await newer).offers) == 1
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
+
+
+async def test_a_revoked_runner_takes_nothing(world: World) -> None:
+    polling = await hold_poll(world)
+    held = world.deps.fleet.take(world.user.org, world.queue)
+    assert held is not None
+    await runners.revoke_runner(world.deps, world.user, world.peer.who.runner, "gone")
+    world.deps.fleet.hold(held)
+
+    made = await workflows.create_workflow(world.deps, world.user, wish(world))
+
+    assert made.steps[0].job_state == "queued"
+    with pytest.raises(Unauthenticated):
+        await polling
+
+
+async def test_the_poll_of_another_org_is_not_touched(world: World) -> None:
+    polling = await hold_poll(world)
+    stranger = await make_org(world.deps, "other")
+    await make_install(world.deps, stranger)
+
+    with pytest.raises(NotFound):
+        await workflows.create_workflow(world.deps, stranger, wish(world))
+
+    assert world.deps.fleet.take(world.user.org, world.queue) is not None
+    polling.cancel()
+    await asyncio.gather(polling, return_exceptions=True)
