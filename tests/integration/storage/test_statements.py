@@ -142,3 +142,25 @@ async def test_reads_see_one_snapshot(db: Database) -> None:
         return first, len(tx.all(Prepared(select(orgs))))
 
     assert await db.read(look_twice) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {}, [], {"a": [1, 2.5, 1.5e10, -(10**20), True, None, "ü\u2028\x7f"]}, {"": {"": ""}},
+        {"quote": '"\\\n\t'}, {"deep": [[[[{"x": 1}]]]]},
+    ],
+)  # fmt: skip
+async def test_documents_come_back_as_they_were(db: Database, document: object) -> None:
+    row = {**RUNNER, "id": "run_9", "stats": document}
+    await db.write(lambda tx: tx.insert_each(runners, [row]))
+    mine = Prepared(select(runners.c.stats).where(*_MINE))
+
+    found = await db.read(lambda tx: tx.one(mine, org="org_1", runner="run_9"))
+    plain = await db.read(
+        lambda tx: tx.first(select(runners.c.stats).where(runners.c.id == "run_9"))
+    )
+
+    assert found.stats == document
+    assert plain is not None
+    assert plain.stats == document

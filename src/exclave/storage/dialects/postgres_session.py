@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 from psycopg import pq
+from pydantic_core import from_json
 from sqlalchemy import JSON, Connection, Dialect, Table
 from sqlalchemy.dialects.postgresql.base import PGDialect
 from sqlalchemy.engine import RootTransaction
@@ -31,6 +32,7 @@ from exclave.storage.dialects.failures import translate
 from exclave.storage.dialects.postgres_clock import ServerClock
 from exclave.storage.dialects.postgres_connection import Keep, Pipeline
 from exclave.storage.statements import Compiled, Convert, Prepared, Values, name_statement
+from exclave.storage.types import write_json
 
 CHANNEL = "exclave"
 _PAYLOAD = 7000
@@ -40,7 +42,9 @@ _CLOCK = name_statement(), "SELECT (extract(epoch FROM clock_timestamp()) * 1000
 _BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_WORDS: Dialect = PGDialect(paramstyle="numeric_dollar")  # type: ignore[no-untyped-call]
+_WORDS: Dialect = PGDialect(  # type: ignore[no-untyped-call]
+    paramstyle="numeric_dollar", json_serializer=write_json, json_deserializer=from_json
+)
 """How statements are written for libpq; one for all, so that each is compiled once."""
 _FROM_TEXT: dict[type, Callable[[bytes], Any]] = {
     int: int, str: bytes.decode, bool: b"t".__eq__,
@@ -216,7 +220,7 @@ class PostgresSession:
             {**row, **{name: convert(row[name]) for name, convert in converters.items()}}
             for row in rows
         ]
-        self._line.send(*form, [json.dumps(plain).encode()])
+        self._line.send(*form, [write_json(plain).encode()])
 
 
 def _read_rows(result: pq.abc.PGresult) -> Iterator[list[bytes | None]]:

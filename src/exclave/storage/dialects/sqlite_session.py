@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
+from pydantic_core import from_json
 from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import RootTransaction
@@ -22,9 +23,10 @@ from exclave.storage.dialects.bulk import (
 )
 from exclave.storage.dialects.failures import translate
 from exclave.storage.statements import Convert, Prepared, Values
+from exclave.storage.types import write_json
 from exclave.storage.waiting import call_beside
 
-_WORDS = sqlite.dialect(paramstyle="qmark")
+_WORDS = sqlite.dialect(paramstyle="qmark", json_serializer=write_json, json_deserializer=from_json)
 """How statements are written for SQLite; one for all, so that each is compiled once."""
 
 
