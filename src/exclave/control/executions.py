@@ -4,7 +4,7 @@ from exclave.base.digests import digest_json
 from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.endings import Account, end_execution, end_interrupted, end_stopped
-from exclave.control.polls import find_active
+from exclave.control.polls import Handover, find_active
 from exclave.control.presence import expect_next
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import (
@@ -90,6 +90,7 @@ async def hand_in(
     digest = digest_json(result.model_dump(mode="json"))
 
     def record(tx: Tx) -> ResultReply | Superseded:
+        handover = Handover(tx, deps, who.org, who.queue)
         row = _find_own(tx, who, execution)
         if row.result_digest == digest:
             return ResultReply(recorded=True)
@@ -98,6 +99,7 @@ async def hand_in(
                 tx, who.org, execution, result.outcome.model_dump(mode="json")
             )
             return Superseded(f"execution {execution} has ended already")
+        handover.finish()
         return ResultReply(recorded=True)
 
     return await deps.db.write(record, key=who.queue)

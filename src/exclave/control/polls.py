@@ -114,20 +114,23 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
 
 
 class Handover:
-    """An offer to a poll that waits here, in the very transaction that makes the jobs.
+    """An offer to a poll that waits here, if one does, in the very transaction that makes the jobs.
 
     It begins before anything else locks the queue: a runner is always locked before its queue.
     """
 
-    def __init__(self, tx: Tx, deps: Deps, held: HeldPoll) -> None:
+    def __init__(self, tx: Tx, deps: Deps, org: str, queue: str) -> None:
         self._tx = tx
         self._deps = deps
-        self._held = held
-        self._turn = runners.ask_turn(tx, held.who.org, held.who.runner)
+        self._held = held = deps.fleet.take(org, queue)
+        self._turn = runners.ask_turn(tx, held.who.org, held.who.runner) if held else list
 
     def finish(self) -> None:
         """Offer what there is by now; a poll that is over finds its work in another way."""
-        who, request = self._held.who, self._held.request
+        held = self._held
+        if held is None:
+            return
+        who, request = held.who, held.request
         search = Search(self._tx, who, request)
         try:
             runner = _check_turn(self._turn(), request)
@@ -135,7 +138,7 @@ class Handover:
             return
         reply = _offer(self._tx, self._deps, who, request, [], search, runner)
         if reply.offers:
-            self._tx.when_committed(lambda: self._held.answer(reply))
+            self._tx.when_committed(lambda: held.answer(reply))
 
 
 def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: bool) -> PollReply:

@@ -68,8 +68,7 @@ def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Pro
     """Store and begin workflows that arrived together; runners that wait here get their jobs."""
     deps = requests[0][0]
     wanted = sorted({(made.org, made.queue) for _, made in requests})
-    waiting = [held for key in wanted if (held := deps.fleet.take(*key)) is not None]
-    handovers = [Handover(tx, deps, held) for held in waiting]
+    handovers = [Handover(tx, deps, *key) for key in wanted]
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
     good = [made for _, made in requests if (made.org, made.queue) in known]
     workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])

@@ -109,3 +109,18 @@ async def test_the_poll_of_another_org_is_not_touched(world: World) -> None:
     assert world.deps.fleet.take(world.user.org, world.queue) is not None
     polling.cancel()
     await asyncio.gather(polling, return_exceptions=True)
+
+
+@pytest.mark.usefixtures("never_looks")
+async def test_a_result_brings_the_next_job_to_a_waiting_poll(world: World) -> None:
+    steps = [job("first"), job("second", "first")]
+    flow = NewWorkflow(name="two", queue_id=world.queue, steps=steps)
+    await workflows.begin_workflow(world.deps, world.user, flow)
+    (offer,) = (await world.peer.poll()).offers
+    await world.peer.start(offer.execution_id, offer.epoch)
+    polling = await hold_poll(world)
+
+    await world.peer.hand_in(offer.execution_id, offer.epoch)
+
+    (following,) = (await polling).offers
+    assert following.epoch > offer.epoch
