@@ -3,6 +3,7 @@
 import pytest
 
 from exclave.control import workflows
+from exclave.storage.dialects.postgres_connection import Pipeline
 from exclave.storage.dialects.postgres_session import PostgresSession
 from exclave.storage.dialects.sqlite_session import SqliteSession
 from exclave.wire.workflows import NewWorkflow
@@ -16,8 +17,16 @@ class Counter:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._count = 0
         self._watch(patch, SqliteSession, "_run")
-        self._watch(patch, PostgresSession, "_run")
+        self._watch(patch, PostgresSession, "_send")
         self._watch(patch, PostgresSession, "_send_set")
+        self.exchanges = 0
+        finish = Pipeline.finish
+
+        def count(line: Pipeline) -> object:
+            self.exchanges += bool(line._expected)
+            return finish(line)
+
+        patch.setattr(Pipeline, "finish", count)
 
     def take(self) -> int:
         """Tell the count since the last call."""
@@ -59,3 +68,27 @@ async def test_a_job_needs_few_statements(world: World, monkeypatch: pytest.Monk
         "create": 10, "claim": 10, "start": 2, "hand in": 10, "idle poll": 3, "idle renewal": 2,
     }  # fmt: skip
     assert all(used[call] <= most[call] for call in most), used
+
+
+async def test_a_job_needs_few_exchanges(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From PostgreSQL's first answer on: what is asked together is answered together."""
+    await world.peer.poll()
+    wish = NewWorkflow(name="one", queue_id=world.queue, steps=[job("work")])
+    await workflows.begin_workflow(world.deps, world.user, wish)  # prepares the statements
+    await world.peer.work()
+    counter = Counter(monkeypatch)
+    used: list[int] = []
+
+    await workflows.begin_workflow(world.deps, world.user, wish)
+    used.append(counter.exchanges)
+    (offer,) = (await world.peer.poll()).offers
+    used.append(counter.exchanges)
+    await world.peer.start(offer.execution_id, offer.epoch)
+    used.append(counter.exchanges)
+    await world.peer.hand_in(offer.execution_id, offer.epoch)
+    used.append(counter.exchanges)
+    await world.peer.poll()
+    used.append(counter.exchanges)
+
+    each = [now - before for before, now in zip([0, *used], used, strict=False)]
+    assert each in ([0] * 5, [2, 3, 3, 5, 2]), each
