@@ -75,6 +75,7 @@ _WHAT = {
     "runner": "requests of this org's runners",
     "token": "requests with this token",
     "machine": "requests of this runner",
+    "registry": "requests of this org to the registry",
     "log": "pieces of log of this org",
     "log_bytes": "bytes of log of this org",
 }

@@ -72,8 +72,8 @@ class ServerSettings(Settings):
         float,
         Field(
             ge=0, le=1e6,
-            description="Requests per second of one org to one API of this server, with bursts of"
-            " five seconds' worth; 0: no limit.",
+            description="Requests per second of one org to one API of this server, or to its"
+            " registry, with bursts of five seconds' worth; 0: no limit.",
         ),
     ] = 5000.0  # fmt: skip
     rate_caller: Annotated[

@@ -56,8 +56,11 @@ async def give_token(request: Request) -> Response:
 async def _authenticate(request: Request, token: str) -> Admitted:
     if not _TOKEN.fullmatch(token):
         raise Unauthenticated("no credential was sent")
-    admitted = await authenticate_client(deps_of(request), token)
+    deps = deps_of(request)
+    admitted = await authenticate_client(deps, token)
     request.scope[WHO] = {"org": admitted.reach.org, "client": admitted.reach.by}
+    limit = deps.rates.limits.org
+    deps.rates.spend("registry", admitted.reach.org, deps.clock.monotonic(), limit)
     return admitted
 
 

@@ -33,7 +33,9 @@ _CODES = {
     "content_too_large": "SIZE_INVALID",
     "invalid_input": "UNSUPPORTED",
     "upload_out_of_order": "BLOB_UPLOAD_INVALID",
+    "rate_limited": "TOOMANYREQUESTS",
 }
+_PASSING = frozenset({Kind.UNAVAILABLE, Kind.TOO_MANY})
 _READS = frozenset({"GET", "HEAD"})
 
 
@@ -42,8 +44,8 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
     headers: dict[str, str] = {}
     if error.kind is Kind.UNAUTHENTICATED:
         headers["WWW-Authenticate"] = write_challenge(request)
-    elif error.kind is Kind.UNAVAILABLE:
-        headers["Retry-After"] = "1"
+    elif error.kind in _PASSING:
+        headers["Retry-After"] = str(error.facts.get("retry_after_s", 1))
     elif isinstance(error, WrongPlace):
         headers |= write_progress(request.url.path, error.facts["size"])
     code = _CODES.get(error.code, error.code.upper())

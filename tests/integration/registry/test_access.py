@@ -10,6 +10,7 @@ import pytest
 from starlette.routing import Route
 
 from exclave.control import accounts, runners
+from exclave.control.rates import Limits
 from exclave.registry import build_registry_app
 from tests.integration.api.kit import GARBAGE, enrol, make_admin
 from tests.integration.registry.kit import EMPTY, Hub, digest_of, make_app, make_manifest
@@ -271,3 +272,17 @@ async def test_an_install_without_an_app_reaches_nothing(hub: Hub) -> None:
 
     assert (await hub.call("GET", "/v2/", token)).status_code == 200
     assert (await hub.call("GET", "manifests/v1", token)).status_code == 404
+
+
+async def test_an_org_that_asks_too_much_is_told_when_to_come_back(hub: Hub) -> None:
+    hub.deps.rates.limits = Limits(org=2)
+
+    answers = [(await hub.call("GET", "tags/list")).status_code for _ in range(12)]
+    refused = await hub.call("GET", "tags/list")
+    hub.clock.advance(int(refused.headers["Retry-After"]))
+    later = await hub.call("GET", "tags/list")
+
+    assert answers[-1] == refused.status_code == 429
+    assert 429 not in answers[:10]
+    assert refused.json()["errors"][0]["code"] == "TOOMANYREQUESTS"
+    assert later.status_code != 429
