@@ -107,22 +107,22 @@ def _begin_ready_steps(
 
 def _next_of(workflow: Workflow, step: Step, held: frozenset[str]) -> Step:
     if step.state is StepState.ACTIVE and step.kind is StepKind.GATE and workflow.approve_all:
-        return replace(step, state=StepState.SUCCEEDED, reason="approve_all")
+        return step._replace(state=StepState.SUCCEEDED, reason="approve_all")
     if step.state is not StepState.PENDING:
         return step
     steps = workflow.steps
     if not all(steps[need].state.lets_pass for need in step.needs):
         return step
     if workflow.plan_only and (step.mutating or step.kind is StepKind.GATE):
-        return replace(step, state=StepState.SKIPPED, reason="plan_only")
+        return step._replace(state=StepState.SKIPPED, reason="plan_only")
     if step.kind is StepKind.GATE:
         digest = gate_digest(workflow, step)
         if workflow.approve_all:
-            return replace(step, state=StepState.SUCCEEDED, digest=digest, reason="approve_all")
-        return replace(step, state=StepState.ACTIVE, digest=digest)
+            return step._replace(state=StepState.SUCCEEDED, digest=digest, reason="approve_all")
+        return step._replace(state=StepState.ACTIVE, digest=digest)
     if step.mutating and held and conflicts_any(step.lanes, held):
         return step
-    return replace(step, state=StepState.ACTIVE)
+    return step._replace(state=StepState.ACTIVE)
 
 
 def _settle(workflow: Workflow, held: frozenset[str]) -> Workflow:
@@ -151,7 +151,7 @@ def _wind_down(workflow: Workflow) -> Progress:
         if step.state is StepState.ACTIVE and step.kind is StepKind.JOB:
             moves.append(Move(Deed.CANCEL_JOB, step.index))
         elif not step.state.is_over:
-            changed.append(replace(step, state=StepState.CANCELLED, reason="cancelled"))
+            changed.append(step._replace(state=StepState.CANCELLED, reason="cancelled"))
     workflow = with_steps(workflow, changed)
     if not moves:
         workflow = replace(workflow, state=WorkflowState.CANCELLED)

@@ -155,7 +155,7 @@ def _end_job(workflow: Workflow, event: JobEnded) -> Workflow:
     step = _step(workflow, event.step)
     if step.state is not StepState.ACTIVE or step.attempt != event.attempt:
         return workflow
-    ended = replace(step, state=_ENDINGS[event.state], digest=event.digest, reason=event.reason)
+    ended = step._replace(state=_ENDINGS[event.state], digest=event.digest, reason=event.reason)
     workflow = with_steps(workflow, [ended])
     return workflow if event.then is Then.ASK else _foresee(workflow, ended, event.then)
 
@@ -173,13 +173,13 @@ def _foresee(workflow: Workflow, plan: Step, then: Then) -> Workflow:
     if then is not Then.SKIP:
         passed, why = StepState.SUCCEEDED, "policies" if then is Then.APPROVE else "no_changes"
         return with_steps(
-            workflow, [replace(g, state=passed, digest=plan.digest, reason=why) for g in gates]
+            workflow, [g._replace(state=passed, digest=plan.digest, reason=why) for g in gates]
         )
     asked = {gate.index for gate in gates}
     guarded = [s for s in workflow.steps if s.mutating and asked & set(s.needs)]
     skipped = StepState.SKIPPED
     return with_steps(
-        workflow, [replace(step, state=skipped, reason="no_changes") for step in gates + guarded]
+        workflow, [step._replace(state=skipped, reason="no_changes") for step in gates + guarded]
     )
 
 
@@ -187,7 +187,7 @@ def _approve(workflow: Workflow, event: Approved) -> Workflow:
     step = _open_gate(workflow, event.step, event.digest)
     if step.state is StepState.SUCCEEDED:
         return workflow
-    return with_steps(workflow, [replace(step, state=StepState.SUCCEEDED, reason="approved")])
+    return with_steps(workflow, [step._replace(state=StepState.SUCCEEDED, reason="approved")])
 
 
 def _deny(workflow: Workflow, event: Denied) -> Workflow:
@@ -195,10 +195,10 @@ def _deny(workflow: Workflow, event: Denied) -> Workflow:
     step = _open_gate(workflow, event.step, event.digest, done=wanted)
     if step.state is wanted:
         return workflow
-    changed = [replace(step, state=wanted, reason=event.reason)]
+    changed = [step._replace(state=wanted, reason=event.reason)]
     if event.skip:
         changed += [
-            replace(workflow.steps[index], state=StepState.SKIPPED, reason=event.reason)
+            workflow.steps[index]._replace(state=StepState.SKIPPED, reason=event.reason)
             for index in find_dependents(workflow.steps, event.step)
         ]
     return with_steps(workflow, changed)
@@ -229,7 +229,7 @@ def _answer(workflow: Workflow, event: Answered) -> Workflow:
         return workflow
     if step.state is not StepState.ACTIVE:
         raise Conflict(f"step `{step.name}` does not wait now: it is {step.state}")
-    return with_steps(workflow, [replace(step, state=StepState.SUCCEEDED, digest=event.digest)])
+    return with_steps(workflow, [step._replace(state=StepState.SUCCEEDED, digest=event.digest)])
 
 
 def _retry(workflow: Workflow, event: Retried) -> Workflow:
@@ -259,7 +259,7 @@ def _is_done_for_good(step: Step, *, lost: bool) -> bool:
 
 
 def _reset(step: Step) -> Step:
-    return replace(step, state=StepState.PENDING, digest="", reason="", attempt=step.attempt + 1)
+    return step._replace(state=StepState.PENDING, digest="", reason="", attempt=step.attempt + 1)
 
 
 def _skip(workflow: Workflow, event: Skipped) -> Workflow:
@@ -278,7 +278,7 @@ def _skip(workflow: Workflow, event: Skipped) -> Workflow:
         raise Conflict(
             f"step `{step.name}` is {step.state}", hint="Cancel its job first if it still runs."
         )
-    skipped = replace(step, state=StepState.SKIPPED, reason=event.reason)
+    skipped = step._replace(state=StepState.SKIPPED, reason=event.reason)
     return replace(with_steps(workflow, [skipped]), state=WorkflowState.RUNNING)
 
 
