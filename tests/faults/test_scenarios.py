@@ -56,11 +56,13 @@ def test_a_lost_poll_reply_gets_the_same_offer_again(tmp_path: Path) -> None:
     async def scene(stage: Stage) -> None:
         await asyncio.sleep(5)
         stage.world.network._random = FailsFast(1)
-        link = stage.machines[0].link
-        link.cut(1e9, up=False, down=True)
+        for machine in stage.machines:  # whoever gets the offer does not hear of it
+            machine.link.cut(1e9, up=False, down=True)
         await stage.order(APPLY)
         await stage.until_job("offered")
-        link.heal()
+        await asyncio.sleep(1)
+        for machine in stage.machines:
+            machine.link.heal()
 
         ended = await stage.until_job("succeeded")
 

@@ -116,7 +116,7 @@ async def test_a_bug_shows_no_traceback_but_is_logged_with_the_request_id(
 async def test_a_database_that_does_not_answer_is_no_bug(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> None:
+    def fail(**_: Any) -> None:
         raise OperationalError("SELECT 1", {}, Exception("password of the database"))
 
     monkeypatch.setattr(site.deps.db._reading, "_begin", fail)
