@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
+from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId
@@ -50,13 +51,15 @@ def group_segments(segments: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
 async def _merge_group(
     deps: Deps, org: OrgId, execution: ExecutionId, group: Sequence[AnyRow]
 ) -> None:
-    data = b"".join([await deps.blobs.get(segment.blob) for segment in group])
+    try:
+        data = b"".join([await deps.blobs.get(segment.blob) for segment in group])
+    except NotFound:
+        return  # another server has merged them meanwhile
     blob = f"logs/{org}/{execution}/{group[0].start:015d}-{deps.ids.new('mrg')}.zst"
     await deps.blobs.put(blob, data)
 
     def swap(tx: Tx) -> bool:
-        starts = [segment.start for segment in group]
-        return logs.replace_segments(tx, org, execution, starts, end=group[-1].end, blob=blob)
+        return logs.replace_segments(tx, org, execution, group, blob=blob)
 
     swapped = await deps.db.write(swap, key=org)
     for old in [segment.blob for segment in group] if swapped else [blob]:

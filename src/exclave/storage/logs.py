@@ -33,17 +33,22 @@ def list_segments(
 
 
 def replace_segments(
-    tx: Tx, org: OrgId, execution: ExecutionId, starts: Sequence[int], *, end: int, blob: str
+    tx: Tx, org: OrgId, execution: ExecutionId, old: Sequence[AnyRow], *, blob: str
 ) -> bool:
-    """Put one segment in the place of several; false if they are no longer all there."""
+    """Put one segment in the place of several; false, and no change, if they are not all there.
+
+    Another server may have done the same: then one of its own begins where the first of them did.
+    """
     where = (
         log_segments.c.org_id == org,
         log_segments.c.execution_id == execution,
-        log_segments.c.start.in_(starts),
+        log_segments.c.start.in_([segment.start for segment in old]),
     )
-    if tx.run(delete(log_segments).where(*where)).rowcount != len(starts):
+    there = tx.all(select(log_segments.c.blob).where(*where).with_for_update())
+    if {row.blob for row in there} != {segment.blob for segment in old}:
         return False
-    add_segment(tx, org, execution, start=starts[0], end=end, blob=blob)
+    tx.run(delete(log_segments).where(*where))
+    add_segment(tx, org, execution, start=old[0].start, end=old[-1].end, blob=blob)
     return True
 
 

@@ -237,6 +237,30 @@ async def test_a_whole_log_is_merged_into_few_segments_and_reads_the_same(world:
     assert len(await world.deps.blobs.list_keys("logs")) == 1
 
 
+@pytest.mark.parametrize("moment", ["get", "put"])
+async def test_two_servers_that_merge_the_same_log_lose_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The other one is done before this one begins to read the pieces, or to put its own."""
+    offer, found = await begin(world)
+    end = 0
+    for n in range(5):
+        end = await send(world, offer, end, piece(f"line {n}", first=n))
+    blobs, execution = world.deps.blobs, ExecutionId(offer.execution_id)
+    call = getattr(blobs, moment)
+
+    async def come_late(*args: object) -> object:
+        monkeypatch.undo()
+        await merge_log(world.deps, world.user.org, execution)
+        return await call(*args)
+
+    monkeypatch.setattr(blobs, moment, come_late)
+    await merge_log(world.deps, world.user.org, execution)
+
+    assert await texts(world, found) == [f"line {n}" for n in range(5)]
+    assert len(await blobs.list_keys("logs")) == 1
+
+
 async def test_a_reader_survives_a_merge_in_the_middle(world: World) -> None:
     offer, found = await begin(world)
     end = 0
