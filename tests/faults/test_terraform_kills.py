@@ -43,8 +43,10 @@ def test_kill_9_in_the_midst_of_terraform_loses_and_doubles_no_resource(
     strikes = [*FIRST, *(draw_strike(rng) for _ in range(KILLS - len(FIRST)))][:KILLS]
 
     for number, (victims, moment) in enumerate(strikes, 1):
+        before = count_changes(colours)
         workflow = colours.change_round(str(number))
-        await_moment(colours, workflow, moment, rng)
+        await_moment(colours, workflow, moment, before + rng.randint(1, 8))
+        time.sleep(rng.uniform(0.0, 0.4))
         strike(colours, victims, rng)
         ended = colours.await_end(workflow)
         blocked = colours.settle()
@@ -60,21 +62,22 @@ def draw_strike(rng: random.Random) -> tuple[str, str]:
     return rng.choice(["runner", "server", "both"]), rng.choice(["apply", "apply", "plan"])
 
 
-def await_moment(colours: TerraformSite, workflow: str, moment: str, rng: random.Random) -> None:
-    """Wait until the work is in the midst of a plan or of an apply; then a moment more."""
-    before = len(colours.read_world().made) + len(colours.read_world().gone)
-    wanted = before + rng.randint(1, 8)
+def count_changes(colours: TerraformSite) -> int:
+    world = colours.read_world()
+    return len(world.made) + len(world.gone)
+
+
+def await_moment(colours: TerraformSite, workflow: str, moment: str, changes: int) -> None:
+    """Wait until the work is in the midst of a plan, or of an apply that has done so much."""
 
     def applies() -> bool:
-        world = colours.read_world()
-        return len(world.made) + len(world.gone) >= wanted
+        return count_changes(colours) >= changes
 
     def plans() -> bool:
         steps = colours.site.get(f"/v1/workflows/{workflow}")["steps"]
         return any(s["name"].endswith(".plan") and s["job_state"] == "running" for s in steps)
 
     wait_until(applies if moment == "apply" else plans, f"it is in the midst of {moment}")
-    time.sleep(rng.uniform(0.0, 0.4))
 
 
 def strike(colours: TerraformSite, victims: str, rng: random.Random) -> None:
