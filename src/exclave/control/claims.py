@@ -12,7 +12,7 @@ from exclave.domain.jobs import ExecutionId, JobState
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.base import Asked
+from exclave.storage.statements import Asked
 from exclave.wire.runner import Dispatch, Poll
 
 _PAGE = 50

@@ -13,12 +13,12 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
 from exclave.storage import waiting
 from exclave.storage.dialects import Dialect
-from exclave.storage.dialects.base import Asked, Session
+from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import Hub
 from exclave.storage.sessions import Sessions
-from exclave.storage.statements import Prepared
+from exclave.storage.statements import Asked, Prepared
 
 T = TypeVar("T")
 C = TypeVar("C")

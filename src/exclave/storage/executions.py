@@ -9,8 +9,7 @@ from sqlalchemy import ColumnElement, bindparam, exists, select, update
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.base import Asked
-from exclave.storage.statements import Prepared
+from exclave.storage.statements import Asked, Prepared
 from exclave.storage.tables import execution_lanes, executions, jobs, lanes
 
 Held = tuple[ExecutionId, int]

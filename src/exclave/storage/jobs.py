@@ -8,8 +8,7 @@ from sqlalchemy import bindparam, func, select, update
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.base import Asked
-from exclave.storage.statements import Prepared
+from exclave.storage.statements import Asked, Prepared
 from exclave.storage.tables import jobs
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)

@@ -9,8 +9,7 @@ from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.base import Asked
-from exclave.storage.statements import Prepared
+from exclave.storage.statements import Asked, Prepared
 from exclave.storage.tables import cluster, lanes, queues, tickets
 from exclave.storage.types import Instant
 

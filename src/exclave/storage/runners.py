@@ -9,8 +9,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionState
 from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.base import Asked
-from exclave.storage.statements import Prepared
+from exclave.storage.statements import Asked, Prepared
 from exclave.storage.tables import (
     enrolments,
     executions,

@@ -19,6 +19,8 @@ from sqlalchemy.sql.visitors import cloned_traverse
 
 Convert = Callable[[Any], Any]
 Values = Mapping[str, Any]
+Asked = Callable[[], list[Any]]
+"""Reads the rows of a statement that was run."""
 FindReader = Callable[[TypeEngine[Any]], Convert | None]
 """Tells how values of a type are read from the driver; None if they are right as they come."""
 

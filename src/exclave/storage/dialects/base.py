@@ -1,16 +1,13 @@
 """What storage asks of a database that the two do differently."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Protocol
 
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from exclave.storage.dialects.bulk import Rows
-from exclave.storage.statements import Prepared, Values
-
-Asked = Callable[[], list[Any]]
-"""Reads the rows of a statement that was run."""
+from exclave.storage.statements import Asked, Prepared, Values
 
 
 class Session(Protocol):

@@ -19,7 +19,6 @@ from sqlalchemy.engine import RootTransaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.type_api import TypeEngine
 
-from exclave.storage.dialects.base import Asked
 from exclave.storage.dialects.bulk import (
     Rows,
     find_converters,
@@ -31,7 +30,7 @@ from exclave.storage.dialects.bulk import (
 from exclave.storage.dialects.failures import translate
 from exclave.storage.dialects.postgres_clock import ServerClock
 from exclave.storage.dialects.postgres_connection import Keep, Pipeline
-from exclave.storage.statements import Compiled, Convert, Prepared, Values, name_statement
+from exclave.storage.statements import Asked, Compiled, Convert, Prepared, Values, name_statement
 from exclave.storage.types import write_json
 
 CHANNEL = "exclave"

@@ -12,7 +12,6 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import RootTransaction
 from sqlalchemy.sql.type_api import TypeEngine
 
-from exclave.storage.dialects.base import Asked
 from exclave.storage.dialects.bulk import (
     Rows,
     find_converters,
@@ -22,7 +21,7 @@ from exclave.storage.dialects.bulk import (
     write_assignment,
 )
 from exclave.storage.dialects.failures import translate
-from exclave.storage.statements import Convert, Prepared, Values
+from exclave.storage.statements import Asked, Convert, Prepared, Values
 from exclave.storage.types import write_json
 from exclave.storage.waiting import call_beside
 
