@@ -86,9 +86,8 @@ async def test_changes_are_counted_and_may_answer_with_rows(db: Database) -> Non
     assert (hit, missed, row.stats) == (1, 0, {"a": [1]})
 
 
+@pytest.mark.parametrize("db", ["postgres"], indirect=True)  # a file does not hang up
 async def test_a_database_that_hung_up_is_called_again(db: Database) -> None:
-    if not db.dialect.crosses_processes:
-        pytest.skip("a file does not hang up")
     await db.read(lambda tx: tx.all(Prepared(select(orgs.c.id))))
 
     _throw_out_all(db.dialect.url)  # type: ignore[attr-defined]
