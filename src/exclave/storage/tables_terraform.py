@@ -21,6 +21,7 @@ tf_states = Table(
     Column("epoch", BigInteger, nullable=False),
     Column("execution_id", Text, nullable=False),
     Column("at", Instant, nullable=False),
+    Column("restored_from", Integer),
     PrimaryKeyConstraint("org_id", "queue_id", "workspace", "version"),
     of_org("queue_id", "queues"),
     of_org("execution_id", "executions"),
