@@ -29,6 +29,14 @@ def write_app(folder: Path, name: str = "demo", changes: Mapping[str, str | None
     return app
 
 
+def edit(app: Path, path: str, old: str, new: str) -> Path:
+    """Replace a text in a file of an app; answer the app."""
+    text = (app / path).read_text()
+    assert old in text
+    (app / path).write_text(text.replace(old, new))
+    return app
+
+
 def pack(directory: Path) -> bytes:
     """Pack an app directory."""
     out = io.BytesIO()

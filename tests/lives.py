@@ -1,28 +1,27 @@
 """An app that was really synced, an install of it, and a runner that pretends to run Terraform."""
 
 import hashlib
-import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from exclave.appconfig.packing import pack_app
 from exclave.control import apps, installs, polls, stacks, workflows
 from exclave.control.accounts import who_am_i
 from exclave.control.deps import Deps
 from exclave.control.install_states import read_state
-from exclave.control.syncing import SyncWish, sync_app
-from exclave.domain.identity import QueueId, User
-from exclave.domain.workflows import WorkflowId
-from exclave.wire.apps import NewApp, SyncReply
+from exclave.control.install_work import start_work
+from exclave.domain.identity import InstallId, QueueId, User
+from exclave.domain.workflows import WorkflowId, WorkflowState
+from exclave.wire.apps import NewApp
 from exclave.wire.envelope import open_envelope
-from exclave.wire.installs import NewInstall
+from exclave.wire.installs import NewInstall, StartWork, WorkKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import PROTOCOL, Dispatch, Offer, Outcome, Poll
 from exclave.wire.specs import ActionSpec, BuildSpec, SecretsSpec, TerraformSpec
 from exclave.wire.stacks import StackReport
 from exclave.wire.workflows import Approve, StepReply, WorkflowReply
+from tests.apps import sync
 from tests.world import Peer, make_peer
 
 NOTICEBOARD = Path(__file__).parent.parent / "examples" / "noticeboard"
@@ -103,6 +102,11 @@ class Life:
             facts=FACTS, secrets={"database_password": True},
         ))  # fmt: skip
 
+    async def start(self, kind: WorkKind, **more: Any) -> str:
+        """Start work on the install; answer its workflow."""
+        wish = StartWork(kind=kind, **more)
+        return (await start_work(self.deps, self.user, InstallId(self.install), wish)).id
+
     async def show(self, workflow: str) -> WorkflowReply:
         """Look at a workflow."""
         return await workflows.show_workflow(self.deps, self.user, WorkflowId(workflow))
@@ -166,17 +170,6 @@ def name_job(dispatch: Dispatch) -> str:
             return str(dispatch.spec.kind)
 
 
-async def sync(deps: Deps, user: User, app: str, directory: Path) -> SyncReply:
-    """Sync a directory."""
-    data = io.BytesIO()
-    pack_app(directory, data)
-
-    async def chunks() -> AsyncIterator[bytes]:
-        yield data.getvalue()
-
-    return await sync_app(deps, user, app, chunks(), SyncWish())
-
-
 async def build_all(deps: Deps, peer: Peer) -> dict[str, BuildSpec]:
     """Pretend to build whatever is asked for; answer the jobs by part."""
     del deps
@@ -201,7 +194,7 @@ async def live(
     """Sync an app, build it, make an install; answer it and the workflow that provisions it."""
     name = directory.name
     await apps.create_app(deps, user, NewApp(name=name))
-    await sync(deps, user, name, directory)
+    await sync(deps, user, directory)
     queue = QueueId((await who_am_i(deps, user)).org.build_queue_id)
     build_peer = await make_peer(deps, user, queue, "builder")
     builds = await build_all(deps, build_peer)
@@ -209,6 +202,16 @@ async def live(
     made = await installs.create_install(deps, user, wish)
     peer = await make_peer(deps, user, QueueId(made.id))
     return Life(deps, user, made.id, name, build_peer, peer, builds=builds), made.workflow_id or ""
+
+
+async def provision(deps: Deps, user: User, directory: Path = NOTICEBOARD) -> Life:
+    """Make an install and provision it; what ran until then is forgotten."""
+    life, workflow = await live(deps, user, directory)
+    await life.report()
+    await life.run()
+    assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
+    life.ran.clear()
+    return life
 
 
 async def _poll(peer: Peer) -> list[Offer]:

@@ -15,7 +15,7 @@ from exclave.control.access import authenticate_runner, authenticate_user
 from exclave.control.deps import Deps
 from exclave.control.keys import Keyring
 from exclave.control.vault import Vault
-from exclave.domain.identity import QueueId, RunnerIdentity, User
+from exclave.domain.identity import QueueId, Role, RunnerIdentity, User
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.timings import Timings
 from exclave.storage import keys as stored_keys
@@ -26,6 +26,7 @@ from exclave.storage.dialects import choose_dialect
 from exclave.storage.hub import Hub
 from exclave.storage.migrate import upgrade_connection
 from exclave.wire.envelope import encode_bytes, public_text
+from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import NewInstall
 from exclave.wire.jobs import JobKind, JobSpec, NoopSpec, OutcomeState, Reason
 from exclave.wire.runner import (
@@ -126,6 +127,13 @@ async def make_org(deps: Deps, name: str = "acme") -> User:
     """Create an org and answer its first admin."""
     made = await deps.db.write(lambda tx: accounts.create_org(tx, deps, name, "founder"))
     return await authenticate_user(deps, made.token)
+
+
+async def make_user(deps: Deps, admin: User, role: Role, **scope: str) -> User:
+    """Give somebody a role in the org, or on one thing in it."""
+    grant = GrantModel.model_validate({"role": role, **scope})
+    wish = NewToken(name="t", account=f"{role}-person", grants=[grant])
+    return await authenticate_user(deps, (await accounts.create_token(deps, admin, wish)).token)
 
 
 async def make_install(deps: Deps, user: User, name: str = "prod") -> QueueId:

@@ -14,7 +14,7 @@ from exclave.storage.database import Database
 from exclave.storage.dialects import choose_dialect
 from exclave.storage.hub import Hub
 from exclave.wire.apps import SyncReply
-from tests.apps import make_app, pack, sync, write_app
+from tests.apps import edit, make_app, pack, sync, write_app
 from tests.databases import NAMES, open_database
 from tests.integration.api.cases_apps import pack_starter
 from tests.integration.api.kit import Site
@@ -118,12 +118,10 @@ async def test_creating_an_app_twice_under_a_key_makes_one(site: Site) -> None:
 async def test_servers_that_sync_the_same_app_at_once_make_versions_in_order(
     database: str, tmp_path: Path
 ) -> None:
-    apps = []
-    for number in range(6):
-        app = write_app(tmp_path / str(number))
-        inputs = (app / "inputs.toml").read_text().replace('"world"', f'"n{number}"')
-        (app / "inputs.toml").write_text(inputs)
-        apps.append(app)
+    apps = [
+        edit(write_app(tmp_path / str(number)), "inputs.toml", '"world"', f'"n{number}"')
+        for number in range(6)
+    ]
     with open_database(database) as url:
         deps = make_deps(ManualClock(), url=url, inline=False)
         servers = [deps] if database == "sqlite" else [deps, add_server(deps, url, "srv-2")]

@@ -37,9 +37,13 @@ def deps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.fixture
-async def world(deps: Deps) -> World:
+async def user(deps: Deps) -> User:
+    return await make_org(deps)
+
+
+@pytest.fixture
+async def world(deps: Deps, user: User) -> World:
     clock = deps.clock
     assert isinstance(clock, ManualClock)
-    user = await make_org(deps)
     queue = await make_install(deps, user)
     return World(deps, clock, user, queue, await make_peer(deps, user, queue))

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from exclave.control import installs, workflows
-from exclave.control.install_work import start_work
-from exclave.domain.identity import InstallId, QueueId, User
+from exclave.domain.identity import QueueId, User
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.wire.installs import NewInstall, StartWork, WorkKind
+from exclave.wire.installs import NewInstall, WorkKind
 from exclave.wire.jobs import Reason
 from tests.lives import Life, fail, live
 from tests.world import ManualClock, make_deps, make_org, make_peer
@@ -71,10 +70,9 @@ async def test_a_cancel_at_any_step_ends_everything_and_the_next_workflow_goes_o
     assert shown.state in {WorkflowState.CANCELLED, WorkflowState.SUCCEEDED}
     assert all(step.state.is_over for step in shown.steps)
 
-    wish = StartWork(kind=WorkKind.REPROVISION)
-    again = await start_work(life.deps, user, InstallId(life.install), wish)
+    again = await life.start(WorkKind.REPROVISION)
     await life.run()
-    assert (await life.show(again.id)).state is WorkflowState.SUCCEEDED
+    assert (await life.show(again)).state is WorkflowState.SUCCEEDED
 
 
 def write_wide_app(folder: Path, width: int, depth: int) -> Path:

@@ -1,41 +1,23 @@
 """Installs of apps: created whole or not at all, listed, labelled, given away."""
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from exclave.base.errors import Conflict, Forbidden, InvalidInput, NotFound
-from exclave.control import accounts, install_views, install_work, installs, runners, workflows
-from exclave.control.access import authenticate_user
-from exclave.control.deps import Deps
+from exclave.control import install_views, install_work, installs, runners, workflows
 from exclave.control.input_values import BadInputs
 from exclave.control.installs import Wanted
-from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind, User
+from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import apps, install_parts, install_states
 from exclave.storage.database import Tx
 from exclave.storage.schema import metadata
-from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import NewInstall, ReadmeReply, StartWork, WorkKind
 from exclave.wire.workflows import WorkflowState
 from tests.installs_kit import make_app, make_app_install
 from tests.integration.control.conftest import World
-from tests.world import make_install, make_org, make_peer
-
-
-async def count_rows(deps: Deps) -> dict[str, int]:
-    """Count the rows of all tables."""
-
-    def count(tx: Tx) -> dict[str, int]:
-        tables = metadata.sorted_tables
-        return {t.name: tx.run(select(func.count()).select_from(t)).scalar_one() for t in tables}
-
-    return await deps.db.read(count)
-
-
-async def make_user(deps: Deps, admin: User, role: Role, **scope: str) -> User:
-    grant = GrantModel.model_validate({"role": role, **scope})
-    wish = NewToken(name="t", account=f"{role}-person", grants=[grant])
-    return await authenticate_user(deps, (await accounts.create_token(deps, admin, wish)).token)
+from tests.integration.control.rows_kit import count_rows
+from tests.world import make_install, make_org, make_peer, make_user
 
 
 async def test_an_install_is_whole_from_its_first_moment(world: World) -> None:

@@ -3,7 +3,6 @@
 import shutil
 from pathlib import Path
 
-import pytest
 from sqlalchemy import select
 
 from exclave.control import runbooks
@@ -13,13 +12,7 @@ from exclave.domain.identity import InstallId, User
 from exclave.domain.jobs import ExecutionId
 from exclave.storage.schema import metadata
 from exclave.wire.actions import RunRunbook
-from tests.lives import NOTICEBOARD, live
-from tests.world import make_org
-
-
-@pytest.fixture
-async def user(deps: Deps) -> User:
-    return await make_org(deps)
+from tests.lives import NOTICEBOARD, provision
 
 
 async def test_a_sensitive_input_of_a_runbook_reaches_only_the_job_that_names_it(
@@ -31,9 +24,7 @@ async def test_a_sensitive_input_of_a_runbook_reaches_only_the_job_that_names_it
         '[[steps]]\nname = "use"\ntype = "action"\ninline_contents = "#!/bin/sh\\ntrue"\n'
         'env_vars = { PASSWORD = "{{ .runbook_inputs.password }}" }\n'
     )
-    life, _ = await live(deps, user, app)
-    await life.report()
-    await life.run()
+    life = await provision(deps, user, app)
     wish = RunRunbook(runbook="login", inputs={"password": "hunter2"})
 
     begun = await runbooks.run_runbook(deps, user, InstallId(life.install), wish)

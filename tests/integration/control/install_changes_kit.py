@@ -1,0 +1,48 @@
+"""Installs that run, to be changed: what is read back, and what is deployed again."""
+
+from typing import Any
+
+from exclave.control import install_inputs, install_views
+from exclave.domain.identity import InstallId
+from exclave.storage import install_parts, install_states
+from exclave.storage.database import Tx
+from exclave.wire.installs import InputsChanged, SetInputs, UpgradeReply
+from tests.installs_kit import COMPONENTS, make_app, make_app_install
+from tests.integration.control.conftest import World
+
+ALL = ("sandbox", *(f"component:{each['name']}" for each in COMPONENTS))
+
+
+async def make_active(world: World, *parts: str, **more: Any) -> tuple[str, InstallId]:
+    """Make an install that has deployed these parts from config 1."""
+    deps, user = world.deps, world.user
+    app = await make_app(deps, user, **more)
+    made = await make_app_install(deps, user, app, inputs={"api_key": "old"}, provision=False)
+
+    def deploy(tx: Tx) -> None:
+        row = install_states.find_app_install(tx, user.org, made.id)
+        assert row is not None
+        for part in parts:
+            values = {"state": "active", "config_id": row.config_id}
+            install_parts.save_part(tx, user.org, made.id, part, values)
+        if parts:
+            install_states.update_app_install(tx, user.org, made.id, {"state": "active"})
+
+    await deps.db.write(deploy)
+    return app, InstallId(made.id)
+
+
+async def set_inputs(world: World, install: InstallId, **wish: Any) -> InputsChanged:
+    return await install_inputs.set_inputs(
+        world.deps, world.user, install, SetInputs.model_validate(wish)
+    )
+
+
+async def read_inputs(world: World, install: InstallId) -> dict[str, Any]:
+    state = await install_views.show_state(world.deps, world.user, install)
+    return state.document["inputs"]["inputs"]  # type: ignore[index,call-overload,return-value]
+
+
+def name_deploys(reply: InputsChanged | UpgradeReply) -> set[str]:
+    steps = reply.workflow.steps if reply.workflow else []
+    return {step.name.partition(".")[0] for step in steps if step.name.endswith("apply")}
