@@ -11,25 +11,28 @@ PATH = f"/v1/installs/{INS}/tf-states/component%3Adb"
 RESTORE = f"installs tf-state restore {INS} component:db --reason mistaken"
 
 
-def prepare(fake: FakeControl) -> None:
+def prepare(fake: FakeControl, *known: dict[str, str]) -> None:
+    """Let version 2 know of these resources, and the current one of a bucket."""
+    older = state(version=2, serial=2, resources=list(known))
+    fake.answer("GET", PATH, detail(newest=older, lock=None))
     fake.answer("GET", PATH, detail(lock=None))
     restored = state(version=4, serial=8, restored_from=2)
     fake.answer("POST", f"{PATH}/restore", detail(newest=restored, lock=None))
 
 
 def test_an_older_version_is_asked_for_by_its_number(cli: Cli, fake: FakeControl) -> None:
-    prepare(fake)
+    prepare(fake, *state()["resources"])
 
     ran = cli(*f"{RESTORE} --version 2 --yes".split())
 
-    assert (ran.code, fake.sent[-1].json) == (0, {"version": 2, "reason": "mistaken"})
+    body = json.loads(fake.sent("POST", f"{PATH}/restore")[0].content)
+    assert (ran.code, body["version"], body["reason"]) == (0, 2, "mistaken"), ran.err
     assert "restored   from version 2" in ran.out
+    assert "forget" not in ran.err
 
 
 def test_what_the_older_version_does_not_know_is_named_first(cli: Cli, fake: FakeControl) -> None:
     prepare(fake)
-    older = state(version=2, serial=2, resources=[])
-    fake.answer("GET", PATH, detail(newest=older, lock=None), query={"version": "2"})
 
     ran = cli(*f"{RESTORE} --version 2 --yes --json".split())
 
@@ -44,4 +47,4 @@ def test_what_cannot_be_meant_is_refused_at_once(cli: Cli, fake: FakeControl, mo
 
     assert ran.code == 2
     assert "version" in ran.err
-    assert fake.sent == []
+    assert fake.requests == []
