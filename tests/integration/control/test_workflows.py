@@ -16,21 +16,12 @@ from exclave.wire.envelope import open_envelope
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
-from exclave.wire.workflows import (
-    Approve,
-    Deny,
-    NewStep,
-    SendEvent,
-    StepKind,
-    WorkflowReply,
-)
+from exclave.wire.workflows import Approve, Deny, NewStep, SendEvent, StepKind, WorkflowReply
 from tests.integration.control.conftest import World
+from tests.integration.control.jobs_kit import FAILED, INTERRUPTED, LANE
 from tests.world import gate, job, make_org, run_workflow, wait
 
-LANE = ["component:a"]
 PLAN_APPLY = (job("plan"), gate("ok", "plan"), job("apply", "ok", lanes=LANE, mutating=True))
-FAILED = Outcome(state=OutcomeState.FAILED, reason=Reason.EXIT_CODE, exit_code=1)
-INTERRUPTED = Outcome(state=OutcomeState.INTERRUPTED, reason=Reason.RUNNER_RESTARTED)
 
 
 async def look(world: World, made: WorkflowReply) -> WorkflowReply:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
 from tests.unit.runner.fake_control import FakeControl
-from tests.virtual_time import VirtualClock
+from tests.virtual_time import VirtualClock, run_virtual
 
 TOKEN = "xce_" + "0" * 52
 
@@ -160,3 +160,20 @@ class House:
         file = self.config.data / "audit.jsonl"
         assert verify_audit(file).ok
         return [line.split('"event":"')[1].split('"')[0] for line in file.read_text().splitlines()]
+
+
+def play(folder: Path, story: Callable[[House], Awaitable[None]], **config: Any) -> House:
+    """Play a story in a house of its own, on virtual time."""
+
+    async def main() -> House:
+        house = House(folder, **config)
+        await story(house)
+        return house
+
+    return run_virtual(main())
+
+
+def expect(outcome: Outcome | None, state: OutcomeState, reason: Reason) -> None:
+    """Check how an execution ended."""
+    assert outcome is not None
+    assert (outcome.state, outcome.reason) == (state, reason)

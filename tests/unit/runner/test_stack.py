@@ -33,8 +33,7 @@ from exclave.wire.stacks import (
     StackSecret,
     StackTerms,
 )
-from tests.unit.runner.harness import House
-from tests.unit.runner.test_loop import play
+from tests.unit.runner.harness import House, play
 
 TERMS = StackTerms(
     install_id="ins_" + "0" * 26, install="acme", app="shop",

@@ -8,8 +8,7 @@ from exclave.runner.identity import StrangeKeys
 from exclave.runner.switch import is_thrown, reset_switch, throw_switch
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Stats
-from tests.unit.runner.harness import House
-from tests.unit.runner.test_loop import expect, play
+from tests.unit.runner.harness import House, expect, play
 
 
 def throw(house: House) -> None:
