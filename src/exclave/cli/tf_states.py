@@ -2,6 +2,7 @@
 
 import click
 
+from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build
 from exclave.cli.lookup import find_install
@@ -48,6 +49,22 @@ async def show_state(session: Session, install: str, workspace: str, version: in
     _show(session, await calls.get_state(install_id, workspace, version))
 
 
+@verb(states, "versions")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+async def list_versions(session: Session, install: str, workspace: str) -> None:
+    """List the kept versions of a state, newest first."""
+    install_id = await find_install(session, install)
+    found = await TerraformCalls(session.client.calls).get_state(install_id, workspace)
+    rows = [
+        [str(one.version), str(one.serial), str(one.size), show_time(one.at), one.execution_id,
+         "" if one.restored_from is None else f"version {one.restored_from} again"]
+        for one in found.versions
+    ]  # fmt: skip
+    headers = ["VERSION", "SERIAL", "BYTES", "STORED", "EXECUTION", ""]
+    session.out.show(found, session.out.table(headers, rows))
+
+
 @verb(states, "unlock")
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace", default="sandbox")
@@ -85,18 +102,30 @@ async def list_rescued(session: Session, install: str, workspace: str) -> None:
 @verb(states, "restore")
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace")
-@click.argument("execution")
+@click.argument("execution", required=False)
+@click.option("--version", type=click.IntRange(min=1), help="A kept version, instead of EXECUTION.")
 @click.option("--reason", required=True, help="Why; it is kept in the audit log.")
 @yes_option
 async def restore_state(
-    session: Session, install: str, workspace: str, execution: str, reason: str, *, yes: bool
-) -> None:
-    """Make the state that EXECUTION rescued the next version; not while a job holds the lane."""
-    body = build(RestoreState, execution_id=execution, reason=reason)
+    session: Session, install: str, workspace: str, execution: str | None, version: int | None,
+    reason: str, *, yes: bool,
+) -> None:  # fmt: skip
+    """Make what EXECUTION rescued, or an older version, the next version of a state.
+
+    It is refused while a job holds the lane. Plans that were made before are stale then.
+    """
+    if (execution is None) == (version is None):
+        raise InvalidInput(
+            "name either an execution that rescued a state, or a kept version",
+            hint="`tf-state rescued` and `tf-state versions` list what there is.",
+        )
+    body = build(RestoreState, execution_id=execution, version=version, reason=reason)
     install_id = await find_install(session, install)
-    question = f"Make what {execution} rescued the state of `{workspace}` of `{install}`?"
-    session.confirm(question, yes=yes)
     calls = TerraformCalls(session.client.calls)
+    if version is not None:
+        await _warn_of_forgotten(session, calls, install_id, workspace, version)
+    what = f"version {version}" if execution is None else f"what {execution} rescued"
+    session.confirm(f"Make {what} the state of `{workspace}` of `{install}`?", yes=yes)
     _show(session, await calls.restore_state(install_id, workspace, body))
 
 
@@ -128,6 +157,19 @@ def tell_orphans(found: OrphansReply) -> str:
     return "\n\n".join(parts)
 
 
+async def _warn_of_forgotten(
+    session: Session, calls: TerraformCalls, install_id: str, workspace: str, version: int
+) -> None:
+    """Name what the current state knows and the version does not: Terraform would make it anew."""
+    older = (await calls.get_state(install_id, workspace, version)).newest
+    newest = (await calls.get_state(install_id, workspace)).newest
+    kept = {(one.address, one.id) for one in (older.resources if older else ())}
+    for one in newest.resources if newest else ():
+        if (one.address, one.id) not in kept:
+            named = f"`{one.address}`" + (f" ({one.id})" if one.id else "")
+            session.out.say(f"Version {version} does not know {named}: Terraform will forget it.")
+
+
 def _tell_row(one: TfWorkspaceReply) -> list[str]:
     newest = one.newest
     if newest is None:
@@ -155,6 +197,8 @@ def _show(session: Session, found: TfWorkspaceDetail) -> None:
             ("sha256", newest.sha256),
             ("written", f"{show_time(newest.at)} by {newest.execution_id}"),
         ]
+    if newest is not None and newest.restored_from is not None:
+        pairs.append(("restored", f"from version {newest.restored_from}"))
     text = session.out.details(pairs)
     if newest is not None and newest.resources:
         rows = [[one.address, one.type, one.id] for one in newest.resources]

@@ -46,7 +46,7 @@ class TerraformCalls:
     async def restore_state(
         self, install_id: str, workspace: str, body: RestoreState
     ) -> TfWorkspaceDetail:
-        """Make a rescued state the next version."""
+        """Make a rescued state or an older version the next one."""
         path = f"/v1/installs/{part(install_id)}/tf-states/{part(workspace)}/restore"
         return await self._calls.post(TfWorkspaceDetail, path, body)
 

@@ -7,12 +7,12 @@ runner opens it there and nowhere else.
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.audit import record
 from exclave.control.deps import Deps
-from exclave.control.tf_workspaces import find_queue, show_workspace
+from exclave.control.tf_versions import restore_version
+from exclave.control.tf_workspaces import find_queue, refuse_busy, show_workspace
 from exclave.domain.identity import InstallId, QueueId, Right, User
 from exclave.domain.jobs import ExecutionId, JobId
-from exclave.domain.lanes import LaneState, conflict
 from exclave.domain.terraform import StateRefused
-from exclave.storage import attachments, executions, jobs, queues, tf_states
+from exclave.storage import attachments, jobs, queues, tf_states
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
@@ -46,8 +46,10 @@ async def list_rescued(
 async def restore_state(
     deps: Deps, user: User, install: InstallId, workspace: str, wish: RestoreState
 ) -> TfWorkspaceDetail:
-    """Make a rescued state the next version; not while a job works on its lane."""
-    execution = ExecutionId(wish.execution_id)
+    """Make a rescued state or an older version the next one; not while a job works on its lane."""
+    if wish.version is not None:
+        return await restore_version(deps, user, install, workspace, wish.version, wish.reason)
+    execution = ExecutionId(wish.execution_id or "")
     queue, row = await deps.db.read(lambda tx: _find(tx, user, install, workspace, execution))
     state = _open(await deps.blobs.get(row.blob))
     blob = f"tf-states/{user.org}/{queue}/{deps.ids.new('tfs')}"
@@ -61,7 +63,7 @@ async def restore_state(
     def restore(tx: Tx) -> None:
         _find(tx, user, install, workspace, execution)
         queues.lock_queue(tx, user.org, queue)
-        _refuse_busy(tx, user, queue, workspace)
+        refuse_busy(tx, user, queue, workspace)
         held = (execution, row.epoch)
         if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
             newest = tf_states.find_newest(tx, user.org, queue, workspace)
@@ -98,17 +100,6 @@ def _find(
 def _list_lanes(tx: Tx, user: User, job_id: str) -> list[str]:
     job = jobs.find_job(tx, user.org, JobId(job_id))
     return [] if job is None else list(job.lanes)
-
-
-def _refuse_busy(tx: Tx, user: User, queue: QueueId, workspace: str) -> None:
-    for lane in queues.list_lanes(tx, user.org, queue):
-        if lane.state == LaneState.BUSY and conflict(lane.name, workspace):
-            holder = executions.find_execution(tx, user.org, lane.execution_id)
-            job = "a job" if holder is None else f"job {holder.job_id}"
-            raise Conflict(
-                f"{job} works on lane `{lane.name}`",
-                hint="Wait until it has ended: it may write a newer state.",
-            )
 
 
 def _open(data: bytes) -> SealedState:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TypeVar
 
-from exclave.base.errors import Conflict, NotFound
+from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
 from exclave.control.measuring import Measured
 from exclave.domain.identity import RunnerIdentity
@@ -28,17 +28,16 @@ async def read_state(
 ) -> tuple[StateHeader, AsyncIterator[bytes]] | None:
     """Find the newest state of any workspace of the runner's install; then read it."""
 
-    def find(tx: Tx) -> AnyRow | None:
+    def find(tx: Tx) -> tuple[StateHeader, str] | None:
         _check_running(tx, who, (execution, epoch))
-        return tf_states.find_newest(tx, who.org, who.queue, workspace)
+        row = tf_states.find_newest(tx, who.org, who.queue, workspace)
+        return None if row is None else (_make_header(tx, who, row), row.blob)
 
-    row = await deps.db.read(find)
-    if row is None:
+    found = await deps.db.read(find)
+    if found is None:
         return None
-    header = StateHeader(
-        serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
-    )
-    return header, deps.blobs.read(row.blob)
+    header, blob = found
+    return header, deps.blobs.read(blob)
 
 
 async def write_state(
@@ -46,6 +45,8 @@ async def write_state(
     lock_id: str, header: StateHeader, chunks: AsyncIterable[bytes],
 ) -> StateReply:  # fmt: skip
     """Add a version of a state: first the blob, then its row; the same version again is fine."""
+    if header.sealed_serial is not None:
+        raise InvalidInput("`sealed_serial` is for answers: only people restore an older version")
     held = (execution, epoch)
     stored = await deps.db.read(lambda tx: _find_same(tx, who, held, workspace, header))
     if stored is not None:
@@ -106,6 +107,18 @@ async def unlock_state(
             raise _tell_holder(row)
 
     await deps.db.write(unlock, key=who.queue)
+
+
+def _make_header(tx: Tx, who: RunnerIdentity, row: AnyRow) -> StateHeader:
+    """Describe a version; inside a restored one is the serial that it was written with."""
+    header = StateHeader(
+        serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
+    )
+    if row.restored_from is None:
+        return header
+    key = (who.org, who.queue, row.workspace, row.restored_from)
+    older = tf_states.find_version(tx, *key)
+    return header if older is None else header.model_copy(update={"sealed_serial": older.serial})
 
 
 async def _write_or_delete(deps: Deps, who: RunnerIdentity, add: Callable[[Tx], T], blob: str) -> T:

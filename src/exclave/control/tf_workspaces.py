@@ -6,7 +6,8 @@ from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.domain.identity import InstallId, QueueId, Right, User
 from exclave.domain.jobs import ExecutionState
-from exclave.storage import queues, tf_states
+from exclave.domain.lanes import LaneState, conflict
+from exclave.storage import executions, queues, tf_states
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
@@ -53,7 +54,9 @@ async def show_workspace(
             else tf_states.find_version(tx, user.org, queue, workspace, version)
         )
         lock = tf_states.find_lock(tx, user.org, queue, workspace)
-        if shown is None and (lock is None or version is not None):
+        if shown is None and version is not None:
+            raise miss_version(workspace, version)
+        if shown is None and lock is None:
             raise NotFound("there is no such state")
         versions = tf_states.list_versions(tx, user.org, queue, workspace, limit=_VERSIONS)
         return TfWorkspaceDetail(
@@ -97,10 +100,31 @@ def find_queue(tx: Tx, user: User, install: InstallId, right: Right) -> QueueId:
     return queue
 
 
+def miss_version(workspace: str, version: int) -> NotFound:
+    """Say that a version is not there."""
+    return NotFound(
+        f"there is no version {version} of the state of `{workspace}`",
+        hint="`exclave installs tf-state versions` lists what there is.",
+    )
+
+
+def refuse_busy(tx: Tx, user: User, queue: QueueId, workspace: str) -> None:
+    """Refuse to change a state while a job holds its lane; the caller has locked the queue."""
+    for lane in queues.list_lanes(tx, user.org, queue):
+        if lane.state == LaneState.BUSY and conflict(lane.name, workspace):
+            holder = executions.find_execution(tx, user.org, lane.execution_id)
+            job = "a job" if holder is None else f"job {holder.job_id}"
+            raise Conflict(
+                f"{job} works on lane `{lane.name}`",
+                hint="Wait until it has ended: it may write a newer state.",
+            )
+
+
 def _show_header(row: AnyRow) -> TfStateReply:
     return TfStateReply(
         workspace=row.workspace, version=row.version, serial=row.serial, lineage=row.lineage,
         sha256=row.sha256, size=row.size, resources=[], execution_id=row.execution_id, at=row.at,
+        restored_from=row.restored_from,
     )  # fmt: skip
 
 

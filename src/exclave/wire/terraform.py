@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, StringConstraints, ValidationError
+from pydantic import Field, JsonValue, StringConstraints, ValidationError, model_validator
 
 from exclave.wire.model import Id, Reply, Request, Text
 from exclave.wire.specs import Workspace, check_storable
@@ -39,6 +39,12 @@ class StateHeader(Request):
     lineage: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
     sha256: Sha256
     resources: Annotated[list[StateResource], Field(max_length=20_000)] = []
+    sealed_serial: Annotated[int, Field(ge=0, le=2**53)] | None = None
+    """The serial inside the sealed bytes, where an older version was restored; only in answers."""
+
+    def write_line(self) -> bytes:
+        """Write it as the line that precedes the sealed bytes; a runner of old knows no more."""
+        return self.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
 class SealedState(Reply):
@@ -49,7 +55,7 @@ class SealedState(Reply):
 
     def pack(self) -> bytes:
         """Write the header as one line of JSON, then the sealed bytes."""
-        return self.header.model_dump_json().encode() + b"\n" + self.sealed
+        return self.header.write_line() + self.sealed
 
 
 def unpack_state(data: bytes) -> SealedState:
@@ -200,6 +206,8 @@ class TfStateReply(Reply):
     resources: list[StateResource]
     execution_id: Id
     at: datetime
+    restored_from: int | None = None
+    """The older version whose bytes these are, if a person restored it."""
 
 
 class TfLockReply(Reply):
@@ -246,10 +254,18 @@ class RescuedState(Reply):
 
 
 class RestoreState(Request):
-    """Make the state that an execution rescued the next version."""
+    """Make the state that an execution rescued, or an older version, the next version."""
 
-    execution_id: Id
+    execution_id: Id | None = None
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     reason: Annotated[Text, StringConstraints(min_length=3)]
+
+    @model_validator(mode="after")
+    def _names_one(self) -> "RestoreState":
+        if (self.execution_id is None) == (self.version is None):
+            message = "give exactly one of `execution_id` and `version`"
+            raise ValueError(message)
+        return self
 
 
 class UnlockWorkspace(Request):

@@ -57,7 +57,7 @@ async def list_rescued_states(
 async def restore_tf_state(
     install: InstallOf, workspace: WorkspaceOf, wish: RestoreState, user: UserOf, once: OnceOf
 ) -> TfWorkspaceDetail:
-    """Make a rescued state the next version; 409 while a job works on the lane."""
+    """Make a rescued state or an older version the next one; 409 while a job works on the lane."""
     return await once(
         TfWorkspaceDetail,
         wish,

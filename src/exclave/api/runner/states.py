@@ -87,7 +87,7 @@ async def get_sensitive(
 
 async def join_state(header: StateHeader, sealed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Write the header as one line, then the sealed bytes."""
-    yield header.model_dump_json().encode() + b"\n"
+    yield header.write_line()
     async for chunk in sealed:
         yield chunk
 

@@ -15,6 +15,7 @@ from exclave.runner.logs.spool import LogWriter
 from exclave.runner.placeholders import STATE
 from exclave.runner.rescue import forget_state, keep_state, note_lock
 from exclave.runner.sealing import Purpose, SealBroken, Sealer
+from exclave.runner.terraform.serials import align_serial
 from exclave.runner.uplink import Uplink
 from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
@@ -63,10 +64,12 @@ class StateStore:
         if found is None:
             return None
         try:
-            data = self._sealer.unseal(found.sealed, self._purpose)
+            data = align_serial(self._sealer.unseal(found.sealed, self._purpose), found.header)
         except SealBroken as problem:
             self.broken = problem
             raise
+        if found.header.sealed_serial is not None and self.newest is None:
+            self._log.system(_tell_restored(found.header))
         self._take(found.header, data)
         return data
 
@@ -119,6 +122,10 @@ def list_sensitive(state: Mapping[str, Any]) -> Iterator[str]:
         for instance in resource.get("instances") or ():
             for path in instance.get("sensitive_attributes") or ():
                 yield from _list_texts(_follow(instance.get("attributes"), path))
+
+
+def _tell_restored(header: StateHeader) -> str:
+    return f"the state of serial {header.sealed_serial} was restored, as serial {header.serial}"
 
 
 def _list_resources(

@@ -1,0 +1,32 @@
+"""A state's serial: proven against the header, and raised where an older version was restored."""
+
+import json
+import re
+
+from exclave.runner.sealing import SealBroken
+from exclave.wire.terraform import StateHeader
+
+_SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
+
+
+def align_serial(data: bytes, header: StateHeader) -> bytes:
+    """Give a state the serial that it is stored under; refuse one that the header does not fit.
+
+    Only the digits change: to write the document anew would round the numbers in it.
+    """
+    document = json.loads(data)
+    inside = header.serial if header.sealed_serial is None else header.sealed_serial
+    if (document.get("serial"), document.get("lineage")) != (inside, header.lineage):
+        raise _refuse(f"the sealed state is at serial {document.get('serial')}, not {inside}")
+    if inside == header.serial:
+        return data
+    wanted = {**document, "serial": header.serial}
+    for found in _SERIAL.finditer(data):
+        raised = b"%s%s%d%s" % (data[: found.start()], found[1], header.serial, data[found.end() :])
+        if json.loads(raised) == wanted:
+            return raised
+    raise _refuse("the serial of the sealed state cannot be found")
+
+
+def _refuse(message: str) -> SealBroken:
+    return SealBroken(message, hint="See what is stored: `exclave installs tf-state versions`.")
