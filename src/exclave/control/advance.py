@@ -122,8 +122,9 @@ def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
     moved = [change for change in changes if change.moves or change.after != change.before.value]
     _end_steps(tx, moved)
     follow: list[Happening] = []
-    _begin_steps(tx, deps, moved, _start_jobs(tx, deps, moved, follow))
-    workflows.save_workflows(tx, [replace(c.before, value=c.after) for c in moved])
+    started = _start_jobs(tx, deps, moved, follow)
+    _begin_steps(tx, deps, moved, started)
+    workflows.save_workflows(tx, [_make_after(change, started) for change in moved])
     for change in moved:
         tx.wake(f"workflow:{change.after.id}")
         if change.before.kind and change.after.state is not WorkflowState.RUNNING:
@@ -221,14 +222,28 @@ def _begin_steps(
     begun: list[dict[str, Any]] = []
     for change in changes:
         due = _find_due(tx, deps, change)
-        for move in change.moves:
-            step = change.after.steps[move.step]
-            if move.deed is Deed.CANCEL_JOB or step.state is not StepState.ACTIVE:
-                continue
+        for step in _list_begun(change):
             job = started.get(((change.before.org, change.after.id), step.index))
             begun.append({**_at(change, step), "digest": step.digest, "job_id": job,
                           "due_at": due.get(step.index)})  # fmt: skip
     workflows.begin_steps(tx, begun)
+
+
+def _list_begun(change: _Change) -> Iterable[Step]:
+    for move in change.moves:
+        step = change.after.steps[move.step]
+        if move.deed is not Deed.CANCEL_JOB and step.state is StepState.ACTIVE:
+            yield step
+
+
+def _make_after(change: _Change, started: Mapping[tuple[Key, int], str]) -> Loaded:
+    """Make what somebody would load who came next."""
+    before, after = change.before, change.after
+    steps = zip(before.value.steps, after.steps, before.job_ids, strict=True)
+    job_ids = [job if new.attempt == old.attempt else None for old, new, job in steps]
+    for step in _list_begun(change):
+        job_ids[step.index] = started.get(((before.org, after.id), step.index))
+    return replace(before, value=after, job_ids=tuple(job_ids))
 
 
 def _at(change: _Change, step: Step) -> dict[str, Any]:

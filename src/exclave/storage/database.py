@@ -17,6 +17,7 @@ from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import Hub
+from exclave.storage.memory import Memory
 from exclave.storage.sessions import Sessions
 from exclave.storage.statements import Asked, Prepared
 
@@ -30,9 +31,10 @@ AnyRow = Row[*tuple[Any, ...]]
 class Tx:
     """An open transaction. Queries use it; nobody but the database commits it."""
 
-    def __init__(self, session: Session, dialect: Dialect, clock: Clock) -> None:
+    def __init__(self, session: Session, dialect: Dialect, clock: Clock, memory: Memory) -> None:
         """Wrap a session in a transaction; the clock counts where the database has none."""
         self.session = session
+        self.memory = memory
         self._dialect = dialect
         self._clock = clock
         self._now: datetime | None = None
@@ -127,6 +129,7 @@ class Database:
         self.hub = hub
         self.name = name
         self._clock = clock
+        self._memory = Memory()
         self._inline = inline
         self._write_engine = dialect.open_writer()
         self._read_engine = dialect.open_reader()
@@ -192,7 +195,7 @@ class Database:
         return commit_batch(self._writing, self._open_tx, self._announce, batch)
 
     def _open_tx(self, session: Session) -> Tx:
-        return Tx(session, self.dialect, self._clock)
+        return Tx(session, self.dialect, self._clock, self._memory)
 
     def _announce(self, tx: Tx) -> None:
         if tx.wakes and self.dialect.crosses_processes:

@@ -1,9 +1,9 @@
 """Queries for workflows and their steps."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Integer, bindparam, select, update
@@ -95,17 +95,42 @@ _STEPS_OF = Prepared(
 
 
 def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
-    """Load workflows for a decision and lock them: their queues first, always in the same order."""
-    wanted = frozenset(keys)
-    lists = {"orgs": sorted({k[0] for k in wanted}), "workflows": sorted({k[1] for k in wanted})}
+    """Load workflows for a decision and lock them: their queues first, always in the same order.
+
+    A workflow whose revision this server has seen, or made, is not read again.
+    """
+    wanted = dict.fromkeys(keys)
+    lists = _list_keys(wanted)
     tx.change(_LOCK_QUEUES, **lists)
     locked = tx.ask(_LOCK, **lists)
-    steps_of = tx.ask(_STEPS_OF, **lists)
-    rows = [row for row in locked() if (row.org_id, row.id) in wanted]
-    by_workflow: dict[Key, list[AnyRow]] = {}
-    for row in steps_of():
-        by_workflow.setdefault((row[0], row[1]), []).append(row)
-    return {(row.org_id, row.id): _load(row, by_workflow[(row.org_id, row.id)]) for row in rows}
+    read_steps = _ask_steps(tx, [key for key in wanted if tx.memory.recall(key) is None])
+    rows = {key: row for row in locked() if (key := (row.org_id, row.id)) in wanted}
+    kept: dict[Key, Loaded] = {}
+    for key, row in rows.items():
+        found: Loaded | None = tx.memory.recall(key)
+        if found is not None and found.revision == row.revision:
+            kept[key] = found
+    read = read_steps()
+    read |= _ask_steps(tx, [key for key in rows if key not in read and key not in kept])()
+    return {key: kept.get(key) or _load(row, read[key]) for key, row in rows.items()}
+
+
+def _list_keys(keys: Iterable[Key]) -> dict[str, list[str]]:
+    return {"orgs": sorted({k[0] for k in keys}), "workflows": sorted({k[1] for k in keys})}
+
+
+def _ask_steps(tx: Tx, keys: Sequence[Key]) -> Callable[[], dict[Key, list[AnyRow]]]:
+    if not keys:
+        return dict
+    asked = tx.ask(_STEPS_OF, **_list_keys(keys))
+
+    def read() -> dict[Key, list[AnyRow]]:
+        found: dict[Key, list[AnyRow]] = {}
+        for row in asked():
+            found.setdefault((row[0], row[1]), []).append(row)
+        return found
+
+    return read
 
 
 def lock_new(tx: Tx, row: Mapping[str, Any], step_rows: Rows) -> Loaded:
@@ -154,7 +179,7 @@ def reset_steps(tx: Tx, rows: Rows) -> None:
 
 
 def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
-    """Write the workflows' own rows and raise their revisions."""
+    """Write the workflows' own rows and raise their revisions; their steps are written before."""
     tx.update_each(workflows, [
         {
             "org_id": loaded.org, "id": loaded.value.id, "state": loaded.value.state,
@@ -165,6 +190,10 @@ def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
         }
         for loaded in changed
     ])  # fmt: skip
+    for loaded in changed:
+        if loaded.value.state is WorkflowState.RUNNING:
+            now = replace(loaded, revision=loaded.revision + 1, specs={})
+            tx.when_committed(partial(tx.memory.keep, (loaded.org, loaded.value.id), now))
 
 
 _SPECS = Prepared(select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(
