@@ -40,6 +40,7 @@ class Tx:
         self._now: datetime | None = None
         self.wakes: list[str] = []
         self.deeds: list[Callable[[], None]] = []
+        self._mark = (0, 0)
 
     @property
     def now(self) -> datetime:
@@ -111,6 +112,21 @@ class Tx:
     def when_committed(self, deed: Callable[[], None]) -> None:
         """Do something small once the transaction is committed, before anybody is woken."""
         self.deeds.append(deed)
+
+    def set_mark(self) -> None:
+        """Remember this point of the transaction."""
+        self.session.set_mark()
+        self._mark = (len(self.wakes), len(self.deeds))
+
+    def drop_mark(self) -> None:
+        """Forget the mark; what went wrong since then is raised here at the latest."""
+        self.session.drop_mark()
+
+    def undo_to_mark(self) -> None:
+        """Undo what happened since the mark, and forget it."""
+        self.session.undo_to_mark()
+        wakes, deeds = self._mark
+        del self.wakes[wakes:], self.deeds[deeds:]
 
     @property
     def connection(self) -> Connection:

@@ -123,19 +123,17 @@ def _run_groups(tx: "Tx", batch: Batch) -> list[Any]:
 
 
 def _run_group(tx: "Tx", group: Batch) -> list[Any]:
-    wakes, deeds = len(tx.wakes), len(tx.deeds)
-    tx.session.set_mark()
+    tx.set_mark()
     try:
         outcomes = list(group[0].handler(tx, [item.command for item in group]))
+        tx.drop_mark()
     except Exception as error:
         if isinstance(error, DBAPIError) and _breaks_transaction(error):
             raise
-        tx.session.undo_to_mark()
-        del tx.wakes[wakes:], tx.deeds[deeds:]
+        tx.undo_to_mark()
         if len(group) == 1:
             return [_translate(error)]
         return [outcome for item in group for outcome in _run_group(tx, [item])]
-    tx.session.drop_mark()
     return outcomes
 
 

@@ -1,8 +1,7 @@
 """Requests that share a commit are still all or nothing, each by itself."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import event, insert, select
@@ -13,21 +12,7 @@ from exclave.storage.database import Database, Tx
 from exclave.storage.dialects import choose_dialect
 from exclave.storage.group_commit import Raced
 from exclave.storage.hub import Hub
-from exclave.storage.migrate import upgrade
 from exclave.storage.tables import orgs
-from tests.databases import NAMES, open_database
-
-
-@pytest.fixture(params=NAMES)
-async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    with open_database(request.param) as shared:
-        url = f"sqlite:///{tmp_path / 'test.db'}" if request.param == "sqlite" else shared
-        upgrade(url)
-        hub = Hub()
-        hub.attach(asyncio.get_running_loop())
-        made = Database(choose_dialect(url), SystemClock(), hub, name="srv-1")
-        yield made
-        await asyncio.to_thread(made.close)
 
 
 def add(tx: Tx, name: str) -> str:
@@ -65,6 +50,20 @@ async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:
 
     assert await names(db) == [f"good{n}" for n in range(5)]
     assert [type(answer) for answer in answers[5:]] == [Conflict, Raced, Conflict]
+
+
+async def test_one_whose_rows_are_refused_late_takes_nobody_with_it(db: Database) -> None:
+    def add_row(tx: Tx, name: str) -> None:
+        tx.insert_each(orgs, [{"id": f"org_{name}", "name": name, "created_at": tx.now}])
+
+    await db.write(lambda tx: add_row(tx, "there"))
+    wanted = ["a", "there", "b"]
+    answers = await asyncio.gather(
+        *[db.write(lambda tx, n=n: add_row(tx, n)) for n in wanted], return_exceptions=True
+    )
+
+    assert await names(db) == ["a", "b", "there"]
+    assert [type(answer) for answer in answers] == [type(None), Raced, type(None)]
 
 
 async def test_deeds_are_done_for_what_was_committed_only(db: Database) -> None:
