@@ -2,8 +2,9 @@
 
 import json
 import signal
-import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,12 @@ class DevSite:
         }
 
 
-def find_port() -> int:
-    """Find a port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextmanager
+def open_dev(folder: Path, **env: str) -> Iterator[DevSite]:
+    """Start `exclave dev` in a folder, and stop it."""
+    site = DevSite(folder, **env)
+    site.start()
+    try:
+        yield site
+    finally:
+        site.stop()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.report import Measure, say
-from tests.dev_site import DevSite
+from tests.dev_site import DevSite, open_dev
 
 WIDTH, DEPTH = 6, 5
 SLEEP_S = 4
@@ -78,13 +78,9 @@ def measure_overhead() -> Iterator[Measure]:
 
 @contextmanager
 def _dev(**env: str) -> Iterator[DevSite]:
-    with tempfile.TemporaryDirectory(prefix="exclave-bench-") as folder:
-        site = DevSite(Path(folder), **env)
-        site.start()
-        try:
-            yield site
-        finally:
-            site.stop()
+    temporary = tempfile.TemporaryDirectory(prefix="exclave-bench-")
+    with temporary as folder, open_dev(Path(folder), **env) as site:
+        yield site
 
 
 def _install(site: DevSite, app: str) -> None:

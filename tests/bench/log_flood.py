@@ -16,7 +16,7 @@ from typing import Any
 
 from exclave.runner.processes import NICENESS
 from tests.bench.report import Measure, say, write_line
-from tests.faults.site import Process, Site, make_site, wait_until
+from tests.faults.site import Process, Site, open_site, wait_until
 
 _LINE = (
     "2026-01-01T00:00:00Z level=info module.network.aws_subnet.private: still creating, 10s elapsed"
@@ -72,13 +72,8 @@ def measure(gigabytes: float) -> Iterator[Measure]:
     subprocess.run(words, check=True, start_new_session=True)
     bare_s = time.monotonic() - began
     say(f"bare: {bare_s:.1f} s")
-    with tempfile.TemporaryDirectory() as folder:
-        site = make_site(Path(folder))
-        try:
-            site.begin()
-            yield from _measure_job(site, script, gigabytes, bare_s)
-        finally:
-            site.end()
+    with tempfile.TemporaryDirectory() as folder, open_site(Path(folder)) as site:
+        yield from _measure_job(site, script, gigabytes, bare_s)
 
 
 def _measure_job(site: Site, script: str, gigabytes: float, bare_s: float) -> Iterator[Measure]:

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.faults.site import Site, clean_env, exclave, make_site, wait_until
+from tests.faults.site import Site, clean_env, exclave, open_site, wait_until
 
 SCRIPT = "echo begin; sleep {seconds}; echo end"
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = make_site(tmp_path)
-    made.begin()
-    yield made
-    made.end()
+    with open_site(tmp_path) as made:
+        yield made
 
 
 def run_server(data: Path, *words: str, check: bool = True) -> dict[str, Any]:

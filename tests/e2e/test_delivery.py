@@ -7,8 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.dev_site import DevSite, find_port
-from tests.faults.site import wait_until
+from tests.apps import edit
+from tests.dev_site import DevSite, open_dev
+from tests.faults.site import find_port, wait_until
 from tests.tools import need_terraform, need_tool
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "noticeboard"
@@ -18,22 +19,12 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "noticeboard"
 def dev(tmp_path: Path) -> Iterator[DevSite]:
     need_terraform()
     shutil.copytree(EXAMPLE, tmp_path / "noticeboard")
-    site = DevSite(tmp_path, TOOLS=str(need_tool("opa").parent))
-    site.start()
-    try:
+    with open_dev(tmp_path, TOOLS=str(need_tool("opa").parent)) as site:
         yield site
-    finally:
-        site.stop()
 
 
 def fetch(url: str) -> str:
     return httpx.get(url, timeout=10, trust_env=False).text
-
-
-def replace_in(file: Path, old: str, new: str) -> None:
-    text = file.read_text()
-    assert old in text
-    file.write_text(text.replace(old, new))
 
 
 def test_the_example_lives_from_sync_to_deprovision(dev: DevSite) -> None:
@@ -97,8 +88,8 @@ def find_no_drift(dev: DevSite) -> None:
 
 def upgrade(dev: DevSite, url: str) -> None:
     """A new version of the app reaches the install when it is asked to."""
-    page = dev.folder / "noticeboard" / "modules" / "page" / "main.tf"
-    replace_in(page, "Served by", "Brought to you by")
+    app = dev.folder / "noticeboard"
+    edit(app, "modules/page/main.tf", "Served by", "Brought to you by")
     dev.run("apps", "sync", "noticeboard", "--wait")
     assert "Served by" in fetch(url)
     dev.run("installs", "upgrade", "acme", "--deploy", "--wait", "--yes")

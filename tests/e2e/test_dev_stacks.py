@@ -7,18 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.apps import write_app
-from tests.dev_site import DevSite
+from tests.dev_site import DevSite, open_dev
 from tests.faults.site import wait_until
 
 
 @pytest.fixture
 def dev(tmp_path: Path) -> Iterator[DevSite]:
-    site = DevSite(tmp_path)
-    site.start()
-    try:
+    with open_dev(tmp_path) as site:
         yield site
-    finally:
-        site.stop()
 
 
 def test_an_install_that_is_here_gets_a_stack_keeps_it_and_loses_it(dev: DevSite) -> None:

@@ -1,6 +1,5 @@
 """Artifacts in a registry that is not ours: the CNCF one, with a password, without referrers."""
 
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 from exclave.base.secrets import Secret
 from exclave.client.oci import Login, OciClient
 from exclave.client.problems import RemoteProblem
+from tests.faults.site import find_port
 from tests.tools import need_tool
 
 PASSWORD = "s3cret"
@@ -29,9 +29,7 @@ auth: {{htpasswd: {{realm: test, path: {folder}/passwords}}}}
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
     program = need_tool("registry")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = find_port()
     (tmp_path / "passwords").write_text(f"runner:{HASH}\n")
     config = tmp_path / "config.yml"
     config.write_text(CONFIG.format(folder=tmp_path, port=port))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dev_site import DevSite
+from tests.dev_site import DevSite, open_dev
 from tests.faults.site import clean_env, exclave, wait_until
 from tests.tools import need_terraform
 
@@ -27,12 +27,8 @@ def read_commands() -> list[str]:
 @pytest.fixture
 def dev(tmp_path: Path) -> Iterator[DevSite]:
     need_terraform()
-    site = DevSite(tmp_path)
-    site.start()
-    try:
+    with open_dev(tmp_path) as site:
         yield site
-    finally:
-        site.stop()
 
 
 def answer(dev: DevSite, words: list[str], reply: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.faults.site import Site, make_site
+from tests.faults.site import Site, open_site
 
 MIB = 1 << 20
 SIZE = 384
@@ -18,10 +18,8 @@ CHUNK = bytes(range(256)) * (MIB // 256)
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = make_site(tmp_path)
-    made.begin()
-    yield made
-    made.end()
+    with open_site(tmp_path) as made:
+        yield made
 
 
 def read_peak(site: Site) -> int:

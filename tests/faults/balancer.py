@@ -47,7 +47,7 @@ class Balancer:
             except OSError:
                 continue
             try:
-                await asyncio.gather(_copy(reader, back_writer), _copy(back_reader, writer))
+                await asyncio.gather(copy_all(reader, back_writer), copy_all(back_reader, writer))
             finally:
                 back_writer.close()
                 writer.close()
@@ -55,7 +55,8 @@ class Balancer:
         writer.close()
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def copy_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Pass on what comes, until an end hangs up."""
     try:
         while data := await reader.read(65536):
             writer.write(data)

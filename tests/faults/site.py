@@ -7,7 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,23 @@ def make_site(folder: Path, database: str = "", servers: int = 1) -> Site:
     return site
 
 
+@contextmanager
+def open_site(folder: Path, database: str = "", *, servers: int = 1) -> Iterator[Site]:
+    """Begin a site and end it, also where its beginning failed."""
+    site = make_site(folder, database, servers=servers)
+    try:
+        site.begin()
+        yield site
+    finally:
+        site.end()
+
+
+def check_log_numbers(site: Site, job: str, execution: str) -> None:
+    """Check that a log has no gap and no double."""
+    numbers = [record["n"] for record in site.read_log(job, execution)]
+    assert numbers == list(range(len(numbers))), "a gap or a double in the log"
+
+
 def exclave() -> list[str]:
     return [sys.executable, "-m", "exclave"]
 
@@ -183,6 +201,7 @@ def clean_env(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_port() -> int:
+    """Find a port that nobody uses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

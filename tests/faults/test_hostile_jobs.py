@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from exclave.runner.cgroups import find_cgroups
-from tests.faults.site import Process, Site, make_site, wait_until
+from tests.faults.site import Process, Site, open_site, wait_until
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root can start jobs as others"
@@ -45,12 +45,8 @@ HIDE = "env -i setsid -f sleep {}; (env -i setsid -f sh -c 'env -i setsid -f sle
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    made = make_site(tmp_path)
-    try:
-        made.begin()
+    with open_site(tmp_path) as made:
         yield made
-    finally:
-        made.end()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.databases import get_postgres
-from tests.faults.site import Site, make_site, wait_until
+from tests.faults.site import Site, check_log_numbers, open_site, wait_until
 
 KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "4"))
 LINES = 40
@@ -30,10 +30,8 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
         url = ""
         if request.param != "sqlite":
             url = stack.enter_context(get_postgres().fresh_database())
-        made = make_site(tmp_path, url, servers=2 if request.param == "two-servers" else 1)
-        stack.callback(made.end)
-        made.begin()
-        yield made
+        servers = 2 if request.param == "two-servers" else 1
+        yield stack.enter_context(open_site(tmp_path, url, servers=servers))
 
 
 def make_step(site: Site, name: str, *needs: str, mutating: bool) -> dict[str, Any]:
@@ -121,11 +119,6 @@ def check_whole_log(site: Site, job: str, execution: str) -> None:
     wait_until(complete, "the log is complete")
     texts = [r["text"] for r in site.read_log(job, execution) if r["stream"] == 1]
     assert texts == [f"line {n}" for n in range(1, LINES + 1)]
-
-
-def check_log_numbers(site: Site, job: str, execution: str) -> None:
-    numbers = [record["n"] for record in site.read_log(job, execution)]
-    assert numbers == list(range(len(numbers))), "a gap or a double in the log"
 
 
 def settle_lost_work(site: Site) -> None:

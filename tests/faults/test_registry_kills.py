@@ -14,7 +14,7 @@ import pytest
 from exclave.client.oci import OciClient
 from exclave.client.retry import RetryPolicy
 from tests.databases import open_database
-from tests.faults.site import Site, make_site, wait_until
+from tests.faults.site import Site, open_site, wait_until
 
 DATA = random.Random(8).randbytes(1 << 20) * 24
 DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
@@ -23,11 +23,11 @@ DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
 @pytest.fixture(params=["sqlite", "two-servers"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     two = request.param == "two-servers"
-    with open_database("postgres" if two else "sqlite") as url:
-        made = make_site(tmp_path, url if two else "", servers=2 if two else 1)
-        made.begin()
+    with (
+        open_database("postgres" if two else "sqlite") as url,
+        open_site(tmp_path, url if two else "", servers=2 if two else 1) as made,
+    ):
         yield made
-        made.end()
 
 
 def make_token(site: Site) -> str:

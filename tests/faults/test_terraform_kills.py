@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from tests.databases import get_postgres
-from tests.faults.site import Process, make_site, wait_until
+from tests.faults.site import Process, check_log_numbers, make_site, wait_until
 from tests.faults.terraform_app import COMPONENTS, NAMES, TerraformSite
-from tests.faults.test_kill_loops import check_log_numbers
 from tests.tools import need_terraform
 
 KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "3"))

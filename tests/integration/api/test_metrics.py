@@ -1,25 +1,12 @@
 """Figures for operators: complete, of this process only, and without names of tenants."""
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from exclave import __version__
 from exclave.api.control import build_control_app
 from exclave.api.metrics import Metrics
 from exclave.api.runner import build_runner_app
 from tests.integration.api.cases import make_execution, make_flow
 from tests.integration.api.kit import Site, open_client
-
-Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
-
-
-async def scrape(site: Site) -> Figures:
-    reply = await site.call("GET", "/metrics", "")
-    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(reply.text)
-        for sample in family.samples
-    }
+from tests.integration.api.metrics_kit import scrape
 
 
 async def test_the_state_of_the_instance_is_read_at_each_scrape(site: Site) -> None:

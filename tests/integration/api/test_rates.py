@@ -3,7 +3,7 @@
 from exclave.control.rates import Limits
 from tests.integration.api.cases import make_execution
 from tests.integration.api.kit import Site
-from tests.integration.api.test_metrics import scrape
+from tests.integration.api.metrics_kit import scrape
 
 LIMITS = Limits(org=4, caller=2, log_bytes=1000)
 

@@ -1,27 +1,21 @@
 """Fetching with the real git, from files and from a real HTTP server."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from exclave.runner.environment import ChildSettings
-from exclave.runner.git.credentials import GitCredentials
-from exclave.runner.git.fetching import Checkout, GitFetcher, GitSettings
+from exclave.runner.git.fetching import GitSettings
 from exclave.runner.git.urls import Rewrite
-from exclave.runner.tasks import Stopped, Task
-from exclave.runner.work import Work, WorkFailed
-from exclave.runner.workspaces import prepare_workspace
-from exclave.wire.jobs import NoopSpec, Reason
+from exclave.runner.tasks import Stopped
+from exclave.runner.work import WorkFailed
+from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
-from exclave.wire.specs import GitSource
 from tests.git_kit import GitServer, Repo, make_repo, serve_git
-from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, Bench, make_dispatch, read_spool
-
-EVERYWHERE = GitSettings(protocols=frozenset({"https", "ssh", "http", "file"}), allow_private=True)
+from tests.integration.runner.fetch_kit import Fetch
+from tests.unit.runner.work_kit import Bench
 
 
 @pytest.fixture
@@ -38,41 +32,6 @@ def repo(tmp_path: Path) -> Repo:
 def server(repo: Repo) -> Iterator[GitServer]:
     with serve_git(repo.path.parent) as running:
         yield running
-
-
-class Fetch:
-    """A fetcher at work on one bench."""
-
-    def __init__(
-        self,
-        bench: Bench,
-        settings: GitSettings = EVERYWHERE,
-        children: ChildSettings | None = None,
-        **more: Any,
-    ) -> None:
-        self.bench = bench
-        self.credentials = bench.folder.parent / "git-credentials.json"
-        self.fetcher = GitFetcher(
-            settings,
-            children or ChildSettings(path=os.environ["PATH"]),
-            GitCredentials(self.credentials),
-            **more,
-        )
-        workspace = prepare_workspace(bench.folder, keep_free_bytes=0)
-        work = Work(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
-        deadline = CLOCK.monotonic() + 60
-        self.task = Task(work, workspace, bench.log, bench.stop, CLOCK, deadline, 60.0)
-
-    def write_credentials(self, *entries: dict[str, str]) -> None:
-        self.credentials.write_text(json.dumps({"credentials": entries}))
-        self.credentials.chmod(0o600)
-
-    async def get(self, url: str, ref: str = "main", directory: str = ".", **more: Any) -> Checkout:
-        source = GitSource(url=url, ref=ref, directory=directory, **more)
-        return await self.fetcher.fetch(self.task, source)
-
-    def texts(self) -> str:
-        return "\n".join(one.text for one in read_spool(self.bench.spool))
 
 
 async def test_a_branch_a_tag_and_a_commit_are_resolved_once(

@@ -9,7 +9,7 @@ import pytest
 from exclave.runner.work import WorkFailed
 from exclave.wire.jobs import Reason
 from tests.git_kit import Repo, make_repo
-from tests.integration.runner.test_git_fetch import Fetch
+from tests.integration.runner.fetch_kit import Fetch
 from tests.ssh_kit import SshServer, make_key, serve_ssh, write_private
 from tests.unit.runner.work_kit import Bench
 

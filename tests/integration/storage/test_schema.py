@@ -1,8 +1,6 @@
 """Migrations lead to the tables of the code, in both databases, and every table has a tenant."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -15,15 +13,8 @@ from exclave.storage.dialects import choose_dialect
 from exclave.storage.migrate import upgrade
 from exclave.storage.schema import INSTANCE_TABLES, metadata
 from exclave.storage.tables import orgs, queues, runners
-from tests.databases import NAMES, open_database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(params=NAMES)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    with open_database(request.param) as shared:
-        yield f"sqlite:///{tmp_path / 'test.db'}" if request.param == "sqlite" else shared
 
 
 def test_migrations_lead_to_the_tables_of_the_code(url: str) -> None:

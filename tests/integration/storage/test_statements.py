@@ -1,7 +1,5 @@
 """Prepared statements answer what SQLAlchemy would, on both databases."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from exclave.storage.hub import Hub
 from exclave.storage.migrate import upgrade
 from exclave.storage.statements import Prepared
 from exclave.storage.tables import orgs, queues, runners
-from tests.databases import NAMES, open_database
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 RUNNER = {
@@ -31,17 +28,10 @@ RUNNER = {
 _MINE = (runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
 
 
-@pytest.fixture(params=NAMES)
-async def db(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    with open_database(request.param) as shared:
-        url = f"sqlite:///{tmp_path / 'test.db'}" if request.param == "sqlite" else shared
-        upgrade(url)
-        hub = Hub()
-        hub.attach(asyncio.get_running_loop())
-        made = Database(choose_dialect(url), SystemClock(), hub, name="srv-1")
-        await made.write(_fill)
-        yield made
-        await asyncio.to_thread(made.close)
+@pytest.fixture
+async def db(db: Database) -> Database:
+    await db.write(_fill)
+    return db
 
 
 def _fill(tx: Tx) -> None:
@@ -86,7 +76,7 @@ async def test_changes_are_counted_and_may_answer_with_rows(db: Database) -> Non
     assert (hit, missed, row.stats) == (1, 0, {"a": [1]})
 
 
-@pytest.mark.parametrize("db", ["postgres"], indirect=True)  # a file does not hang up
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)  # a file does not hang up
 async def test_a_database_that_hung_up_is_called_again(db: Database) -> None:
     await db.read(lambda tx: tx.all(Prepared(select(orgs.c.id))))
 

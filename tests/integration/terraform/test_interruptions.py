@@ -32,8 +32,8 @@ QUICK = 'resource "terraform_data" "first" {}\nresource "terraform_data" "slow" 
 WORKSPACE = "component:db"
 
 
-async def begin_slow(bench: Bench) -> tuple["asyncio.Task[Ran]", Path, Ran]:
-    bench.write(SLOW)
+async def begin_slow(bench: Bench, text: str = SLOW) -> tuple["asyncio.Task[Ran]", Path, Ran]:
+    bench.write(text)
     planned = await bench.plan()
     offer = await bench.offer(WORKSPACE, mutating=True)
     folder = bench.executions / offer.execution_id
@@ -154,20 +154,7 @@ async def test_a_zombie_is_fenced_off_and_its_state_is_rescued(bench: Bench) -> 
 
 
 async def test_a_control_plane_that_is_away_during_an_apply_loses_nothing(bench: Bench) -> None:
-    bench.write("""
-resource "terraform_data" "first" {}
-resource "terraform_data" "slow" {
-  depends_on = [terraform_data.first]
-  provisioner "local-exec" { command = "sleep 1" }
-}
-""")
-    planned = await bench.plan()
-    offer = await bench.offer(WORKSPACE, mutating=True)
-    folder = bench.executions / offer.execution_id
-    running = asyncio.create_task(bench.apply(planned, offer=offer, hand_in=False))
-    await wait_until(
-        running, lambda: has_begun(read(folder / "journal.jsonl"), "terraform_data.slow")
-    )
+    running, _, _ = await begin_slow(bench, SLOW.replace("sleep 300", "sleep 1"))
     bench.api.down = True
     before = len(bench.api.calls)
     await wait_until(running, lambda: len(bench.api.calls) > before + 3)

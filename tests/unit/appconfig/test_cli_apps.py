@@ -1,13 +1,12 @@
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from exclave.cli.root import LazyCommand, build_root, run
+from tests.imports_kit import list_imported
 from tests.unit.appconfig.directories import APPS, make_app, read_broken
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -218,16 +217,12 @@ def test_a_new_app_overwrites_nothing(cli: Cli, tmp_path: Path) -> None:
 
 def test_offline_commands_load_no_heavy_module() -> None:
     code = (
-        "import json, sys\n"
         "from exclave.cli.root import LazyCommand, build_root, run\n"
         "noun = {'apps': LazyCommand('exclave.cli.apps', 'group', '')}\n"
         f"run(build_root(noun), ['apps', 'validate', {str(APPS / 'acme-aws')!r}], {{}})\n"
-        f"print(json.dumps([each for each in {HEAVY!r} if each in sys.modules]))\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert list_imported(code, HEAVY) == []
 
 
 def test_colours_are_for_terminals_only(

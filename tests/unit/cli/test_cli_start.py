@@ -1,11 +1,8 @@
-import json
-import subprocess
-import sys
-
 import pytest
 
 from exclave import __version__
 from exclave.cli.root import NOUNS, LazyCommand, build_root, run
+from tests.imports_kit import list_imported
 from tests.unit.cli.fake_control import Cli
 
 HEAVY = ("pydantic", "httpx", "rich", "fastapi", "sqlalchemy", "cryptography", "asyncio")
@@ -13,16 +10,9 @@ HEAVY = ("pydantic", "httpx", "rich", "fastapi", "sqlalchemy", "cryptography", "
 
 @pytest.mark.parametrize("argv", [["--version"], ["--help"], [], ["wrong"]])
 def test_a_start_without_a_noun_loads_no_heavy_module(argv: list[str]) -> None:
-    code = (
-        "import json, sys\n"
-        "from exclave.cli.root import build_root, run\n"
-        f"run(build_root(), {argv!r}, {{}})\n"
-        f"print(json.dumps([each for each in {HEAVY!r} if each in sys.modules]))\n"
-    )
+    code = f"from exclave.cli.root import build_root, run\nrun(build_root(), {argv!r}, {{}})\n"
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+    assert list_imported(code, HEAVY) == []
 
 
 def test_the_version_is_told(cli: Cli) -> None:

@@ -1,7 +1,6 @@
 import inspect
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -15,7 +14,7 @@ from exclave.client.pages import collect, iterate
 from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
 from exclave.wire.installs import NewInstall
 from tests.unit.cli import samples
-from tests.unit.cli.fake_control import INS, TOKEN, URL, FakeControl
+from tests.unit.cli.fake_control import INS, TOKEN, FakeControl
 
 ROUTES = """
 GET /v1/whoami · POST /v1/orgs · GET /v1/org · GET /v1/tokens · POST /v1/tokens · DELETE /v1/tokens/{}
@@ -26,18 +25,6 @@ POST /v1/workflows/{}/cancel · PUT /v1/workflows/{}/approve-all · POST /v1/wor
 GET /v1/jobs · GET /v1/jobs/{} · POST /v1/jobs/{}/cancel · POST /v1/jobs/{}/declare-lost · GET /v1/jobs/{}/logs
 GET /v1/jobs/{}/logs/stream · GET /v1/jobs/{}/logs/search · GET /v1/logs/search · GET /v1/audit
 """
-
-
-@pytest.fixture
-def fake() -> FakeControl:
-    return FakeControl()
-
-
-@pytest.fixture
-async def client(fake: FakeControl) -> AsyncIterator[ControlClient]:
-    calls = ControlCalls(URL, TOKEN, clock=fake.clock, ids=fake.ids, transport=fake.transport)
-    async with ControlClient(calls) as opened:
-        yield opened
 
 
 def test_each_route_of_the_api_has_its_place_in_the_client() -> None:

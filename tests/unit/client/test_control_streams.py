@@ -7,27 +7,14 @@ import pytest
 
 from exclave.base.errors import Problem
 from exclave.client.control import ControlClient
-from exclave.client.control_calls import ControlCalls
 from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
 from exclave.client.sse import ServerEvent, read_events
 from tests.unit.cli import samples
-from tests.unit.cli.fake_control import EXE, JOB, TOKEN, URL, WFL, FakeControl, event, make_id
+from tests.unit.cli.fake_control import EXE, JOB, WFL, FakeControl, event, make_id
 
 FLOW = f"/v1/workflows/{WFL}"
 LOGS = f"/v1/jobs/{JOB}/logs"
 STREAM = f"{LOGS}/stream"
-
-
-@pytest.fixture
-def fake() -> FakeControl:
-    return FakeControl()
-
-
-@pytest.fixture
-async def client(fake: FakeControl) -> AsyncIterator[ControlClient]:
-    calls = ControlCalls(URL, TOKEN, clock=fake.clock, ids=fake.ids, transport=fake.transport)
-    async with ControlClient(calls) as opened:
-        yield opened
 
 
 def line(n: int, text: str, **more: Any) -> bytes:

@@ -10,7 +10,8 @@ import pytest
 from exclave.client.problems import Unreachable
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.transport import Link
-from tests.unit.runner.test_doctor import make_certificate
+from tests.certificates import make_certificate
+from tests.faults.balancer import copy_all
 
 KEYS = b'{"keys":[]}'
 
@@ -33,18 +34,7 @@ class Proxy:
         host, port = head.split()[1].rsplit(":", 1)
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
-
-
-async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.close()
+        await asyncio.gather(copy_all(reader, far_writer), copy_all(far_reader, writer))
 
 
 async def answer_keys(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -162,11 +162,16 @@ class House:
         return [line.split('"event":"')[1].split('"')[0] for line in file.read_text().splitlines()]
 
 
-def play(folder: Path, story: Callable[[House], Awaitable[None]], **config: Any) -> House:
+def play(
+    folder: Path,
+    story: Callable[[House], Awaitable[None]],
+    build: Callable[..., House] = House,
+    **config: Any,
+) -> House:
     """Play a story in a house of its own, on virtual time."""
 
     async def main() -> House:
-        house = House(folder, **config)
+        house = build(folder, **config)
         await story(house)
         return house
 

@@ -1,4 +1,6 @@
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,13 @@ def write_lines(file: Path, count: int) -> None:
     run_virtual(main())
 
 
+@contextmanager
+def edit_lines(file: Path) -> Iterator[list[bytes]]:
+    lines = file.read_bytes().splitlines(keepends=True)
+    yield lines
+    file.write_bytes(b"".join(lines))
+
+
 def test_a_chain_over_several_starts_holds(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
 
@@ -31,9 +40,8 @@ def test_a_chain_over_several_starts_holds(tmp_path: Path) -> None:
 def test_a_changed_line_is_named(tmp_path: Path, line: int) -> None:
     file = tmp_path / "audit.jsonl"
     write_lines(file, 10)
-    lines = file.read_bytes().splitlines(keepends=True)
-    lines[line - 1] = lines[line - 1].replace(b"job_started", b"job_stopped")
-    file.write_bytes(b"".join(lines))
+    with edit_lines(file) as lines:
+        lines[line - 1] = lines[line - 1].replace(b"job_started", b"job_stopped")
 
     assert verify_audit(file).bad_line == line
 
@@ -41,9 +49,8 @@ def test_a_changed_line_is_named(tmp_path: Path, line: int) -> None:
 def test_a_removed_line_is_noticed_at_the_next_one(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     write_lines(file, 10)
-    lines = file.read_bytes().splitlines(keepends=True)
-    del lines[3]
-    file.write_bytes(b"".join(lines))
+    with edit_lines(file) as lines:
+        del lines[3]
 
     assert verify_audit(file).bad_line == 4
 
@@ -51,9 +58,8 @@ def test_a_removed_line_is_noticed_at_the_next_one(tmp_path: Path) -> None:
 def test_two_swapped_lines_are_noticed(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     write_lines(file, 10)
-    lines = file.read_bytes().splitlines(keepends=True)
-    lines[5], lines[6] = lines[6], lines[5]
-    file.write_bytes(b"".join(lines))
+    with edit_lines(file) as lines:
+        lines[5], lines[6] = lines[6], lines[5]
 
     assert verify_audit(file).bad_line == 6
 
@@ -61,9 +67,8 @@ def test_two_swapped_lines_are_noticed(tmp_path: Path) -> None:
 def test_a_line_in_another_form_is_noticed(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     write_lines(file, 3)
-    lines = file.read_bytes().splitlines(keepends=True)
-    lines[1] = json.dumps(json.loads(lines[1])).encode() + b"\n"
-    file.write_bytes(b"".join(lines))
+    with edit_lines(file) as lines:
+        lines[1] = json.dumps(json.loads(lines[1])).encode() + b"\n"
 
     assert verify_audit(file).bad_line == 2
 

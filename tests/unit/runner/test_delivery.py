@@ -5,8 +5,7 @@ from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Result, ResultReply
 from tests.unit.runner.fake_control import TIMINGS, FakeControl
-from tests.unit.runner.harness import FakeLog, House
-from tests.virtual_time import run_virtual
+from tests.unit.runner.harness import FakeLog, House, expect, play
 
 
 class SlowLog(FakeLog):
@@ -31,8 +30,7 @@ class SlowHouse(House):
 
 
 def test_a_result_waits_for_its_log_while_nobody_answers(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = SlowHouse(tmp_path)
+    async def story(house: House) -> None:
         runner, task = house.start()
         name = house.control.add_job(mutating=True)
         await house.clock.sleep(3)
@@ -48,12 +46,11 @@ def test_a_result_waits_for_its_log_while_nobody_answers(tmp_path: Path) -> None
 
         assert house.control.result_of(name) is not None
 
-    run_virtual(main())
+    play(tmp_path, story, SlowHouse)
 
 
 def test_a_log_that_does_not_get_through_does_not_hold_the_result_for_ever(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = SlowHouse(tmp_path, ship_logs_s=60.0)
+    async def story(house: House) -> None:
         runner, task = house.start()
         name = house.control.add_job()
         await house.clock.sleep(80)
@@ -61,7 +58,7 @@ def test_a_log_that_does_not_get_through_does_not_hold_the_result_for_ever(tmp_p
 
         assert house.control.result_of(name) is not None
 
-    run_virtual(main())
+    play(tmp_path, story, SlowHouse, ship_logs_s=60.0)
 
 
 class Picky(FakeControl):
@@ -74,8 +71,7 @@ class Picky(FakeControl):
 
 
 def test_outputs_that_are_not_taken_fail_the_job_visibly(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path)
+    async def story(house: House) -> None:
         house.control = Picky(house.clock)
         runner, task = house.start()
         name = house.control.add_job()
@@ -83,16 +79,15 @@ def test_outputs_that_are_not_taken_fail_the_job_visibly(tmp_path: Path) -> None
         await house.stop(runner, task)
 
         outcome = house.control.result_of(name)
+        expect(outcome, OutcomeState.FAILED, Reason.OUTPUTS_INVALID)
         assert outcome is not None
-        assert (outcome.state, outcome.reason) == (OutcomeState.FAILED, Reason.OUTPUTS_INVALID)
         assert "too large" in outcome.message
 
-    run_virtual(main())
+    play(tmp_path, story)
 
 
 def test_a_result_that_nobody_takes_for_too_long_is_kept_for_a_person(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path)
+    async def story(house: House) -> None:
         house.control.timings = TIMINGS.model_copy(update={"result_retry_s": 3600.0})
         house.control.down_for["hand_in"] = None
         runner, task = house.start()
@@ -105,4 +100,4 @@ def test_a_result_that_nobody_takes_for_too_long_is_kept_for_a_person(tmp_path: 
         assert "result_abandoned" in house.audit_events()
         assert house.control.calls["hand_in"] > 3600 / 300
 
-    run_virtual(main())
+    play(tmp_path, story)

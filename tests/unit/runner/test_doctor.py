@@ -4,19 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from exclave.base.clock import SystemClock
 from exclave.base.ids import SystemRandomness
 from exclave.runner.config import RunnerConfig
 from exclave.runner.doctor import Finding, diagnose
+from tests.certificates import make_certificate
 
 
 async def examine(config: RunnerConfig) -> dict[str, Finding]:
@@ -44,38 +40,6 @@ async def serve(
     async with server:
         yield server.sockets[0].getsockname()[1]
         await asyncio.sleep(0.05)
-
-
-def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "control")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file, key_file = folder / "cert.pem", folder / "key.pem"
-    file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(file, key_file)
-    return file, tls
 
 
 async def test_a_closed_port_is_named_and_ends_the_search(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from exclave.runner.logs.shipped import bind_open_log
 from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.wire.runner import LogReply
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import House
-from tests.virtual_time import run_virtual
+from tests.unit.runner.harness import House, play
 
 
 class Archive(FakeControl):
@@ -35,8 +34,7 @@ class SpoolingHouse(House):
 
 
 def test_the_log_of_cut_off_work_arrives_whole_after_the_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = SpoolingHouse(tmp_path, lasts_s=500.0)
+    async def story(house: House) -> None:
         control = house.control = Archive(house.clock)
         control.down_for["append_log"] = None
         _, task = house.start()
@@ -55,4 +53,4 @@ def test_the_log_of_cut_off_work_arrives_whole_after_the_restart(tmp_path: Path)
         assert b"began" in control.stream
         assert b"restarted" in control.stream
 
-    run_virtual(main())
+    play(tmp_path, story, SpoolingHouse, lasts_s=500.0)

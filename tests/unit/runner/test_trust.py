@@ -15,7 +15,7 @@ from exclave.wire.envelope import TYPE, encode_bytes
 from exclave.wire.jobs import JobKind, Reason, ScriptSpec, ScriptStep
 from exclave.wire.runner import Offer, QueueKind
 from tests.unit.runner.fake_control import TIMINGS, FakeControl
-from tests.unit.runner.harness import House
+from tests.unit.runner.harness import House, play
 from tests.virtual_time import VirtualClock, run_virtual
 
 
@@ -226,8 +226,7 @@ def test_a_key_that_nobody_trusted_vouches_for_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_refusal_is_reported_and_audited_and_nothing_runs(tmp_path: Path) -> None:
-    async def main() -> House:
-        house = House(tmp_path)
+    async def story(house: House) -> None:
         name = house.control.add_job(runner_id=f"run{FOREIGN}")
         runner, task = house.start()
         await house.clock.sleep(10)
@@ -238,6 +237,5 @@ def test_a_refusal_is_reported_and_audited_and_nothing_runs(tmp_path: Path) -> N
         assert outcome.reason is Reason.ENVELOPE_REFUSED
         assert house.executor.runs == {}
         assert house.control.renewals[-1][1].stats.envelopes_refused == 1
-        return house
 
-    assert "envelope_refused" in run_virtual(main()).audit_events()
+    assert "envelope_refused" in play(tmp_path, story).audit_events()

@@ -1,0 +1,16 @@
+"""What a program imports, seen from a process of its own."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Collection
+
+
+def list_imported(code: str, names: Collection[str]) -> list[str]:
+    """Run Python code; answer which of these modules it imported."""
+    tell = (
+        f"import json, sys\nprint(json.dumps([x for x in {list(names)!r} if x in sys.modules]))\n"
+    )
+    argv = [sys.executable, "-c", f"{code}\n{tell}"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return list(json.loads(done.stdout.splitlines()[-1]))

@@ -1,0 +1,52 @@
+"""A fetcher of git repositories at work."""
+
+import json
+import os
+from typing import Any
+
+from exclave.runner.environment import ChildSettings
+from exclave.runner.git.credentials import GitCredentials
+from exclave.runner.git.fetching import Checkout, GitFetcher, GitSettings
+from exclave.runner.tasks import Task
+from exclave.runner.work import Work
+from exclave.runner.workspaces import prepare_workspace
+from exclave.wire.jobs import NoopSpec
+from exclave.wire.specs import GitSource
+from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, Bench, make_dispatch, read_spool
+
+EVERYWHERE = GitSettings(protocols=frozenset({"https", "ssh", "http", "file"}), allow_private=True)
+
+
+class Fetch:
+    """A fetcher at work on one bench."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        settings: GitSettings = EVERYWHERE,
+        children: ChildSettings | None = None,
+        **more: Any,
+    ) -> None:
+        self.bench = bench
+        self.credentials = bench.folder.parent / "git-credentials.json"
+        self.fetcher = GitFetcher(
+            settings,
+            children or ChildSettings(path=os.environ["PATH"]),
+            GitCredentials(self.credentials),
+            **more,
+        )
+        workspace = prepare_workspace(bench.folder, keep_free_bytes=0)
+        work = Work(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
+        deadline = CLOCK.monotonic() + 60
+        self.task = Task(work, workspace, bench.log, bench.stop, CLOCK, deadline, 60.0)
+
+    def write_credentials(self, *entries: dict[str, str]) -> None:
+        self.credentials.write_text(json.dumps({"credentials": entries}))
+        self.credentials.chmod(0o600)
+
+    async def get(self, url: str, ref: str = "main", directory: str = ".", **more: Any) -> Checkout:
+        source = GitSource(url=url, ref=ref, directory=directory, **more)
+        return await self.fetcher.fetch(self.task, source)
+
+    def texts(self) -> str:
+        return "\n".join(one.text for one in read_spool(self.bench.spool))

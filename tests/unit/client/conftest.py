@@ -1,0 +1,21 @@
+"""The client of the control API, against prepared answers."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from exclave.client.control import ControlClient
+from exclave.client.control_calls import ControlCalls
+from tests.unit.cli.fake_control import TOKEN, URL, FakeControl
+
+
+@pytest.fixture
+def fake() -> FakeControl:
+    return FakeControl()
+
+
+@pytest.fixture
+async def client(fake: FakeControl) -> AsyncIterator[ControlClient]:
+    calls = ControlCalls(URL, TOKEN, clock=fake.clock, ids=fake.ids, transport=fake.transport)
+    async with ControlClient(calls) as opened:
+        yield opened
