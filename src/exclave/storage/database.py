@@ -15,6 +15,7 @@ from exclave.storage import waiting
 from exclave.storage.dialects import Dialect
 from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
+from exclave.storage.drafts import Drafts
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import Hub
 from exclave.storage.memory import Memory
@@ -33,8 +34,9 @@ class Tx:
 
     def __init__(self, session: Session, dialect: Dialect, clock: Clock, memory: Memory) -> None:
         """Wrap a session in a transaction; the clock counts where the database has none."""
-        self.session = session
         self.memory = memory
+        self._session = session
+        self._drafts = Drafts()
         self._dialect = dialect
         self._clock = clock
         self._now: datetime | None = None
@@ -43,10 +45,18 @@ class Tx:
         self._mark = (0, 0)
 
     @property
+    def session(self) -> Session:
+        """The session, after what was inserted has been written."""
+        if self._drafts:
+            for table, rows in self._drafts.take():
+                self._session.insert_each(table, rows)
+        return self._session
+
+    @property
     def now(self) -> datetime:
         """The one moment at which this transaction happens."""
         if self._now is None:
-            own = self.session.read_clock() if self._dialect.has_clock else None
+            own = self._session.read_clock() if self._dialect.has_clock else None
             self._now = own or self._clock.now()
         return self._now
 
@@ -96,14 +106,18 @@ class Tx:
         return self._dialect.insert_missing(table)
 
     def insert_each(self, table: Table, rows: Rows) -> None:
-        """Insert rows of the same columns, fast where they are many."""
-        if rows:
+        """Insert rows of the same columns; they are written before anything else happens.
+
+        What the database has against them is raised then.
+        """
+        if rows and not self._drafts.add(table, rows):
             self.session.insert_each(table, rows)
 
     def update_each(self, table: Table, rows: Rows, *, kept: tuple[str, ...] = ()) -> None:
         """Update rows by their primary keys; in `kept` columns, None leaves what is there."""
-        if rows:
-            self.session.update_each(table, rows, kept)
+        there = [row for row in rows if not self._drafts.amend(table, row, kept)]
+        if there:
+            self.session.update_each(table, there, kept)
 
     def wake(self, *keys: str) -> None:
         """Wake who watches these keys, once the transaction is committed."""
@@ -124,7 +138,8 @@ class Tx:
 
     def undo_to_mark(self) -> None:
         """Undo what happened since the mark, and forget it."""
-        self.session.undo_to_mark()
+        self._drafts = Drafts()
+        self._session.undo_to_mark()
         wakes, deeds = self._mark
         del self.wakes[wakes:], self.deeds[deeds:]
 

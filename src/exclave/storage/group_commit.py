@@ -66,7 +66,7 @@ def commit_batch(
                 tx = open_tx(session)
                 outcomes = _run_all(tx, batch)
                 announce(tx)
-                session.commit()
+                tx.session.commit()
             for deed in tx.deeds:
                 deed()
         except DBAPIError as failure:

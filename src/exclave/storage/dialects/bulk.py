@@ -39,6 +39,7 @@ def find_converters(
     return found
 
 
+@lru_cache
 def list_keys(table: Table) -> tuple[str, ...]:
     """Tell the columns by which a row is found."""
     return tuple(column.name for column in table.primary_key)
