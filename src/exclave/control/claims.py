@@ -1,6 +1,6 @@
 """Claiming jobs for a runner: oldest first, lanes respected, each under a fresh epoch, signed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,7 +11,8 @@ from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, JobState
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.database import Tx
+from exclave.storage.jobs import Queued
 from exclave.storage.statements import Asked
 from exclave.wire.runner import Dispatch, Poll
 
@@ -31,7 +32,8 @@ class Claimed:
 class Search:
     """A look for jobs under the queue's lock, which makes claims take turns.
 
-    What it asks first travels with whatever else the transaction asks before it reads the answer.
+    What it asks first travels with whatever else the transaction asks before it reads the answer;
+    until then the transaction may add jobs, but not change those that are there.
     """
 
     def __init__(self, tx: Tx, who: RunnerIdentity, request: Poll) -> None:
@@ -41,18 +43,19 @@ class Search:
         self._kinds = [kind for kind in request.capabilities if kind in KINDS[who.kind]]
         self._turn = queues.ask_for_claims(tx, who.org, who.queue)
         self._first = self._ask(0)
+        self._flushes = tx.flushes
 
     def read_turn(self) -> tuple[int, int]:
         """Tell the counter and the generation of the queue's epochs."""
         (row,) = self._turn()
         return row.counter, row.generation
 
-    def choose(self) -> Iterator[AnyRow]:
+    def choose(self) -> Iterator[Queued]:
         """Choose as many jobs as the runner has room for."""
         taken: list[str] | None = None
         left = self.request.free
         for page in range(_PAGES):
-            rows = (self._first if page == 0 else self._ask(page))()
+            rows = self._ask(page)() if page else self._read_first()
             for job in rows:
                 if job.lanes and taken is None:
                     taken = list(queues.is_busy(self._tx, self.who.org, self.who.queue))
@@ -62,6 +65,17 @@ class Search:
                     yield job
             if not left or len(rows) < _PAGE:
                 return
+
+    def _read_first(self) -> Sequence[Queued]:
+        """Read the first page, with what was added since it was asked."""
+        if self._tx.flushes == self._flushes:
+            rows: list[Queued] = self._first()
+            new = jobs.list_drafted(self._tx, self.who.org, self.who.queue, self._kinds)
+            if not new:
+                return rows
+            if len(rows) + len(new) < _PAGE:
+                return sorted([*rows, *new], key=lambda job: (-job.priority, job.id))
+        return self._ask(0)()
 
     def _ask(self, page: int) -> Asked:
         who, skip = self.who, page * _PAGE
@@ -94,7 +108,7 @@ def claim_jobs(tx: Tx, deps: Deps, search: Search, sequence: int) -> list[Claime
 
 
 def _address(
-    tx: Tx, deps: Deps, who: RunnerIdentity, job: AnyRow, *, epoch: int, sequence: int
+    tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int, sequence: int
 ) -> Dispatch:
     return Dispatch(
         org_id=who.org, queue_id=who.queue, runner_id=who.runner, job_id=job.id,

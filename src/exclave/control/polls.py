@@ -124,6 +124,12 @@ class Handover:
         self._deps = deps
         self._held = held = deps.fleet.take(org, queue)
         self._turn = runners.ask_turn(tx, held.who.org, held.who.runner) if held else list
+        self._search: Search | None = None
+
+    def look_ahead(self) -> None:
+        """Look at what waits already, for a transaction that only adds jobs to that."""
+        if self._held is not None:
+            self._search = Search(self._tx, self._held.who, self._held.request)
 
     def finish(self) -> None:
         """Offer what there is by now; a poll that is over finds its work in another way."""
@@ -131,7 +137,7 @@ class Handover:
         if held is None:
             return
         who, request = held.who, held.request
-        search = Search(self._tx, who, request)
+        search = self._search or Search(self._tx, who, request)
         try:
             runner = _check_turn(self._turn(), request)
         except (StaleRequest, Unauthenticated):

@@ -69,6 +69,8 @@ def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Pro
     deps = requests[0][0]
     wanted = sorted({(made.org, made.queue) for _, made in requests})
     handovers = [Handover(tx, deps, *key) for key in wanted]
+    for handover in handovers:
+        handover.look_ahead()
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
     good = [made for _, made in requests if (made.org, made.queue) in known]
     workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])

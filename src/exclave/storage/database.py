@@ -35,6 +35,8 @@ class Tx:
     def __init__(self, session: Session, dialect: Dialect, clock: Clock, memory: Memory) -> None:
         """Wrap a session in a transaction; the clock counts where the database has none."""
         self.memory = memory
+        self.flushes = 0
+        """How often rows that were inserted have been written."""
         self._session = session
         self._drafts = Drafts()
         self._dialect = dialect
@@ -48,6 +50,7 @@ class Tx:
     def session(self) -> Session:
         """The session, after what was inserted has been written."""
         if self._drafts:
+            self.flushes += 1
             for table, rows in self._drafts.take():
                 self._session.insert_each(table, rows)
         return self._session
@@ -118,6 +121,14 @@ class Tx:
         there = [row for row in rows if not self._drafts.amend(table, row, kept)]
         if there:
             self.session.update_each(table, there, kept)
+
+    def amend(self, table: Table, values: Mapping[str, Any]) -> bool:
+        """Change a row that is inserted but not yet written; tell whether there is one."""
+        return self._drafts.amend(table, values)
+
+    def list_drafts(self, table: Table) -> Rows:
+        """List the rows of a table that are inserted but not yet written."""
+        return self._drafts.list(table)
 
     def wake(self, *keys: str) -> None:
         """Wake who watches these keys, once the transaction is committed."""

@@ -1,7 +1,7 @@
 """Queries for jobs: enqueue, pick, move to a final state."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, select, update
 
@@ -30,10 +30,20 @@ def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> AnyRow | 
     return tx.first(_LOCK if lock else _FIND, org=org, job=job)
 
 
+class Queued(NamedTuple):
+    """A job that waits for a runner, as far as an offer needs it."""
+
+    id: str
+    mutating: bool
+    lanes: Sequence[str]
+    spec: Any
+    inputs: Any
+    approved_digest: str | None
+    priority: int
+
+
 _QUEUED = Prepared(
-    select(
-        jobs.c.id, jobs.c.mutating, jobs.c.lanes, jobs.c.spec, jobs.c.inputs, jobs.c.approved_digest
-    )
+    select(*(jobs.c[name] for name in Queued._fields))
     .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
     .where(jobs.c.state == JobState.QUEUED)
     .where(jobs.c.kind.in_(bindparam("kinds", expanding=True)))
@@ -63,6 +73,15 @@ def ask_queued(
     return tx.ask(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
 
 
+def list_drafted(tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> list[Queued]:
+    """List such jobs that this transaction has yet to write."""
+    return [
+        Queued._make(row[name] for name in Queued._fields)
+        for row in tx.list_drafts(jobs)
+        if (row["org_id"], row["queue_id"]) == (org, queue) and row["kind"] in kinds
+    ]
+
+
 _SET_STATE = Prepared(
     update(jobs).where(*_MINE, jobs.c.state.in_(_OPEN)).values(state=bindparam("new_state"))
 )
@@ -85,7 +104,8 @@ _END = Prepared(
 
 def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState) -> None:
     """Move a job between its open states; one that has ended stays as it is."""
-    tx.change(_SET_STATE, org=org, job=job, new_state=state)
+    if not tx.amend(jobs, {"org_id": org, "id": job, "state": state}):
+        tx.change(_SET_STATE, org=org, job=job, new_state=state)
 
 
 def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:

@@ -9,6 +9,7 @@ from exclave.control import polls, runners, workflows
 from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.control.conftest import World
+from tests.integration.control.exchanges_kit import Counter
 from tests.world import job, make_install, make_org
 
 
@@ -20,8 +21,8 @@ def never_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polls, "_look", look)
 
 
-async def hold_poll(world: World) -> "asyncio.Task[PollReply]":
-    polling = asyncio.create_task(world.peer.poll(hold=25.0))
+async def hold_poll(world: World, free: int = 4) -> "asyncio.Task[PollReply]":
+    polling = asyncio.create_task(world.peer.poll(free, hold=25.0))
     while (held := world.deps.fleet.take(world.user.org, world.queue)) is None:  # noqa: ASYNC110 - it tells nobody
         await asyncio.sleep(0.001)
     world.deps.fleet.hold(held)
@@ -49,6 +50,39 @@ async def test_a_waiting_poll_is_answered_by_who_makes_the_job(
     await world.peer.hand_in(offer.execution_id, offer.epoch)
     ended = await workflows.show_workflow(world.deps, world.user, made.id)
     assert ended.state == "succeeded"
+
+
+async def test_a_handover_takes_two_exchanges(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):  # the first prepares the statements
+        polling = await hold_poll(world)
+        counter = Counter(monkeypatch)
+        await workflows.begin_workflow(world.deps, world.user, wish(world))
+        exchanges = counter.exchanges
+        monkeypatch.undo()
+        (offer,) = (await polling).offers
+        await world.peer.start(offer.execution_id, offer.epoch)
+        await world.peer.hand_in(offer.execution_id, offer.epoch)
+
+    assert exchanges in {0, 2}
+
+
+@pytest.mark.usefixtures("never_looks")
+@pytest.mark.parametrize("more", [0, 70])
+async def test_of_several_new_jobs_the_most_urgent_is_handed_over(world: World, more: int) -> None:
+    waits = [job(f"waits-{number}") for number in range(more)]
+    steps = [job("later"), *waits, job("urgent", priority=5), job("next")]
+    polling = await hold_poll(world, free=2)
+
+    made = await workflows.create_workflow(
+        world.deps, world.user, NewWorkflow(name="many", queue_id=world.queue, steps=steps)
+    )
+
+    assert len((await polling).offers) == 2
+    offered = {step.name for step in made.steps if step.job_state == "offered"}
+    assert len(offered) == 2
+    assert "urgent" in offered
 
 
 async def test_a_transaction_that_fails_answers_nobody(

@@ -3,44 +3,10 @@
 import pytest
 
 from exclave.control import workflows
-from exclave.storage.dialects.postgres_connection import Pipeline
-from exclave.storage.dialects.postgres_session import PostgresSession
-from exclave.storage.dialects.sqlite_session import SqliteSession
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.control.conftest import World
+from tests.integration.control.exchanges_kit import Counter
 from tests.world import job
-
-
-class Counter:
-    """Counts what goes to the database."""
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self._count = 0
-        self._watch(patch, SqliteSession, "_run")
-        self._watch(patch, PostgresSession, "_send")
-        self._watch(patch, PostgresSession, "_send_set")
-        self.exchanges = 0
-        finish = Pipeline.finish
-
-        def count(line: Pipeline) -> object:
-            self.exchanges += bool(line._expected)
-            return finish(line)
-
-        patch.setattr(Pipeline, "finish", count)
-
-    def take(self) -> int:
-        """Tell the count since the last call."""
-        taken, self._count = self._count, 0
-        return taken
-
-    def _watch(self, patch: pytest.MonkeyPatch, kind: type, name: str) -> None:
-        run = getattr(kind, name)
-
-        def count(*args: object) -> object:
-            self._count += 1
-            return run(*args)
-
-        patch.setattr(kind, name, count)
 
 
 async def test_a_job_needs_few_statements(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
