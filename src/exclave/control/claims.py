@@ -10,7 +10,7 @@ from exclave.domain.capabilities import KINDS
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, JobState
 from exclave.domain.lanes import conflicts_any
-from exclave.storage import executions, jobs, queues, runners
+from exclave.storage import executions, jobs, queues
 from exclave.storage.database import Tx
 from exclave.storage.jobs import Queued
 from exclave.storage.statements import Asked
@@ -82,37 +82,31 @@ class Search:
         return jobs.ask_queued(self._tx, who.org, who.queue, self._kinds, skip=skip, limit=_PAGE)
 
 
-def claim_jobs(tx: Tx, deps: Deps, search: Search, sequence: int) -> list[Claimed]:
-    """Take the jobs that a search finds; `sequence` is that of the runner's last envelope."""
+def claim_jobs(tx: Tx, deps: Deps, search: Search) -> list[Claimed]:
+    """Take the jobs that a search finds."""
     chosen = list(search.choose())
     if not chosen:
         return []
     who = search.who
     counter, generation = search.read_turn()
     dispatches = [
-        _address(
-            tx, deps, who, job,
-            epoch=generation << 32 | counter + place,
-            sequence=generation << 32 | sequence + place,
-        )
+        _address(tx, deps, who, job, epoch=generation << 32 | counter + place)
         for place, job in enumerate(chosen, start=1)
-    ]  # fmt: skip
+    ]
     envelopes = deps.keys.sign(tx, dispatches)
     _record(tx, search.request, dispatches, envelopes)
     queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
-    runners.update_runner(tx, who.org, who.runner, {"sequence": sequence + len(chosen)})
     return [
         Claimed(dispatch.execution_id, dispatch.epoch, envelope)
         for dispatch, envelope in zip(dispatches, envelopes, strict=True)
     ]
 
 
-def _address(
-    tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int, sequence: int
-) -> Dispatch:
+def _address(tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int) -> Dispatch:
+    """Address a job; its epoch grows with every offer of the queue, so it does as a sequence."""
     return Dispatch(
         org_id=who.org, queue_id=who.queue, runner_id=who.runner, job_id=job.id,
-        execution_id=deps.ids.new("exe"), epoch=epoch, sequence=sequence,
+        execution_id=deps.ids.new("exe"), epoch=epoch, sequence=epoch,
         nonce=deps.ids.new("non"), issued_at=tx.now,
         expires_at=tx.now + timedelta(seconds=deps.timings.envelope_s),
         mutating=job.mutating, lanes=job.lanes, spec=job.spec, inputs=job.inputs,

@@ -86,8 +86,7 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     )  # fmt: skip
     opened = executions.ask_open(tx, who.org, who.runner)
     waiting = jobs.ask_waiting(tx, who.org, who.queue)
-    runner = next(iter(noted()), None)
-    if runner is None:
+    if not noted():
         find_active(tx, who)
         raise StaleRequest("a newer poll of this runner was seen already")
     open_ones = opened()
@@ -110,7 +109,7 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     if not open_ones and not waiting():
         return _reply(deps, [], [], busy=bool(request.executions))
     left = executions.list_open(tx, who.org, who.runner) if open_ones else []
-    return _offer(tx, deps, who, request, left, Search(tx, who, request), runner)
+    return _offer(tx, deps, request, left, Search(tx, who, request))
 
 
 class Handover:
@@ -139,10 +138,10 @@ class Handover:
         who, request = held.who, held.request
         search = self._search or Search(self._tx, who, request)
         try:
-            runner = _check_turn(self._turn(), request)
+            _check_turn(self._turn(), request)
         except (StaleRequest, Unauthenticated):
             return
-        reply = _offer(self._tx, self._deps, who, request, [], search, runner)
+        reply = _offer(self._tx, self._deps, request, [], search)
         if reply.offers:
             self._tx.when_committed(lambda: held.answer(reply))
 
@@ -151,20 +150,19 @@ def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: 
     turn = runners.ask_turn(tx, who.org, who.runner)
     opened = executions.ask_open(tx, who.org, who.runner) if cancelled else list
     search = Search(tx, who, request)
-    runner = _check_turn(turn(), request)
-    return _offer(tx, deps, who, request, opened(), search, runner)
+    _check_turn(turn(), request)
+    return _offer(tx, deps, request, opened(), search)
 
 
 def _offer(
-    tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, open_ones: Sequence[AnyRow],
-    search: Search, runner: AnyRow,
-) -> PollReply:  # fmt: skip
+    tx: Tx, deps: Deps, request: Poll, open_ones: Sequence[AnyRow], search: Search
+) -> PollReply:
     cancel = [
         row.id for row in open_ones if row.cancel_requested_at is not None and not row.cancel_sent
     ]
     if cancel:
-        executions.note_cancel_sent(tx, who.org, cancel)
-    offers = claim_jobs(tx, deps, search, runner.sequence)
+        executions.note_cancel_sent(tx, search.who.org, cancel)
+    offers = claim_jobs(tx, deps, search)
     return _reply(deps, offers, cancel, busy=bool(offers or request.executions))
 
 
@@ -173,11 +171,10 @@ def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
     return _check_active(runners.ask_turn(tx, who.org, who.runner)())
 
 
-def _check_turn(found: Sequence[AnyRow], request: Poll) -> AnyRow:
+def _check_turn(found: Sequence[AnyRow], request: Poll) -> None:
     runner = _check_active(found)
     if runner.poll_no != request.no or runner.boot != request.boot:
         raise StaleRequest("a newer poll of this runner was seen already")
-    return runner
 
 
 def _check_active(found: Sequence[AnyRow]) -> AnyRow:

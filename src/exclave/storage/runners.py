@@ -71,9 +71,7 @@ def find_runner(tx: Tx, org: OrgId, runner: RunnerId, *, lock: bool = False) -> 
 
 _MY_ID = (runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
 _TURN = Prepared(
-    select(runners.c.state, runners.c.boot, runners.c.poll_no, runners.c.sequence)
-    .where(*_MY_ID)
-    .with_for_update()
+    select(runners.c.state, runners.c.boot, runners.c.poll_no).where(*_MY_ID).with_for_update()
 )
 _SEEN = {"seen_at": bindparam("now"), "due_at": bindparam("due"), "cause": ""}
 _ANEW = runners.c.boot < bindparam("new_boot")
@@ -87,7 +85,7 @@ _NOTE_POLL = Prepared(
             renew_no=case((_ANEW, 0), else_=runners.c.renew_no),
             version=bindparam("new_version"), protocol=bindparam("new_protocol"),
             capabilities=bindparam("new_capabilities"), **_SEEN)
-    .returning(runners.c.sequence)
+    .returning(runners.c.id)
 )  # fmt: skip
 _NOTE_RENEWAL = Prepared(
     update(runners)
@@ -111,7 +109,7 @@ def note_poll(
 ) -> Asked:  # fmt: skip
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
-    Asks for the sequence of its envelopes; no row if the poll was not recorded.
+    Asks for its id; no row if the poll was not recorded.
     """
     told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
     return tx.ask(

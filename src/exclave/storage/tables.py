@@ -177,7 +177,6 @@ runners = Table(
     Column("boot", BigInteger, nullable=False, default=0),
     Column("poll_no", BigInteger, nullable=False, default=0),
     Column("renew_no", BigInteger, nullable=False, default=0),
-    Column("sequence", BigInteger, nullable=False, default=0),
     Column("version", Text, nullable=False),
     Column("protocol", Text, nullable=False),
     Column("capabilities", Json, nullable=False),
