@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from enum import Enum, auto
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -16,6 +17,13 @@ from exclave.domain.identity import RunnerIdentity
 from exclave.wire.runner import Poll, PollReply, Renew, RenewReply
 
 T = TypeVar("T")
+
+
+class _State(Enum):
+    RUNNING = auto()
+    GONE = auto()
+    OVER = auto()
+
 
 described = make_router("/v1", "work", RunnerRoute)
 """The same two routes for the OpenAPI document; they are never served."""
@@ -55,18 +63,30 @@ class RenewRoute(BareRunnerRoute):
 
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
-    """Run until done, or until the client hangs up: then cancel it and answer None."""
-    running = asyncio.create_task(work)
+    """Run until done, or until the client hangs up: then cancel it and answer None.
+
+    The work stays in the task of its request, so that what it answers is sent without a detour.
+    """
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in one
     watcher = asyncio.create_task(_wait_until_gone(receive))
-    watcher.add_done_callback(lambda _: running.cancel())
+    state = _State.RUNNING
+
+    def give_up(_: "asyncio.Task[None]") -> None:
+        nonlocal state
+        if state is _State.RUNNING:
+            state = _State.GONE
+            task.cancel()
+
+    watcher.add_done_callback(give_up)
     try:
-        return await running
+        return await work
     except asyncio.CancelledError:
-        if watcher.done() and not watcher.cancelled():
+        if state is _State.GONE and not task.uncancel():
             return None
         raise
     finally:
-        running.cancel()
+        state = _State.OVER
         watcher.cancel()
 
 
