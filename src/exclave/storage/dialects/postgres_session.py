@@ -40,6 +40,10 @@ _NOTIFY = name_statement(), f"SELECT pg_notify('{CHANNEL}', $1)"
 _CLOCK = name_statement(), "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_PLAN_FREELY = "SELECT " + ", ".join(
+    f"set_config('enable_{way}', 'on', true)" for way in ("seqscan", "hashjoin", "mergejoin")
+)
+"""For a transaction that lists and searches; what is written is found by its key."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS: Dialect = PGDialect(  # type: ignore[no-untyped-call]
     paramstyle="numeric_dollar", json_serializer=write_json, json_deserializer=from_json
@@ -60,7 +64,7 @@ class PostgresSession:
         self._pq = raw.pgconn
         self._line = Pipeline(self._pq)
         self._clock = clock
-        self._begin = _BEGIN_WRITE if writes else _BEGIN_READ
+        self._writes = writes
         self._open = False
         self._micros: int | None = None
         self._transaction: RootTransaction | None = None
@@ -68,9 +72,12 @@ class PostgresSession:
     @property
     def connection(self) -> Connection:
         """The connection as SQLAlchemy knows it, in the same transaction."""
-        self._line.leave()
         if self._transaction is None and self._open:
+            if not self._writes:
+                self._line.say(_PLAN_FREELY)
+            self._line.leave()
             self._transaction = self._driver.begin()
+        self._line.leave()
         return self._driver
 
     @property
@@ -84,7 +91,7 @@ class PostgresSession:
         self._open = not alone
         self._micros = None
         if not alone:
-            self._line.say(self._begin)
+            self._line.say(_BEGIN_WRITE if self._writes else _BEGIN_READ)
             self._line.send(*_CLOCK, (), self._keep_clock)
 
     def read_clock(self) -> datetime:
