@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import psycopg
+from psycopg import pq
 from sqlalchemy import make_url
 
 from exclave.base.logs import Log
@@ -31,7 +32,30 @@ async def _listen(target: str, hub: Hub, name: str) -> None:
     async with await opening as connection:
         await connection.execute(f"LISTEN {CHANNEL}")
         hub.wake_all()
-        async for notice in connection.notifies():
-            sender, *keys = json.loads(notice.payload)
+        await _pass_on(connection.pgconn, hub, name)
+
+
+async def _pass_on(line: pq.abc.PGconn, hub: Hub, name: str) -> None:
+    """Wake who waits here for what others tell, until the connection is lost."""
+    loop = asyncio.get_running_loop()
+    lost: asyncio.Future[None] = loop.create_future()
+    descriptor = line.socket
+
+    def read() -> None:
+        try:
+            line.consume_input()
+        except psycopg.Error as error:
+            if not lost.done():
+                lost.set_exception(error)
+            return
+        while notice := line.notifies():
+            sender, *keys = json.loads(notice.extra)
             if sender != name:
                 hub.wake(keys)
+
+    read()  # what came with the answer to LISTEN
+    loop.add_reader(descriptor, read)
+    try:
+        await lost
+    finally:
+        loop.remove_reader(descriptor)
