@@ -43,9 +43,18 @@ def need_tool(name: str) -> Path:
 
 def need_terraform() -> Path:
     """Give the path of terraform, which has to be installed."""
-    found = shutil.which("terraform")
+    return _need_on_path("terraform")
+
+
+def need_skopeo() -> Path:
+    """Give the path of skopeo, which has to be installed."""
+    return _need_on_path("skopeo")
+
+
+def _need_on_path(name: str) -> Path:
+    found = shutil.which(name)
     if found is None:
-        give_up("terraform is not on the PATH")
+        give_up(f"{name} is not on the PATH")
     return Path(found or "")
 
 

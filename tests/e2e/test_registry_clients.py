@@ -1,4 +1,4 @@
-"""The registry as the world's clients use it: crane, regctl and helm, each as it comes."""
+"""The registry as the world's clients use it: crane, regctl, skopeo and helm, each as it comes."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from exclave.domain.identity import User
 from exclave.main.server import Running, run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.wire.registry import NewRegistryToken
-from tests.tools import need_helm, need_tool
+from tests.tools import need_helm, need_skopeo, need_tool
 
 SIZE = 20 << 20
 
@@ -148,6 +148,34 @@ async def test_regctl_pushes_in_chunks_and_finds_referrers(live: Live) -> None:
     assert [file.read_bytes() for file in got.rglob("*") if file.is_file()] == [layer.read_bytes()]
     await live.run(regctl, "tag", "delete", f"{name}:v1")
     assert await live.run(regctl, "tag", "ls", live.name("apps/copy")) != ""
+
+
+async def test_skopeo_copies_out_and_in_and_deletes(live: Live) -> None:
+    skopeo, crane = need_skopeo(), need_tool("crane")
+    token, logins = await live.token(), ["--authfile", str(live.folder / "auth.json")]
+    source, target = (
+        f"docker://{live.name('apps/demo')}:v1",
+        f"docker://{live.name('apps/copy')}:v1",
+    )
+    plain = ["--tls-verify=false", *logins]
+    out, into = [f"--src-{plain[0][2:]}"], [f"--dest-{plain[0][2:]}"]
+    copy = [skopeo, "--insecure-policy", "copy", "--preserve-digests", *logins]
+    await live.run(skopeo, "login", *plain, "-u", "exclave", "-p", token, live.host)
+    await live.run(crane, "auth", "login", live.host, "-u", "exclave", "-p", token)
+    layer = make_layer(live.folder)
+    await live.run(crane, "append", "-f", layer, "-t", source.removeprefix("docker://"))
+
+    await live.run(*copy, *out, source, f"dir:{live.folder / 'layout'}")
+    await live.run(*copy, *into, f"dir:{live.folder / 'layout'}", target)
+    seen = [json.loads(await live.run(skopeo, "inspect", *plain, one)) for one in (source, target)]
+    tags = json.loads(await live.run(skopeo, "list-tags", *plain, target.removesuffix(":v1")))
+    await live.run(skopeo, "delete", *plain, target)
+
+    assert seen[0]["Digest"] == seen[1]["Digest"]
+    assert seen[0]["Layers"] == seen[1]["Layers"]
+    assert tags["Tags"] == ["v1"]
+    assert "manifest unknown" in await live.run(skopeo, "inspect", *plain, target, fails=True)
+    await live.run(skopeo, "inspect", *plain, source)
 
 
 async def test_helm_pushes_and_pulls_a_chart(live: Live) -> None:
