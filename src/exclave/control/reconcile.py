@@ -1,7 +1,7 @@
 """What an apply that was cut off left behind: its journal against the newest state."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,19 +51,18 @@ async def list_orphans(
     With `every`, also of applies that were lost earlier and whose lanes were released since.
     """
 
-    def find(tx: Tx) -> list[tuple[AnyRow, Known]]:
+    def find(tx: Tx) -> tuple[Known, list[tuple[AnyRow, bool]]]:
         queue = QueueId(install)
         if queues.find_queue(tx, user.org, queue) is None:
             raise NotFound("there is no such install")
         require_on(tx, user, Right.READ, install, noun="install")
-        known = _list_known(tx, user, queue)
-        return [(row, known) for row in _list_journals(tx, user, queue, every=every)]
+        return _list_known(tx, user, queue), _list_journals(tx, user, queue, every=every)
 
     found: list[Orphan] = []
-    for row, known in await deps.db.read(find):
+    known, journals = await deps.db.read(find)
+    for row, waits in journals:
         journal = read_journal(await deps.blobs.get(row.blob))
-        at = (row.execution_id, row.job_id)
-        found += compare(journal, known, *at, is_newest=not every)
+        found += compare(journal, known, row.execution_id, row.job_id, is_newest=waits)
     return OrphansReply(orphans=found)
 
 
@@ -162,13 +161,16 @@ def _list_known(tx: Tx, user: User, queue: QueueId) -> Known:
     return known
 
 
-def _list_journals(tx: Tx, user: User, queue: QueueId, *, every: bool) -> Sequence[AnyRow]:
+def _list_journals(tx: Tx, user: User, queue: QueueId, *, every: bool) -> list[tuple[AnyRow, bool]]:
+    """List the journals of lost applies, and whether their lanes still wait for a look."""
+    lanes = queues.list_lanes(tx, user.org, queue)
+    waiting = {row.execution_id for row in lanes if row.state == LaneState.NEEDS_RECONCILE}
     rows = attachments.list_named(tx, user.org, queue, "journal.jsonl", limit=_JOURNALS)
-    if not every:
-        lanes = queues.list_lanes(tx, user.org, queue)
-        waiting = {row.execution_id for row in lanes if row.state == LaneState.NEEDS_RECONCILE}
-        rows = [row for row in rows if row.execution_id in waiting]
-    return [row for row in rows if _is_lost(tx, user, row)]
+    return [
+        (row, row.execution_id in waiting)
+        for row in rows
+        if (every or row.execution_id in waiting) and _is_lost(tx, user, row)
+    ]
 
 
 def _is_lost(tx: Tx, user: User, row: AnyRow) -> bool:

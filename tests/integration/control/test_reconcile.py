@@ -70,9 +70,10 @@ async def test_what_was_made_and_is_not_in_the_state_is_listed_to_import(world: 
     assert len((await list_orphans(world.deps, world.user, install, every=True)).orphans) == 2
 
 
+@pytest.mark.parametrize("every", [True, False])
 @pytest.mark.parametrize("wrote_a_state", [True, False])
 async def test_what_is_being_replaced_does_not_hide_its_successor(
-    world: World, wrote_a_state: bool
+    world: World, wrote_a_state: bool, every: bool
 ) -> None:
     first = await begin(world)
     await lock(world, first)
@@ -93,7 +94,8 @@ async def test_what_is_being_replaced_does_not_hide_its_successor(
     await hand_in_journal(world, offer, lines)
     await lose(world, offer)
 
-    found = (await list_orphans(world.deps, world.user, InstallId(world.queue))).orphans
+    install = InstallId(world.queue)
+    found = (await list_orphans(world.deps, world.user, install, every=every)).orphans
 
     assert [(one.address, one.certainty) for one in found] == [("terraform_data.a", "unknown")]
 
