@@ -1,6 +1,6 @@
 """A control plane with a built app whose apply waits in the midst, and customers with Stacks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,10 +66,10 @@ class Customer:
     folder: Path
     script: str
 
-    def start_work(self) -> str:
-        """Deploy everything."""
+    def start_work(self, kind: str = "reprovision") -> str:
+        """Deploy everything, unless something else is asked for."""
         path = f"/v1/installs/{self.stack.install}/workflows"
-        return str(self.stack.post(path, {"kind": "reprovision"})["id"])
+        return str(self.stack.post(path, {"kind": kind})["id"])
 
     def list_made(self) -> list[tuple[str, str]]:
         """List what was really begun: execution and resource."""
@@ -117,14 +117,15 @@ class Customer:
 
 
 @contextmanager
-def open_vendor(folder: Path) -> Iterator[Site]:
-    """Serve an app that was synced and built."""
+def open_vendor(folder: Path, **builder: str) -> Iterator[Site]:
+    """Serve an app that was synced and built; the words are settings of its build runner."""
     site = make_site(folder)
     for server in site.servers:
         server.env["EXCLAVE_CANCEL_GRACE_MUTATING_S"] = GRACE_S
     try:
         site.begin_servers()
-        site.start_runner("builder", site.get("/v1/whoami")["org"]["build_queue_id"])
+        queue = site.get("/v1/whoami")["org"]["build_queue_id"]
+        site.start_runner("builder", queue, **builder)
         for name, text in FILES.items():
             file = folder / "app" / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +139,9 @@ def open_vendor(folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def open_customer(site: Site, name: str) -> Iterator[Customer]:
+def open_customer(
+    site: Site, name: str, env: Mapping[str, str] | None = None
+) -> Iterator[Customer]:
     """Make an install, and run its Stack as the customer does."""
     folder = site.folder / f"{name}-things"
     folder.mkdir()
@@ -147,7 +150,8 @@ def open_customer(site: Site, name: str) -> Iterator[Customer]:
     inputs = {"folder": str(folder)}
     wish = {"name": name, "app": "app", "inputs": inputs, "approve_all": True, "provision": False}
     install = site.post("/v1/installs", wish)["id"]
-    with end_stack(StackSite(site.folder / name, site.client, install, site.folder)) as stack:
+    place = StackSite(site.folder / name, site.client, install, site.folder, env or {})
+    with end_stack(place) as stack:
         script = stack.make_stack()["script"]
         stack.run_script(script)
         stack.wait_for_presence("up")

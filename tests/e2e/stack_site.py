@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,8 @@ class StackSite:
     client: httpx.Client
     install: str
     vendor: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What the customer sets before the Stack is run."""
 
     @property
     def stack(self) -> Path:
@@ -82,7 +84,7 @@ class StackSite:
     ) -> "subprocess.CompletedProcess[str]":
         customer = self.folder / "customer"
         customer.mkdir(parents=True, exist_ok=True)
-        env = {**clean_env({}), "HOME": str(customer), "PYTHONPATH": ""}
+        env = {**clean_env({}), "HOME": str(customer), "PYTHONPATH": "", **self.env}
         done = subprocess.run(
             argv, input=stdin, env=env, cwd=customer, capture_output=True, text=True, timeout=400,
             check=False,

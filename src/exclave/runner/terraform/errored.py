@@ -1,5 +1,9 @@
 """The state that Terraform leaves on disk when it could not store it: sealed, and handed in."""
 
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from exclave.base.logs import Log
@@ -17,6 +21,7 @@ from exclave.wire.terraform import SealedState
 _log = Log("runner.rescue")
 
 ERRORED = "errored.tfstate"
+_LEFT = (MODULE / ERRORED).relative_to(ROOM)
 
 
 async def rescue_all(folder: Path, uplink: Uplink, sealer: Sealer, policy: RetryPolicy) -> None:
@@ -27,14 +32,13 @@ async def rescue_all(folder: Path, uplink: Uplink, sealer: Sealer, policy: Retry
 
 def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer) -> None:
     """Seal the state that Terraform left, in place of an older one that waits; then remove it."""
-    file, lock = folder / MODULE / ERRORED, read_lock(folder)
-    if lock is None or not (folder / ROOM).is_dir():
+    room, lock = folder / ROOM, read_lock(folder)
+    if lock is None or not room.is_dir():
+        return
+    data = _read_left(room)
+    if data is None:
         return
     workspace, lock_id = lock
-    with touch_files(find_owner(folder / ROOM)):
-        if not file.is_file() or file.is_symlink():
-            return
-        data = file.read_bytes()
     try:
         header = describe_state(data, lambda text: text)
         purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
@@ -43,8 +47,33 @@ def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer) -> None:
         _log.error("errored_state_unreadable", exc=error, execution_id=uplink.execution_id)
         return
     keep_state(folder, workspace, lock_id, state)
-    with touch_files(find_owner(folder / ROOM)):
-        file.unlink()
+    with _enter(room) as at:
+        os.unlink(_LEFT, dir_fd=at)
+
+
+def _read_left(room: Path) -> bytes | None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with _enter(room) as at:
+        try:
+            file = os.open(_LEFT, flags, dir_fd=at)
+        except FileNotFoundError:
+            return None
+        except OSError as error:  # a link, or a folder that the job has closed
+            _log.error("errored_state_unreadable", exc=error, folder=str(room))
+            return None
+        with os.fdopen(file, "rb") as stream:
+            return stream.read() if stat.S_ISREG(os.fstat(file).st_mode) else None
+
+
+@contextmanager
+def _enter(room: Path) -> Iterator[int]:
+    """Be the job's user inside of its folder; from outside it is closed to that user by now."""
+    handle = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        with touch_files(find_owner(room)):
+            yield handle
+    finally:
+        os.close(handle)
 
 
 def was_left(folder: Path) -> bool:

@@ -1,0 +1,55 @@
+"""Runners that are root do each job as a user of its own: builds, and all that Terraform does."""
+
+import os
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from tests.e2e.stack_app import open_customer, open_vendor
+from tests.tools import need_terraform
+
+JOBS = Path("/var/lib/exclave/jobs")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that others get to."""
+    made = Path(mkdtemp(prefix="exclave-users-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+def list_jobs() -> set[str]:
+    return {each.name for each in JOBS.iterdir()} if JOBS.exists() else set()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start jobs as other users")
+def test_an_app_is_built_applied_and_destroyed_by_other_users(folder: Path) -> None:
+    need_terraform()
+    first = random.randrange(20_000, 40_000, 16)
+    builder = {"RUN_AS": f"{first}-{first + 7}", "JOBS_FOLDER": str(folder / "builds")}
+    users, before = range(first + 8, first + 16), list_jobs()
+    customers = {"EXCLAVE_RUN_AS": f"{users[0]}-{users[-1]}"}
+    with (
+        open_vendor(folder, **builder) as vendor,
+        open_customer(vendor, "acme", customers) as customer,
+    ):
+        customer.folder.chmod(0o777)
+        (customer.folder / "gate").touch()
+
+        deployed = customer.await_end(customer.start_work())
+
+        assert deployed["state"] == "succeeded", customer.stack.read_log()
+        assert len(customer.list_known()) == 2
+        assert (customer.folder / "made").stat().st_uid in users
+        destroyed = customer.await_end(customer.start_work("deprovision"))
+        assert destroyed["state"] == "succeeded", customer.stack.read_log()
+        assert customer.list_known() == {}
+        assert len(list_jobs() - before) == 1
+        customer.stack.run_script(customer.script, "--uninstall")
+        assert list_jobs() == before
