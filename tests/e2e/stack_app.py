@@ -117,7 +117,7 @@ class Customer:
 
 
 @contextmanager
-def open_vendor(folder: Path, **builder: str) -> Iterator[Site]:
+def open_vendor(folder: Path, files: Mapping[str, str] = FILES, **builder: str) -> Iterator[Site]:
     """Serve an app that was synced and built; the words are settings of its build runner."""
     site = make_site(folder)
     for server in site.servers:
@@ -126,7 +126,7 @@ def open_vendor(folder: Path, **builder: str) -> Iterator[Site]:
         site.begin_servers()
         queue = site.get("/v1/whoami")["org"]["build_queue_id"]
         site.start_runner("builder", queue, **builder)
-        for name, text in FILES.items():
+        for name, text in files.items():
             file = folder / "app" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)

@@ -1,15 +1,17 @@
-"""Runners that are root do each job as a user of its own: builds, and all that Terraform does."""
+"""Runners that are root do each job as a user of its own: git, builds, all that Terraform does."""
 
 import os
 import random
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
 
-from tests.e2e.stack_app import open_customer, open_vendor
+from tests.e2e.stack_app import FILES, open_customer, open_vendor
+from tests.git_kit import make_repo, serve_git
 from tests.tools import need_terraform
 
 JOBS = Path("/var/lib/exclave/jobs")
@@ -24,6 +26,16 @@ def folder() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@contextmanager
+def open_repo(folder: Path) -> Iterator[dict[str, str]]:
+    """Serve the component by git; answer the app's files that name it."""
+    make_repo(folder / "git" / "public", {"db/main.tf": FILES["db/main.tf"]})
+    with serve_git(folder / "git") as server:
+        component = FILES["components/db.toml"]
+        named = component.replace('repo = "."', f'repo = "{server.url}/public"\nbranch = "main"')
+        yield {**FILES, "components/db.toml": named, "db/main.tf": "# not this one\n"}
+
+
 def list_jobs() -> set[str]:
     return {each.name for each in JOBS.iterdir()} if JOBS.exists() else set()
 
@@ -32,11 +44,15 @@ def list_jobs() -> set[str]:
 def test_an_app_is_built_applied_and_destroyed_by_other_users(folder: Path) -> None:
     need_terraform()
     first = random.randrange(20_000, 40_000, 16)
-    builder = {"RUN_AS": f"{first}-{first + 7}", "JOBS_FOLDER": str(folder / "builds")}
+    builder = {
+        "RUN_AS": f"{first}-{first + 7}", "JOBS_FOLDER": str(folder / "builds"),
+        "GIT_PROTOCOLS": "http", "GIT_ALLOW_PRIVATE": "true",
+    }  # fmt: skip
     users, before = range(first + 8, first + 16), list_jobs()
     customers = {"EXCLAVE_RUN_AS": f"{users[0]}-{users[-1]}"}
     with (
-        open_vendor(folder, **builder) as vendor,
+        open_repo(folder) as files,
+        open_vendor(folder, files, **builder) as vendor,
         open_customer(vendor, "acme", customers) as customer,
     ):
         customer.folder.chmod(0o777)
