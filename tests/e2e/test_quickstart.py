@@ -16,7 +16,7 @@ from tests.tools import need_terraform
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
 BY_HAND = {"make dev", ". .venv/bin/activate"}
 """What the fixture does in its own way: on free ports, with the environment that runs the tests."""
-ASKS = "exclave workflows approve acme"
+ASKS = "exclave workflows approve globex"
 
 
 def read_commands() -> list[str]:
@@ -65,17 +65,17 @@ def test_the_commands_of_the_quickstart_lead_to_its_end(dev: DevSite) -> None:
         assert program == "exclave", command
         said[command] = answer(dev, words, "y") if command == ASKS else dev.run(*words).stdout
         if words[:2] == ["installs", "create"]:
-            install = str(dev.ask("installs", "get", "acme")["id"])
+            install = str(dev.ask("installs", "get", "globex")["id"])
 
     assert "terraform_data.base will be created" in said[ASKS]
-    assert "workflow provision succeeded" in said["exclave workflows watch acme"]
-    assert "greets world" in said["exclave installs readme acme"]
-    assert "The page for world is <h1>" in said["exclave actions run acme greet --wait"]
-    changed = said["exclave installs inputs set acme who=moon --wait"]
+    assert "workflow provision succeeded" in said["exclave workflows watch globex"]
+    assert "greets world" in said["exclave installs readme globex"]
+    assert "The page for world is <h1>" in said["exclave actions run globex greet --wait"]
+    changed = said["exclave installs inputs set globex who=moon --wait"]
     assert "The page for moon is <h1>" in changed
     assert "sandbox" not in changed
-    assert "deprovisioned" in said["exclave installs get acme"]
-    assert "acme" not in dev.run("installs", "list").stdout
+    assert "deprovisioned" in said["exclave installs get globex"]
+    assert "globex" not in dev.run("installs", "list").stdout
     wait_until(lambda: not list(dev.stacks.glob("*")), "the Stack is gone")
     left = subprocess.run(["pgrep", "-f", install], capture_output=True, text=True, check=False)
     assert left.stdout == ""

@@ -55,7 +55,7 @@ class Unauthenticated(Problem):
 
     kind = Kind.UNAUTHENTICATED
     code = "unauthenticated"
-    hint = "Send a valid token in the Authorization header."
+    hint = "Log in with a valid token (`exclave auth login`, EXCLAVE_TOKEN); HTTP: Authorization."
 
 
 class Forbidden(Problem):

@@ -47,6 +47,14 @@ def show_install(session: Session, install: InstallReply) -> None:
     session.out.show(install, "\n\n".join(blocks))
 
 
+def _write_repair(install: InstallDetail, drifted: list[str]) -> str:
+    """Write the command that brings parts back to what the config says."""
+    names = [part.removeprefix("component:") for part in drifted if part != "sandbox"]
+    if len(names) < len(drifted):
+        return f"exclave installs reprovision {install.name}"
+    return f"exclave installs deploy {install.name} {' '.join(names)}"
+
+
 def tell_hints(session: Session, install: InstallDetail) -> None:
     """Say what a person should do next, if anything."""
     if session.out.json_mode:
@@ -60,10 +68,9 @@ def tell_hints(session: Session, install: InstallDetail) -> None:
         command = f"exclave installs release-lane {install.name} {blocked[0]} --reason …"
         session.out.say(f"\nA lane needs a look: check its resources, then `{command}`.")
         session.out.say(f"What a lost apply left behind: exclave installs orphans {install.name}")
-    if any(each.drift == "drifted" for each in install.parts):
-        session.out.say(
-            f"\nSomething drifted. Put it right: exclave installs deploy {install.name}"
-        )
+    drifted = [each.part for each in install.parts if each.drift == "drifted"]
+    if drifted:
+        session.out.say(f"\nSomething drifted. Put it right: {_write_repair(install, drifted)}")
     stale = [each for each in install.parts if each.config_version and not each.is_current]
     if stale:
         command = f"exclave installs deploy {install.name} --all"

@@ -128,7 +128,7 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
     for name in each.dropped_inputs:
         yield f"  - value of input {name}"
     if each.new_stack:
-        yield "  ! the customer is asked for more and has to run a new Stack"
+        yield "  ! the customer is asked for more; their Stack learns it within a minute"
 
 
 def _tell_done(each: UpgradeReply) -> str:

@@ -163,7 +163,10 @@ def _enrol_again(
     if row is not None and row.state == runners.ACTIVE:
         revoke_identity(tx, row, runners.REVOKED, why)
         record(tx, deps, OrgId(row.org_id), row.name, "runner_revoked", row.id, reason=why)
-    return Unauthenticated(why, hint="The token may have leaked: enrol again with a new one.")
+    return Unauthenticated(why, hint=(
+        "It may have leaked, or its script ran in two folders. Ask for a new one, and use it where"
+        " the first one was: what is there stays."
+    ))  # fmt: skip
 
 
 def _list_allowed(queue: str, kinds: Sequence[JobKind]) -> list[str]:

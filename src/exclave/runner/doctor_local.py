@@ -21,6 +21,7 @@ _TOOLS = {
     "git": "Install git if builds or scripts need it.",
     "terraform": "Install terraform, if components use it; or tofu, with EXCLAVE_TF_TOOL=tofu.",
     "tofu": "Install tofu, or terraform instead, if components use it.",
+    "opa": "Install opa if the app has policies.",
     "helm": "Install helm if components are charts.",
     "kubectl": "Install kubectl if components are manifests.",
 }

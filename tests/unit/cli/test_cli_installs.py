@@ -189,6 +189,22 @@ def test_many_installs_are_moved_one_by_one(cli: Cli, fake: FakeControl) -> None
     ] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("drifted", "command"),
+    [
+        (["component:api", "component:db"], "exclave installs deploy customer-one api db\n"),
+        (["sandbox", "component:api"], "exclave installs reprovision customer-one\n"),
+    ],
+)
+def test_the_way_back_from_drift_is_a_command_that_works(
+    cli: Cli, fake: FakeControl, drifted: list[str], command: str
+) -> None:
+    parts = [part(name, drift="drifted") for name in drifted]
+    fake.answer("GET", f"/v1/installs/{INS}", detail() | {"parts": parts})
+
+    assert f"Put it right: {command}" in cli("installs", "get", INS).err
+
+
 def test_an_upgrade_shows_what_differs(cli: Cli, fake: FakeControl) -> None:
     fake.answer("POST", f"/v1/installs/{INS}/upgrade", upgrade())
 
@@ -197,7 +213,7 @@ def test_an_upgrade_shows_what_differs(cli: Cli, fake: FakeControl) -> None:
     assert ran.code == 0
     assert ran.out == (
         "customer-one: config 3 -> 4\n  ~ component:api\n  + secret:token\n  ~ value of input replicas\n"
-        "  - value of input old\n  ! the customer is asked for more and has to run a new Stack\n"
+        "  - value of input old\n  ! the customer is asked for more; their Stack learns it within a minute\n"
     )
 
 

@@ -33,9 +33,9 @@ def folder(tmp_path: Path) -> StackFolder:
     return made
 
 
-def run(folder: StackFolder, *words: str) -> str:
+def run(folder: StackFolder, *words: str, stdin: str = "") -> str:
     """Run a line as the Stack's own command writes it."""
-    ran = CliRunner().invoke(group, [*words, "--folder", str(folder.path)])
+    ran = CliRunner().invoke(group, [*words, "--folder", str(folder.path)], input=stdin)
     assert ran.exit_code == 0, ran.output
     return ran.output
 
@@ -72,3 +72,14 @@ def test_inputs_are_listed_with_values_defaults_and_gaps(folder: StackFolder) ->
         ["3", "(default)", "size"],
         ["hi", "note"],
     ]
+
+
+def test_a_secret_that_is_too_short_to_be_masked_is_kept_with_a_warning(
+    folder: StackFolder,
+) -> None:
+    short = run(folder, "secrets", "set", "db", stdin="short")
+    long = run(folder, "secrets", "set", "db", stdin="long enough")
+
+    assert "too short to be masked" in short
+    assert "Kept `db`." in short
+    assert "too short" not in long

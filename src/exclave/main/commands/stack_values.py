@@ -14,6 +14,7 @@ from exclave.base.secrets import Secret
 from exclave.cli.root import SuggestingGroup
 from exclave.main.commands.common import answer, json_option
 from exclave.main.stack import open_secrets
+from exclave.runner.logs.needles import is_maskable
 from exclave.runner.secret_store import generate_secret
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.supervisor import find_supervisor
@@ -68,6 +69,8 @@ def set_secret(name: str, from_file: Path | None, folder: Path, *, json_mode: bo
     _find_secret(stack, name)
     value = _read_value(name, from_file)
     asyncio.run(open_secrets(stack).put(name, value))
+    if not is_maskable(value.reveal()):
+        click.echo("Warning: it is too short to be masked in logs.", err=True)
     answer({"name": name, "exists": True}, f"Kept `{name}`.", json_mode=json_mode)
 
 
