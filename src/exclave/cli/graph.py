@@ -59,7 +59,7 @@ def describe_state(step: StepReply) -> str:
         case StepState.PENDING if step.blocked_by is not None:
             return f"pending: {clean(step.blocked_by.message)}"
         case _:
-            why = [clean(text) for text in (step.reason, step.message) if text]
+            why = [clean(text) for text in dict.fromkeys((step.reason, step.message)) if text]
             shown = step.state is not StepState.SUCCEEDED and why
             return f"{step.state}: {': '.join(why)}" if shown else str(step.state)
 

@@ -2,11 +2,15 @@
 
 import difflib
 import json
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+Folders = Mapping[str, str]
+"""What each folder of the app's directory holds, by its path."""
+NOTHING: Folders = {}
 FILES = "files"
 """The field that stands for the content of a source folder."""
 
@@ -84,8 +88,14 @@ class ConfigDiff:
         return tuple(part.key for part in self.parts)
 
 
-def diff_parts(before: Sequence[Part], after: Sequence[Part]) -> ConfigDiff:
-    """Compare the parts of two versions, in the order of the newer one; removed ones come last."""
+def diff_parts(
+    before: Sequence[Part], after: Sequence[Part],
+    old_folders: Folders = NOTHING, new_folders: Folders = NOTHING,
+) -> ConfigDiff:  # fmt: skip
+    """Compare the parts of two versions, in the order of the newer one; removed ones come last.
+
+    The content of folders tells of a part that changed whether its files did as well.
+    """
     old = {(part.section, part.name): part for part in before}
     new = {(part.section, part.name): part for part in after}
     found: list[PartChange] = []
@@ -94,20 +104,36 @@ def diff_parts(before: Sequence[Part], after: Sequence[Part]) -> ConfigDiff:
         if was is None:
             found.append(PartChange(*key, Change.ADDED))
         elif was.hash != part.hash:
-            found.append(PartChange(*key, Change.CHANGED, _diff_values(was, part)))
+            fields = _diff_values(was, part)
+            if _list_content(was.value, old_folders) != _list_content(part.value, new_folders):
+                fields += (FieldChange(FILES, was.hash, part.hash),)
+            # The same definition under another hash: its files are what changed.
+            fields = fields or (FieldChange(FILES, was.hash, part.hash),)
+            found.append(PartChange(*key, Change.CHANGED, fields))
     found += [PartChange(*key, Change.REMOVED) for key in old if key not in new]
     return ConfigDiff(tuple(found))
 
 
 def _diff_values(before: Part, after: Part) -> tuple[FieldChange, ...]:
     old, new = dict(_flatten(before.value)), dict(_flatten(after.value))
-    changed = tuple(
+    return tuple(
         FieldChange(path, old.get(path), new.get(path))
         for path in dict.fromkeys([*old, *new])
         if old.get(path) != new.get(path)
     )
-    # The same definition under another hash: the files of its source folder are what changed.
-    return changed or (FieldChange(FILES, before.hash, after.hash),)
+
+
+def _list_content(value: object, folders: Folders) -> list[str]:
+    """List what the folders hold that a part takes its files from."""
+    match value:
+        case Mapping() if value.get("repo") == ".":
+            return [folders.get(posixpath.normpath(value.get("directory") or "."), "")]
+        case Mapping():
+            return [one for each in value.values() for one in _list_content(each, folders)]
+        case list() | tuple():
+            return [one for each in value for one in _list_content(each, folders)]
+        case _:
+            return []
 
 
 def _flatten(value: object, path: str = "") -> Iterator[tuple[str, str]]:

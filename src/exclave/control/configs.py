@@ -7,7 +7,7 @@ from exclave.appconfig.parts import FrozenApp
 from exclave.base.errors import NotFound
 from exclave.control.apps import find_app, show_config
 from exclave.control.audit import record
-from exclave.control.config_diff import ConfigDiff, diff_parts
+from exclave.control.config_diff import NOTHING, ConfigDiff, Folders, diff_parts
 from exclave.control.deps import Deps
 from exclave.control.impact import find_impact
 from exclave.control.pages import clamp, make_page
@@ -89,8 +89,14 @@ def store_config(tx: Tx, deps: Deps, user: User, app: AnyRow, new: NewConfig) ->
 def diff_configs(tx: Tx, org: OrgId, before: str, after: str) -> ConfigDiff:
     """Compare two versions, part by part."""
     return diff_parts(
-        configs.list_all_parts(tx, org, before), configs.list_all_parts(tx, org, after)
-    )
+        configs.list_all_parts(tx, org, before), configs.list_all_parts(tx, org, after),
+        _list_folders(tx, org, before), _list_folders(tx, org, after),
+    )  # fmt: skip
+
+
+def _list_folders(tx: Tx, org: OrgId, config: str) -> Folders:
+    found = configs.find_config(tx, org, config)
+    return NOTHING if found is None else found.outline.get("folders", NOTHING)
 
 
 def show_parts(diff: ConfigDiff) -> list[ConfigPartChange]:

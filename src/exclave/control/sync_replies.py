@@ -48,11 +48,13 @@ def show_stored(
     """Tell what a new version changes against the one before, and what is built for it."""
     before = configs.find_config(tx, org, app.config_id) if app.config_id else None
     old = configs.list_all_parts(tx, org, before.id) if before else []
+    folders = before.outline.get("folders", {}) if before else {}
     started = configs.list_new_builds(tx, org, made)
     impact = find_impact(tx, org, app.id, frozen.parts)
     diff = ConfigDiffReply(
         app=app.name, before=before.version if before else None, after=config.version,
-        parts=show_parts(diff_parts(old, frozen.parts)), builds=[row.part for row in started],
+        parts=show_parts(diff_parts(old, frozen.parts, folders, frozen.outline["folders"])),
+        builds=[row.part for row in started],
         installs=impact.installs, more_installs=impact.more,
     )  # fmt: skip
     return SyncReply(

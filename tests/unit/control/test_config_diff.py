@@ -120,3 +120,15 @@ def test_any_two_values_can_be_compared(before: dict[str, Any], after: dict[str,
     assert change.fields
     assert all(each.before != each.after for each in change.fields)
     assert all(isinstance(each.diff, str) for each in change.fields)
+
+
+def test_files_that_changed_with_the_definition_are_told_as_well() -> None:
+    repo = {"repo": ".", "directory": "./web/"}
+    before = [part("a", size="1", public_repo=repo), part("b", size="1", public_repo=repo)]
+    after = [part("a", size="2", public_repo=repo), part("b", size="1", public_repo=repo)]
+
+    changed = diff_parts(before, after, {"web": "old"}, {"web": "new"}).parts
+    kept = diff_parts(before, after, {"web": "old"}, {"web": "old"}).parts
+
+    assert [[field.path for field in each.fields] for each in changed] == [["size", FILES]]
+    assert [[field.path for field in each.fields] for each in kept] == [["size"]]
