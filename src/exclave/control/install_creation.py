@@ -37,6 +37,11 @@ def add_app_install(
 ) -> tuple[InstallId, str | None]:
     """Make an install of an app and begin to provision it; answer both ids."""
     app = find_app(tx, user, app_name, Right.OPERATE)
+    if wish.here and not deps.runs_stacks:
+        raise InvalidInput(
+            "this server runs no Stacks: `here` is for `exclave dev`",
+            hint="Leave it out, then run what `exclave installs stack NAME` prints.",
+        )
     if wish.approve_all:
         require(user, Right.APPROVE, app=app.id, noun="app")
     config = find_current(tx, user.org, app)

@@ -41,7 +41,7 @@ class Dev:
 @contextlib.asynccontextmanager
 async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
     """Run everything while the block lasts; what a first start made is found again later."""
-    async with run_control_plane(settings) as running:
+    async with run_control_plane(settings, runs_stacks=True) as running:
         deps = running.deps
         token = await _find_login(settings, running)
         user = await authenticate_user(deps, token)

@@ -5,7 +5,7 @@ import contextlib
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import uvicorn
@@ -70,14 +70,16 @@ def watch_signals() -> asyncio.Event:
 
 
 @contextlib.asynccontextmanager
-async def run_control_plane(settings: ServerSettings) -> AsyncIterator[Running]:
+async def run_control_plane(
+    settings: ServerSettings, *, runs_stacks: bool = False
+) -> AsyncIterator[Running]:
     """Run the whole control plane while the block lasts. Port 0 takes a free one."""
     lock = lock_data(settings)
     control = _listen(settings.control_host, settings.control_port)
     runner = _listen(settings.runner_host, settings.runner_port)
     ports = {"control_port": control.getsockname()[1], "runner_port": runner.getsockname()[1]}
     settings = settings.model_copy(update=ports)
-    deps = build_deps(settings)
+    deps = replace(build_deps(settings), runs_stacks=runs_stacks)
     deps.hub.attach(asyncio.get_running_loop())
     metrics = Metrics()
     servers = [

@@ -84,6 +84,7 @@ async def test_nothing_secret_is_stored_in_clear(world: World) -> None:
         ),
         ({"inputs": {"domain": "a"}}, InvalidInput, "without an app"),
         ({"here": True}, InvalidInput, "without an app"),
+        ({"app": "shop", "here": True}, InvalidInput, "is for `exclave dev`"),
     ],
 )
 async def test_a_refused_install_leaves_nothing_behind(
