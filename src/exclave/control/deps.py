@@ -29,6 +29,6 @@ class Deps:
     runner_url: str = "http://127.0.0.1:8701"
     registry_url: str = ""
     runs_stacks: bool = False
-    """Whether somebody here runs the Stacks of installs that ask for it: only `exclave dev` does."""
+    """Whether the Stacks of installs that ask for it are run here: only `exclave dev` does."""
     fleet: Fleet = field(default_factory=Fleet)
     rates: Rates = field(default_factory=Rates)
