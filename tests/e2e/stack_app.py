@@ -8,14 +8,13 @@ from typing import Any
 
 from tests.e2e.stack_site import StackSite, end_stack
 from tests.faults.site import Site, make_site, wait_until
-from tests.faults.terraform_app import ENDED, TerraformSite
+from tests.faults.terraform_app import BARE, ENDED, TerraformSite
 
 WORKSPACE = "component:db"
 GRACE_S = "10"
 """Enough for Terraform to end in peace on a busy machine."""
 FILES = {
-    "metadata.toml": 'version = "v2"\n',
-    "runner.toml": 'runner_type = "local"\n',
+    **BARE,
     "inputs.toml": """
 [[group]]
 name = "all"
@@ -25,8 +24,6 @@ name = "folder"
 group = "all"
 required = true
 """,
-    "sandbox.toml": '[public_repo]\nrepo = "."\ndirectory = "base"\n',
-    "base/main.tf": 'resource "terraform_data" "base" {}\n',
     "components/db.toml": """
 name = "db"
 type = "terraform_module"

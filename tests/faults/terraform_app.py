@@ -13,9 +13,15 @@ ENDED = {"succeeded", "failed", "cancelled"}
 COMPONENTS = ("red", "blue")
 NAMES = ("first", "second", "third")
 
-FILES = {
+BARE = {
     "metadata.toml": 'version = "v2"\n',
     "runner.toml": 'runner_type = "local"\n',
+    "sandbox.toml": '[public_repo]\nrepo = "."\ndirectory = "base"\n',
+    "base/main.tf": 'resource "terraform_data" "base" {}\n',
+}
+"""An app with nothing but its sandbox."""
+FILES = {
+    **BARE,
     "inputs.toml": """
 [[group]]
 name = "all"
@@ -25,8 +31,6 @@ name = "round"
 group = "all"
 default = "0"
 """,
-    "sandbox.toml": '[public_repo]\nrepo = "."\ndirectory = "base"\n',
-    "base/main.tf": 'resource "terraform_data" "base" {}\n',
 }
 COMPONENT = """
 name = "{name}"

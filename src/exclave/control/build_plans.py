@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exclave.appconfig.formats import parse_duration
+from exclave.appconfig.kinds.shared import HERE
 from exclave.base.digests import digest_json
 from exclave.base.errors import InvalidInput
 from exclave.domain.identity import OrgId
@@ -16,8 +17,6 @@ from exclave.wire.specs import BuildSource, GitSource, UploadedSource
 
 FORMAT = 1
 """The format of artifacts: a new one makes every part be built again."""
-HERE = "."
-"""The repository that is the app directory itself."""
 
 _MODULE = "terraform_module"
 _SCRIPTS = "action_source"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from exclave.appconfig.kinds.shared import HERE
+
 Folders = Mapping[str, str]
 """What each folder of the app's directory holds, by its path."""
 NOTHING: Folders = {}
@@ -104,11 +106,10 @@ def diff_parts(
         if was is None:
             found.append(PartChange(*key, Change.ADDED))
         elif was.hash != part.hash:
-            fields = _diff_values(was, part)
-            if _list_content(was.value, old_folders) != _list_content(part.value, new_folders):
-                fields += (FieldChange(FILES, was.hash, part.hash),)
+            fields, held = _diff_values(was, part), _list_content(was.value, old_folders)
             # The same definition under another hash: its files are what changed.
-            fields = fields or (FieldChange(FILES, was.hash, part.hash),)
+            if not fields or held != _list_content(part.value, new_folders):
+                fields += (FieldChange(FILES, was.hash, part.hash),)
             found.append(PartChange(*key, Change.CHANGED, fields))
     found += [PartChange(*key, Change.REMOVED) for key in old if key not in new]
     return ConfigDiff(tuple(found))
@@ -126,7 +127,7 @@ def _diff_values(before: Part, after: Part) -> tuple[FieldChange, ...]:
 def _list_content(value: object, folders: Folders) -> list[str]:
     """List what the folders hold that a part takes its files from."""
     match value:
-        case Mapping() if value.get("repo") == ".":
+        case Mapping() if value.get("repo") == HERE:
             return [folders.get(posixpath.normpath(value.get("directory") or "."), "")]
         case Mapping():
             return [one for each in value.values() for one in _list_content(each, folders)]
