@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvloop
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from exclave.wire.runner import PROTOCOL
+from exclave.wire.envelope import encode_bytes
+from exclave.wire.runner import PROTOCOL, token_message
 from tests.bench.http1 import Connection
+from tests.bench.seeding import Identity
 from tests.bench.servers import read_cpu
 
 OPENING_AT_ONCE = 64
@@ -43,8 +46,8 @@ class Task:
     boot: int = 1
     server_pids: list[int] = field(default_factory=list)
     """The processes whose CPU time is counted while jobs run."""
-    renew_s: float = 0.0
-    """Between heartbeats of each runner; then polls end evenly spread, as in a fleet of some age."""
+    identities: list[dict[str, Any]] = field(default_factory=list)
+    """Of a fleet of some age: its polls end evenly spread, each after the access token."""
 
 
 @dataclass(slots=True)
@@ -64,11 +67,12 @@ class Runner:
     def __init__(self, task: Task, number: int, record: Record) -> None:
         self._task = task
         self._token = task.tokens[number]
+        self._identity = Identity(**task.identities[number]) if task.identities else None
         self._port = task.runner_ports[number % len(task.runner_ports)]
         self._record = record
         self._no = 0
         self._boot = task.boot
-        self._hold_s = random.uniform(0, task.hold_s) if task.renew_s else task.hold_s
+        self._hold_s = random.uniform(0, task.hold_s) if task.identities else task.hold_s
         self.opened = asyncio.Event()
 
     async def run(self, line: asyncio.Semaphore) -> None:
@@ -88,6 +92,8 @@ class Runner:
                 await self._work(connection, offer)
             await asyncio.sleep(self._task.pause_s)
             self._hold_s = self._task.hold_s
+            if self._identity is not None:
+                connection.show(await self._replace_token(self._identity))
             asking = asyncio.ensure_future(connection.post("/v1/poll", self._ask()))
 
     def _ask(self) -> dict[str, Any]:
@@ -95,15 +101,21 @@ class Runner:
         return {
             "boot": self._boot, "no": self._no, "nonce": f"nonce-{self._no:020d}", "free": 4,
             "executions": [], "max_hold_s": self._hold_s, "version": "bench",
-            "protocol": PROTOCOL, "capabilities": ["noop"],
+            "protocol": PROTOCOL, "capabilities": ["noop"], "stats": {"load": 0.5},
         }  # fmt: skip
 
-    async def renew(self) -> None:
-        """Show that the runner is there, on a connection that lasts no longer than that."""
-        self._no += 1
+    async def _replace_token(self, me: Identity) -> str:
+        """Ask for an access token as runners do, on a connection that lasts no longer than that."""
+        message = token_message(me.runner, me.nonce, me.generation)
+        key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(me.key))
         connection = await Connection.open(self._port, self._token)
-        await connection.post("/v1/renew", {"boot": self._boot, "no": self._no, "executions": []})
+        reply = await connection.post("/v1/token", {
+            "runner_id": me.runner, "nonce": me.nonce, "generation": me.generation,
+            "signature": encode_bytes(key.sign(message)),
+        })  # fmt: skip
         connection.close()
+        self._identity = Identity(me.runner, me.key, reply["next_nonce"], reply["generation"])
+        return str(reply["access_token"])
 
     async def _work(self, connection: Connection, offer: dict[str, Any]) -> None:
         path = f"/v1/executions/{offer['execution_id']}"
@@ -112,14 +124,6 @@ class Runner:
         await connection.post(f"{path}/start", start)
         outcome = {"state": "succeeded", "reason": "completed"}
         await connection.post(f"{path}/result", {"epoch": offer["epoch"], "outcome": outcome})
-
-
-async def keep_renewing(task: Task, runners: list[Runner]) -> None:
-    """Send the heartbeats of all runners, evenly spread."""
-    while True:
-        for runner in random.sample(runners, len(runners)):
-            await asyncio.sleep(task.renew_s / len(runners))
-            await runner.renew()
 
 
 async def start_workflows(task: Task, record: Record) -> None:
@@ -172,7 +176,6 @@ async def main(task: Task) -> None:
         await opened
     except asyncio.CancelledError:
         await failed
-    renewing = asyncio.ensure_future(keep_renewing(task, runners)) if task.renew_s else None
     print("ready", flush=True)
     if task.jobs:
         await asyncio.sleep(SETTLE_S_EACH * len(runners))
@@ -189,8 +192,6 @@ async def main(task: Task) -> None:
         "cpu": {"servers": record.server_cpu_s, "fleet": record.own_cpu_s},
     }), flush=True)  # fmt: skip
     failed.cancel()
-    if renewing is not None:
-        renewing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await failed
 

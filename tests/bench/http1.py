@@ -12,7 +12,7 @@ class Connection(asyncio.Protocol):
     """A connection to one of the two APIs, with its bearer token."""
 
     def __init__(self, token: str) -> None:
-        self._head = f"host: bench\r\nauthorization: Bearer {token}\r\n"
+        self.show(token)
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._reply: asyncio.Future[tuple[int, bytes]] | None = None
@@ -23,6 +23,10 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         _, made = await loop.create_connection(lambda: cls(token), "127.0.0.1", port)
         return made
+
+    def show(self, token: str) -> None:
+        """Show this token from now on."""
+        self._head = f"host: bench\r\nauthorization: Bearer {token}\r\n"
 
     async def post(self, path: str, body: object) -> Any:
         """Send JSON and wait for the JSON of a good answer."""

@@ -1,9 +1,10 @@
 """A fleet of enrolled runners, written straight into a database: enrolling is not what is measured."""
 
-import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.digests import hash_token
 from exclave.control.accounts import create_org
@@ -13,8 +14,11 @@ from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
 from exclave.storage import tables
 from exclave.storage.database import Tx
+from exclave.wire.envelope import encode_bytes
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
+
+_GENERATION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,18 @@ class Seeded:
     queues: list[str]
     tokens: list[str]
     """An access token per runner; runner n works for queue n."""
+    identities: list["Identity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a runner replaces its access token with."""
+
+    runner: str
+    key: str
+    """Its private key in hexadecimal digits."""
+    nonce: str
+    generation: int = _GENERATION
 
 
 def seed_fleet(data: Path, url: str, count: int) -> Seeded:
@@ -42,6 +58,8 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
     queues = [deps.ids.new("ins") for _ in names]
     runners = [deps.ids.new("run") for _ in names]
     tokens = [deps.ids.token("xcr") for _ in names]
+    keys = [Ed25519PrivateKey.generate() for _ in names]
+    nonces = [deps.ids.token("non")[4:] for _ in names]
     in_org = {"org_id": made.id}
     tx.insert_each(
         tables.queues, [{**in_org, "id": queue, "kind": QueueKind.INSTALL} for queue in queues]
@@ -52,15 +70,22 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
     ])  # fmt: skip
     tx.insert_each(tables.runners, [
         {**in_org, "id": runner, "queue_id": queue, "kind": QueueKind.INSTALL, "name": "runner",
-         "state": "active", "public_key": hashlib.sha256(runner.encode()).hexdigest()[:43],
-         "generation": 2, "generation_used": True, "version": "bench", "protocol": PROTOCOL,
+         "state": "active", "public_key": encode_bytes(key.public_key().public_bytes_raw()),
+         "generation": _GENERATION, "generation_used": True, "version": "bench", "protocol": PROTOCOL,
          "capabilities": [JobKind.NOOP], "stats": {}, "created_at": tx.now}
-        for runner, queue in zip(runners, queues, strict=True)
+        for runner, queue, key in zip(runners, queues, keys, strict=True)
     ])  # fmt: skip
-    expires = tx.now + timedelta(hours=1)
+    known = {**in_org, "generation": _GENERATION, "expires_at": tx.now + timedelta(hours=1)}
     tx.insert_each(tables.runner_tokens, [
-        {**in_org, "hash": hash_token(token), "runner_id": runner, "generation": 2,
-         "expires_at": expires}
+        {**known, "hash": hash_token(token), "runner_id": runner}
         for runner, token in zip(runners, tokens, strict=True)
     ])  # fmt: skip
-    return Seeded(made.token, queues, tokens)
+    tx.insert_each(tables.runner_nonces, [
+        {**known, "nonce": nonce, "runner_id": runner}
+        for runner, nonce in zip(runners, nonces, strict=True)
+    ])  # fmt: skip
+    identities = [
+        Identity(runner, key.private_bytes_raw().hex(), nonce)
+        for runner, key, nonce in zip(runners, keys, nonces, strict=True)
+    ]
+    return Seeded(made.token, queues, tokens, identities)

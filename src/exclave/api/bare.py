@@ -67,6 +67,13 @@ class BareRoute(ABC, Generic[Who]):
         """Carry the request out; None if the caller hung up."""
 
 
+class BarePublicRoute(BareRoute[None]):
+    """A route for everybody."""
+
+    async def admit(self, request: Request) -> None:
+        """Let everybody in."""
+
+
 class BareRunnerRoute(BareRoute[RunnerIdentity]):
     """A route for runners."""
 

@@ -44,7 +44,11 @@ async def admit_user(deps: Deps, request: Request) -> User:
 
 async def admit_runner(deps: Deps, request: Request) -> RunnerIdentity:
     """Authenticate a runner."""
-    who = await authenticate_runner(deps, read_bearer(request))
+    return note_runner(deps, request, await authenticate_runner(deps, read_bearer(request)))
+
+
+def note_runner(deps: Deps, request: Request, who: RunnerIdentity) -> RunnerIdentity:
+    """Note who is calling, and count it."""
     request.scope[WHO] = {"org": who.org, "runner": who.runner}
     request.state.runner = who
     charge_runner(deps, who, request.scope)

@@ -1,5 +1,6 @@
 """Who is calling, and may they: the two kinds of credentials and the rights of users."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from exclave.base.digests import hash_token
@@ -47,18 +48,26 @@ async def authenticate_user(deps: Deps, token: str) -> User:
 
 async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
     """Find the runner behind an access token; its first use confirms the token's generation."""
+    who = await recognise_runner(deps, token)
+    if who.unconfirmed is not None:
+        await deps.db.write(lambda tx: confirm_generation(tx, who), key=who.queue)
+    return replace(who, unconfirmed=None)
+
+
+async def recognise_runner(deps: Deps, token: str) -> RunnerIdentity:
+    """Find the runner behind an access token, for a caller that confirms its generation."""
     if not token.startswith(f"{ACCESS_TOKEN}_"):
         raise Unauthenticated("this is not a runner's access token")
     found = await deps.db.read(lambda tx: runners.find_identity(tx, hash_token(token)), alone=True)
     if found is None:
         raise Unauthenticated("the access token is unknown, expired or revoked")
-    who, generation, used = found
-    if not used:
-        await deps.db.write(
-            lambda tx: runners.confirm_generation(tx, who.org, who.runner, generation),
-            key=who.queue,
-        )
-    return who
+    return found
+
+
+def confirm_generation(tx: Tx, who: RunnerIdentity) -> None:
+    """Note that a runner showed its newest token, if it had not done so before."""
+    if who.unconfirmed is not None:
+        runners.confirm_generation(tx, who.org, who.runner, who.unconfirmed)
 
 
 def require(

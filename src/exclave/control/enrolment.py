@@ -28,6 +28,8 @@ from exclave.wire.runner import (
 )
 
 _NONCE_S = 60.0
+_NEXT_NONCE_S = 7200.0
+"""How long a nonce for the next token lives: longer than any poll, after which it is needed."""
 _CLONED = "two holders of one key: the identity may have been copied"
 
 
@@ -79,13 +81,15 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
 
 async def give_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
     """Give a nonce to sign; an unknown runner gets one too, and learns nothing from it."""
-    nonce = deps.ids.token("non")[4:]
+    nonce = _make_nonce(deps)
 
     def give(tx: Tx) -> None:
         row = runners.find_runner_anywhere(tx, runner)
         if row is not None:
-            expires = tx.now + timedelta(seconds=_NONCE_S)
-            runners.add_nonce(tx, row.org_id, runner, nonce, expires)
+            runners.add_nonce(
+                tx, row.org_id, runner, nonce, generation=row.generation,
+                expires_at=tx.now + timedelta(seconds=_NONCE_S),
+            )  # fmt: skip
 
     await deps.db.write(give)
     return NonceReply(nonce=nonce)
@@ -102,12 +106,17 @@ async def give_token(deps: Deps, request: AskToken) -> TokenReply:
             return RunnerLocked(_CLONED)
         return _renew_token(tx, deps, row, request.generation + 1)
 
-    return await deps.db.write(give)
+    patient = request.runner_id in deps.fleet.idle and deps.fleet.may_wait(deps.timings)
+    return await deps.db.write(give, patient=patient)
 
 
 async def list_server_keys(deps: Deps) -> ServerKeys:
     """List the chain of signing keys; public by nature."""
     return ServerKeys(keys=await deps.db.read(deps.keys.list_public))
+
+
+def _make_nonce(deps: Deps) -> str:
+    return deps.ids.token("non")[4:]
 
 
 def _prove(tx: Tx, request: AskToken) -> AnyRow:
@@ -139,7 +148,7 @@ def _is_expected(row: AnyRow, generation: int) -> bool:
 
 
 def _renew_token(tx: Tx, deps: Deps, row: AnyRow, generation: int) -> TokenReply:
-    secret = deps.ids.token(ACCESS_TOKEN)
+    secret, nonce = deps.ids.token(ACCESS_TOKEN), _make_nonce(deps)
     life = deps.timings.access_token_s
     runners.update_runner(
         tx, row.org_id, row.id, {"generation": generation, "generation_used": False}
@@ -148,9 +157,14 @@ def _renew_token(tx: Tx, deps: Deps, row: AnyRow, generation: int) -> TokenReply
         tx, row.org_id, row.id, hashed=hash_token(secret), generation=generation,
         expires_at=tx.now + timedelta(seconds=life),
     )  # fmt: skip
+    runners.add_nonce(
+        tx, row.org_id, row.id, nonce, generation=generation,
+        expires_at=tx.now + timedelta(seconds=_NEXT_NONCE_S),
+    )  # fmt: skip
     return TokenReply(
-        access_token=secret, expires_in_s=life, generation=generation, timings=_timings(deps)
-    )
+        access_token=secret, expires_in_s=life, generation=generation, next_nonce=nonce,
+        timings=_timings(deps),
+    )  # fmt: skip
 
 
 def _enrol_again(

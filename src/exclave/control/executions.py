@@ -80,7 +80,8 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
         renew_s = deps.fleet.renew_s(deps.timings, busy=busy)
         return RenewReply.model_validate({"verdicts": verdicts, "renew_s": renew_s})
 
-    return await deps.db.write(renew, key=who.queue, patient=not request.executions)
+    patient = not request.executions and deps.fleet.may_wait(deps.timings)
+    return await deps.db.write(renew, key=who.queue, patient=patient)
 
 
 async def hand_in(

@@ -4,16 +4,21 @@ from dataclasses import dataclass
 
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.timings import Timings
+from exclave.storage.group_commit import PATIENCE_S
 from exclave.wire.runner import Poll, PollReply
 
 SIGNS_PER_SECOND = 40
-"""Polls, and as many heartbeats, of idle runners that one server invites per second."""
-BIG = 1000
+"""Signs of life of idle runners that one server invites per second."""
+BIG = 700
 """Beyond this many runners even that is too much, and the signs become rarer still.
 
-A runner that goes away is noticed by its connection; a heartbeat is for one that only hangs.
+A runner that goes away is noticed by its connection; a sign of life is for one that only hangs.
 """
-LONGEST_RENEW_S = 1200.0
+LONGEST_SPREAD_S = 3600.0
+_REST = 1.25
+"""An idle runner that polls need not renew: its next poll comes before that is due."""
+_UNHURRIED = 4
+"""A write may wait for at most this part of the time between two signs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +61,10 @@ class Fleet:
             self.release(found)
         return found
 
+    def may_wait(self, timings: Timings) -> bool:
+        """Tell whether the sign of an idle runner may be written a moment later."""
+        return timings.renew_s >= _UNHURRIED * PATIENCE_S
+
     def hold_s(self, timings: Timings, longest: float) -> float:
         """Tell how long a poll may wait: the usual time, more in a big fleet, never too long."""
         return min(longest, max(timings.poll_hold_s, self._spread_s()))
@@ -64,7 +73,8 @@ class Fleet:
         """Tell when the next heartbeat is due; only idle runners of a big fleet may take longer."""
         if busy:
             return timings.renew_s
-        return max(timings.renew_s, min(self._spread_s(), LONGEST_RENEW_S))
+        return max(timings.renew_s, _REST * self._spread_s())
 
     def _spread_s(self) -> float:
-        return self.polling / SIGNS_PER_SECOND * max(1.0, self.polling / BIG)
+        spread = self.polling / SIGNS_PER_SECOND * max(1.0, self.polling / BIG)
+        return min(spread, LONGEST_SPREAD_S)

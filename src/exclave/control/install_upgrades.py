@@ -168,6 +168,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
     if row.config_id == target.id and not move.changed_inputs:
         return
     install_states.update_app_install(tx, org, row.id, {"config_id": target.id})
+    tx.wake(f"stack:{row.id}")
     if move.changed_inputs or move.dropped_inputs:
         declared = list_declared(tx, org, target.id)
         store_values(tx, deps, org, row.id, declared, move.values, user.name)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from exclave.base.errors import Conflict, Unauthenticated
+from exclave.control.access import confirm_generation
 from exclave.control.claims import Search, claim_jobs
 from exclave.control.deps import Deps
 from exclave.control.endings import end_stopped, withdraw_offers
@@ -22,14 +23,15 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
     began = deps.clock.monotonic()
     deps.fleet.polling += 1
     try:
-        with deps.hub.watch(f"queue:{who.queue}", f"cancel:{who.queue}") as watch:
+        work, cancels, terms = f"queue:{who.queue}", f"cancel:{who.queue}", f"stack:{who.queue}"
+        with deps.hub.watch(work, cancels, terms) as watch:
             reply = await deps.db.write(
                 lambda tx: _begin_poll(tx, deps, who, request),
                 key=who.queue, patient=await _is_idle(deps, who, request),
             )  # fmt: skip
             until = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
             held = HeldPoll(who, request)
-            while not (reply.offers or reply.cancel):
+            while not _says_something(reply):
                 deps.fleet.hold(held)
                 try:
                     woken = await watch.wait(until - deps.clock.monotonic())
@@ -38,22 +40,28 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
                 if held.reply is not None:
                     return held.reply
                 if woken:
-                    cancelled = f"cancel:{who.queue}" in watch.heard
+                    heard = frozenset(watch.heard)
                     reply = await deps.db.write(
-                        lambda tx: _look(tx, deps, who, request, cancelled=cancelled),  # noqa: B023 - awaited here
+                        lambda tx: _look(tx, deps, who, request, cancelled=cancels in heard),  # noqa: B023 - awaited here
                         key=who.queue,
                     )
+                    if terms in heard:
+                        reply = reply.model_copy(update={"report": True})
                     continue
                 # A fleet that has grown meanwhile lets this poll wait longer.
                 longer = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
                 if longer <= until or deps.hub.closed:
                     break
                 until = longer
-            if not (reply.offers or reply.cancel):
+            if not _says_something(reply):
                 deps.fleet.idle.add(who.runner)
             return reply
     finally:
         deps.fleet.polling -= 1
+
+
+def _says_something(reply: PollReply) -> bool:
+    return bool(reply.offers or reply.cancel or reply.report)
 
 
 async def _is_idle(deps: Deps, who: RunnerIdentity, request: Poll) -> bool:
@@ -64,6 +72,8 @@ async def _is_idle(deps: Deps, who: RunnerIdentity, request: Poll) -> bool:
     was_idle = who.runner in deps.fleet.idle
     deps.fleet.idle.discard(who.runner)
     if not was_idle or request.executions or request.max_hold_s < deps.timings.renew_s:
+        return False
+    if not deps.fleet.may_wait(deps.timings):
         return False
     return not await deps.db.read(lambda tx: jobs.ask_waiting(tx, who.org, who.queue)(), alone=True)
 
@@ -83,12 +93,14 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
         tx, who.org, who.runner, boot=request.boot, no=request.no,
         due=expect_next(tx, deps, busy=bool(request.executions)), version=request.version,
         protocol=request.protocol, capabilities=[str(kind) for kind in request.capabilities],
+        stats=None if request.stats is None else request.stats.model_dump(),
     )  # fmt: skip
     opened = executions.ask_open(tx, who.org, who.runner)
     waiting = jobs.ask_waiting(tx, who.org, who.queue)
     if not noted():
         find_active(tx, who)
         raise StaleRequest("a newer poll of this runner was seen already")
+    confirm_generation(tx, who)
     open_ones = opened()
     end_stopped(tx, deps, open_ones, request.boot, request.no, request.executions)
     unheard = [

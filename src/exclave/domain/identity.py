@@ -82,6 +82,8 @@ class RunnerIdentity:
     queue: QueueId
     kind: QueueKind
     name: str
+    unconfirmed: int | None = None
+    """The generation of its token, as long as nobody has noted that the token arrived."""
 
 
 def allows(user: User, right: Right, install: str | None = None, app: str | None = None) -> bool:

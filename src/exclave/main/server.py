@@ -29,12 +29,28 @@ from exclave.storage.listener import listen
 log = Log("server")
 
 _BACKLOG = 4096
+_TICK_S = 1.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 """A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to us: there are two of these in one process."""
+    """Leaves signals to us, as there are two of these in one process; idles without a tick."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Let open requests end, then return from `serve`."""
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        """Set the date of replies once a second; uvicorn looks ten times whether it is to end."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _TICK_S)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -106,7 +122,7 @@ async def run_control_plane(
         yield Running(deps, url, deps.runner_url)
     finally:
         for server in servers:
-            server.should_exit = True
+            server.stop()
         deps.hub.close()
         await asyncio.gather(*tasks, return_exceptions=True)
         for task in background:

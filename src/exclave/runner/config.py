@@ -24,7 +24,7 @@ class RunnerConfig:
     """Whom jobs run as: a user, or a range of uids with one for each; empty: the runner itself."""
     jobs_folder: Path | None = None
     """Where executions and tools are, if not in the data folder: users of jobs must get there."""
-    max_hold_s: float = 600.0
+    max_hold_s: float = 3600.0
     """The longest that a poll may be held; the control plane does so in big fleets only."""
     keep_free_bytes: int = 256 << 20
     """With less free space than this no new work is taken."""

@@ -14,15 +14,17 @@ from exclave.runner.cells import Cells
 from exclave.runner.config import RunnerConfig
 from exclave.runner.disk import DataFolder
 from exclave.runner.outbox import Outbox
+from exclave.runner.pace import Pace
 from exclave.runner.roster import Roster
 from exclave.runner.session import Session
 from exclave.runner.shipping import OpenLog
 from exclave.runner.signals import Signals
-from exclave.runner.stats import Measure, Tally
+from exclave.runner.stats import Measure, Tally, collect_stats
+from exclave.runner.switch import is_thrown
 from exclave.runner.trust import Trust
 from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
-from exclave.wire.runner import RunnerTimings
+from exclave.wire.runner import RunnerTimings, Stats
 
 KillLeftovers = Callable[[Path, Clock], Awaitable[bool]]
 """End every process that an execution left behind; tell whether that is certain."""
@@ -48,6 +50,7 @@ class Deps:
     outbox: Outbox
     roster: Roster
     signals: Signals
+    pace: Pace
     tally: Tally
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     """Run in the background under a name; a failure there ends the runner."""
@@ -56,6 +59,13 @@ class Deps:
     def timings(self) -> RunnerTimings:
         """Tell the durations that the control plane last decided."""
         return self.session.timings
+
+    def collect_stats(self) -> Stats:
+        """Measure what a sign of life tells about the runner."""
+        folder = self.disk.path
+        return collect_stats(
+            self.measure(folder), self.roster, self.outbox, self.tally, disabled=is_thrown(folder)
+        )
 
     @property
     def randomness(self) -> Randomness:

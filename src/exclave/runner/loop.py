@@ -26,6 +26,7 @@ from exclave.runner.identity import (
     load_key,
 )
 from exclave.runner.outbox import Outbox
+from exclave.runner.pace import Pace
 from exclave.runner.polling import Poller
 from exclave.runner.recovery import recover
 from exclave.runner.renewing import Renewer
@@ -173,6 +174,7 @@ class Runner:
             outbox=Outbox(disk, self._clock),
             roster=Roster(boot),
             signals=self._signals,
+            pace=Pace(session.timings.renew_s),
             tally=Tally(),
             spawn=self._spawn,
         )

@@ -20,6 +20,8 @@ _log = Log("runner.polling")
 POLLS = RetryPolicy(first_s=0.5, longest_s=30.0)
 MAX_FREE = 64
 _SHORTEST_HOLD_S = 2.0
+_USUAL_HOLD_S = 600.0
+"""Nobody asks for longer polls than this, except at the wish of a server with a big fleet."""
 _CUT_AFTER_S = 3.0
 _GOOD_POLLS = 20
 _QUICK_S = 0.05
@@ -78,8 +80,10 @@ class Poller:
             await self._deps.signals.changed.wait()
 
     async def _send(self, token: str, free: int) -> PollReply:
-        drawn = self._deps.roster.draw()
-        return await self._deps.api.poll(
+        deps = self._deps
+        drawn, sent_at = deps.roster.draw(), deps.clock.monotonic()
+        deps.pace.note_sign(sent_at)
+        return await deps.api.poll(
             token,
             Poll(
                 boot=drawn.boot,
@@ -87,15 +91,18 @@ class Poller:
                 nonce=self._nonce,
                 free=free,
                 executions=drawn.ids,
-                max_hold_s=self._hold_s,
+                max_hold_s=min(self._hold_s, max(_USUAL_HOLD_S, deps.pace.every_s)),
                 version=__version__,
                 protocol=PROTOCOL,
-                capabilities=list(self._deps.executors),
+                capabilities=list(deps.executors),
+                stats=deps.collect_stats(),
             ),
         )
 
     async def _obey(self, reply: PollReply, free: int, began: float) -> None:
         self._note_success()
+        self._deps.pace.ask(reply.renew_s)
+        self._deps.signals.report_wanted |= reply.report
         for execution_id in reply.cancel:
             execution = self._deps.roster.find(execution_id)
             if execution is not None:
@@ -114,6 +121,7 @@ class Poller:
 
     async def _back_off(self, problem: Problem, began: float) -> None:
         lasted = self._deps.clock.monotonic() - began
+        self._deps.pace.forget_sign()
         self._good = 0
         if _CUT_AFTER_S < lasted < self._hold_s:
             # Somebody on the way does not like long requests: ask for shorter ones.

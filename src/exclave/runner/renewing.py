@@ -7,14 +7,11 @@ from exclave.runner.deps import Deps
 from exclave.runner.roster import Drawn
 from exclave.runner.session import IdentityRefused
 from exclave.runner.signals import sleep_or
-from exclave.runner.stats import collect_stats
 from exclave.runner.stopping import cancel, supersede
-from exclave.runner.switch import is_thrown
 from exclave.wire.runner import Renew, RenewedExecution, RenewReply
 
 _log = Log("runner.renewing")
 
-_SHORTEST_S, _LONGEST_S = 0.05, 1200.0
 _SPREAD = 0.1
 
 
@@ -23,20 +20,18 @@ class Renewer:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
-        self._pace_s = deps.timings.renew_s
         self._failures = 0
 
     async def run(self) -> None:
-        """Renew until cancelled; news cuts the wait short."""
-        signals = self._deps.signals
+        """Renew until cancelled; news cuts the wait short, and a poll is as good as a heartbeat."""
+        deps, signals = self._deps, self._deps.signals
         while True:
             signals.renew_soon.clear()
             pause = await self._renew_or_back_off()
-            await sleep_or(self._deps.clock, pause, signals.renew_soon.wait())
-
-    def set_pace(self, renew_s: float) -> None:
-        """Take over the pace that a reply asks for."""
-        self._pace_s = min(max(renew_s, _SHORTEST_S), _LONGEST_S)
+            while pause > 0 and not signals.renew_soon.is_set():
+                await sleep_or(deps.clock, pause, signals.renew_soon.wait())
+                resting = not (self._failures or deps.roster.list_alive())
+                pause = deps.pace.tell_rest(deps.clock.monotonic()) if resting else 0.0
 
     async def renew(self) -> None:
         """Send one renewal and obey its reply."""
@@ -49,7 +44,8 @@ class Renewer:
             return await self._deps.api.renew(token, self._build_request(drawn))
 
         reply = await self._deps.session.call(send)
-        self.set_pace(reply.renew_s)
+        self._deps.pace.ask(reply.renew_s)
+        self._deps.pace.note_sign(sent_at)
         self._deps.signals.note_contact(sent_at)
         if drawn is not None:
             self._obey(drawn, reply, sent_at)
@@ -65,7 +61,8 @@ class Renewer:
             _log.info("control_plane_answers", failures=self._failures)
         self._failures = 0
         busy = self._deps.roster.count_busy() > 0
-        pace = min(self._pace_s, self._deps.timings.renew_s) if busy else self._pace_s
+        asked = self._deps.pace.every_s
+        pace = min(asked, self._deps.timings.renew_s) if busy else asked
         return pace * (1 - _SPREAD * self._deps.randomness.fraction())
 
     def _note_failure(self, problem: Problem) -> float:
@@ -83,7 +80,6 @@ class Renewer:
         return self._deps.timings.renew_s * (1 if busy else 4)
 
     def _build_request(self, drawn: Drawn) -> Renew:
-        deps = self._deps
         return Renew(
             boot=drawn.boot,
             no=drawn.no,
@@ -91,13 +87,7 @@ class Renewer:
                 RenewedExecution(id=one.id, epoch=one.epoch, log_end=one.log.end if one.log else 0)
                 for one in drawn.alive
             ],
-            stats=collect_stats(
-                deps.measure(deps.disk.path),
-                deps.roster,
-                deps.outbox,
-                deps.tally,
-                disabled=is_thrown(deps.disk.path),
-            ),
+            stats=self._deps.collect_stats(),
         )
 
     def _obey(self, drawn: Drawn, reply: RenewReply, sent_at: float) -> None:

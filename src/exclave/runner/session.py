@@ -116,7 +116,9 @@ class Session:
     async def _refresh(self) -> Secret:
         sent_at = self._clock.monotonic()
         reply = await self._ask_token()
-        self._save(generation=reply.generation, pending_nonce=None, timings=reply.timings)
+        self._save(
+            generation=reply.generation, pending_nonce=reply.next_nonce, timings=reply.timings
+        )
         self._refusals = 0
         share = _EARLIEST + (_LATEST - _EARLIEST) * self._randomness.fraction()
         token = Secret(reply.access_token)

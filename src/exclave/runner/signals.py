@@ -35,6 +35,8 @@ class Signals:
         """An execution ended, or the runner answers for it no more."""
         self.back = Broadcast()
         """The control plane answers again after a silence."""
+        self.report_wanted = False
+        """The control plane asked for a report of the Stack since the last one."""
         self.contact_at: float | None = None
         """When a renewal last got through, on the monotonic clock; None while none does."""
 

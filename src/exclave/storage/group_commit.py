@@ -28,7 +28,8 @@ its changes undone, and its commands are then run one by one.
 """
 
 MOST_TOGETHER = 512
-PATIENCE_S = 0.25
+PATIENCE_S = 1.0
+"""How long a write may wait for company whose caller does not mind."""
 _TRIES = 4
 
 

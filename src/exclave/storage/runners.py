@@ -76,7 +76,7 @@ _TURN = Prepared(
 _SEEN = {"seen_at": bindparam("now"), "due_at": bindparam("due"), "cause": ""}
 _ANEW = runners.c.boot < bindparam("new_boot")
 """This is the first sign of a new boot, whose request numbers start over."""
-_NOTE_POLL = Prepared(
+_POLL = (
     update(runners)
     .where(*_MY_ID, runners.c.state == ACTIVE)
     .where(_ANEW | ((runners.c.boot == bindparam("new_boot"))
@@ -87,6 +87,8 @@ _NOTE_POLL = Prepared(
             capabilities=bindparam("new_capabilities"), **_SEEN)
     .returning(runners.c.id)
 )  # fmt: skip
+_NOTE_BARE_POLL = Prepared(_POLL)
+_NOTE_POLL = Prepared(_POLL.values(stats=bindparam("new_stats")))
 _NOTE_RENEWAL = Prepared(
     update(runners)
     .where(*_MY_ID, runners.c.state == ACTIVE)
@@ -105,16 +107,17 @@ def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Asked:
 
 def note_poll(
     tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, due: datetime, version: str,
-    protocol: str, capabilities: Sequence[str],
+    protocol: str, capabilities: Sequence[str], stats: Mapping[str, Any] | None,
 ) -> Asked:  # fmt: skip
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
-    Asks for its id; no row if the poll was not recorded.
+    Asks for its id; no row if the poll was not recorded. A runner of old sends no stats.
     """
+    at = {"new_boot": boot, "no": no, "now": tx.now, "due": due}
     told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
-    return tx.ask(
-        _NOTE_POLL, org=org, runner=runner, new_boot=boot, no=no, now=tx.now, due=due, **told
-    )
+    if stats is None:
+        return tx.ask(_NOTE_BARE_POLL, org=org, runner=runner, **at, **told)
+    return tx.ask(_NOTE_POLL, org=org, runner=runner, **at, **told, new_stats=stats)
 
 
 def note_renewal(
@@ -160,10 +163,12 @@ def count_running(tx: Tx, org: OrgId, wanted: Sequence[str]) -> dict[str, int]:
     return {row[0]: row[1] for row in tx.all(counted)}
 
 
-def add_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str, expires_at: datetime) -> None:
-    """Store a nonce to be signed."""
-    row = {"org_id": org, "nonce": nonce, "runner_id": runner, "expires_at": expires_at}
-    tx.insert_each(runner_nonces, [row])
+def add_nonce(
+    tx: Tx, org: OrgId, runner: RunnerId, nonce: str, *, generation: int, expires_at: datetime
+) -> None:
+    """Store a nonce to be signed together with a generation."""
+    row = {"org_id": org, "nonce": nonce, "runner_id": runner, "generation": generation}
+    tx.insert_each(runner_nonces, [{**row, "expires_at": expires_at}])
 
 
 _NONCES = (
@@ -175,7 +180,12 @@ _USE_NONCE = Prepared(
     .where(*_NONCES, runner_nonces.c.nonce == bindparam("nonce"))
     .where(runner_nonces.c.expires_at > bindparam("now"))
 )
-_END_NONCES = Prepared(delete(runner_nonces).where(*_NONCES))
+_END_NONCES = Prepared(
+    delete(runner_nonces)
+    .where(*_NONCES)
+    .where(runner_nonces.c.generation.is_(None)
+           | (runner_nonces.c.generation < bindparam("at_generation")))
+)  # fmt: skip
 _CONFIRM = Prepared(
     update(runners)
     .where(runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
@@ -198,7 +208,8 @@ def add_access_token(
 
 
 _IDENTITY = Prepared(
-    select(runners, runner_tokens.c.generation.label("token_generation"))
+    select(runners.c.org_id, runners.c.id, runners.c.queue_id, runners.c.kind, runners.c.name,
+           runners.c.generation_used, runner_tokens.c.generation.label("token_generation"))
     .join(runners, (runners.c.org_id == runner_tokens.c.org_id)
           & (runners.c.id == runner_tokens.c.runner_id))
     .where(runner_tokens.c.hash == bindparam("hash"))
@@ -207,22 +218,23 @@ _IDENTITY = Prepared(
 )  # fmt: skip
 
 
-def find_identity(tx: Tx, hashed: str) -> tuple[RunnerIdentity, int, bool] | None:
-    """Find whom an access token speaks for, its generation, and whether that was used before."""
+def find_identity(tx: Tx, hashed: str) -> RunnerIdentity | None:
+    """Find whom an access token speaks for, and whether its generation was used before."""
     row = tx.first(_IDENTITY, hash=hashed, now=tx.now)
     if row is None:
         return None
-    who = RunnerIdentity(row.org_id, row.id, row.queue_id, QueueKind(row.kind), row.name)
-    return who, row.token_generation, row.generation_used
+    fresh = None if row.generation_used else row.token_generation
+    return RunnerIdentity(row.org_id, row.id, row.queue_id, QueueKind(row.kind), row.name, fresh)
 
 
 def confirm_generation(tx: Tx, org: OrgId, runner: RunnerId, generation: int) -> None:
     """Note that the newest generation arrived: from now on an older one betrays a copied key.
 
-    The nonces end with it, so that a late copy of the runner's own request betrays nobody.
+    The nonces for older ones end with it, so that a late copy of the runner's own request betrays
+    nobody.
     """
     if tx.count(_CONFIRM, org=org, runner=runner, at_generation=generation):
-        tx.count(_END_NONCES, org=org, runner=runner)
+        tx.count(_END_NONCES, org=org, runner=runner, at_generation=generation)
 
 
 def drop_access_tokens(tx: Tx, org: OrgId, runner: RunnerId) -> None:

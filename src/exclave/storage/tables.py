@@ -196,8 +196,10 @@ runner_nonces = Table(
     org_column(),
     Column("nonce", Text, primary_key=True),
     Column("runner_id", Text, nullable=False),
+    Column("generation", Integer),
     Column("expires_at", Instant, nullable=False),
     of_org("runner_id", "runners"),
+    Index("runner_nonces_of_runner", "org_id", "runner_id"),
 )
 
 runner_tokens = Table(

@@ -105,6 +105,8 @@ class TokenReply(Reply):
     access_token: Token
     expires_in_s: float
     generation: int
+    next_nonce: Nonce | None = None
+    """To be signed for the token after this one: it need not be asked for."""
     timings: RunnerTimings
 
 
@@ -143,10 +145,12 @@ class Poll(Numbered):
     nonce: Nonce
     free: Annotated[int, Field(ge=0, le=64)]
     executions: Annotated[list[Id], Field(max_length=128)]
-    max_hold_s: Annotated[float, Field(ge=0, le=600)] = 30.0
+    max_hold_s: Annotated[float, Field(ge=0, le=3600)] = 30.0
     version: ShortText
     protocol: Protocol
     capabilities: Annotated[list[JobKind], Field(max_length=50)]
+    stats: Stats | None = None
+    """With them a poll says all that a heartbeat says."""
 
 
 class Offer(Reply):
@@ -163,6 +167,8 @@ class PollReply(Reply):
     offers: list[Offer] = []
     cancel: list[Id] = []
     renew_s: float
+    report: bool = False
+    """What the app asks of the customer may have changed: the Stack is to report now."""
 
 
 class RenewedExecution(Request):

@@ -247,8 +247,10 @@ class Machine:
         return open_log
 
     async def _kill_leftovers(self, folder: Path, clock: Clock) -> bool:
-        child = self.children.pop(folder.name, None)
+        """End what outlived the runner; one that crashes meanwhile leaves it to the next."""
+        child = self.children.get(folder.name)
         if child is not None:
             await clock.sleep(self._random.uniform(0.0, 2.0))
             child.kill()
+            self.children.pop(folder.name, None)
         return True

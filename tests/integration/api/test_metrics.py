@@ -37,6 +37,23 @@ async def test_the_state_of_the_instance_is_read_at_each_scrape(site: Site) -> N
     assert after["exclave_build_info", (("version", __version__),)] == 1
 
 
+async def test_a_poll_tells_what_a_renewal_tells(site: Site) -> None:
+    running = await make_execution(site)
+    wish = {
+        "boot": 1, "no": 50, "nonce": "nonce-of-a-poll-50", "free": 0, "version": "1",
+        "executions": [running.execution], "max_hold_s": 0, "protocol": "1.1", "capabilities": [],
+    }  # fmt: skip
+
+    for no, stats in ((50, {"stats": {"results_waiting": 3}}), (51, {})):
+        asked = {**wish, "no": no, **stats}
+        reply = await site.call(
+            "POST", "/v1/poll", running.enrolled.token, app="runner", json=asked
+        )
+        assert reply.status_code == 200
+
+    assert (await scrape(site))["exclave_runner_results_waiting", ()] == 3
+
+
 async def test_requests_are_counted_by_template_and_not_by_path(site: Site) -> None:
     for path in ("/v1/jobs/a", "/v1/jobs/b", "/wp-login.php", "/v1/jobs/c/d/e"):
         await site.call("GET", path)

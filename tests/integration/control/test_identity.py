@@ -8,9 +8,17 @@ from exclave.control import accounts, enrolment, installs, runners
 from exclave.control.access import authenticate_runner, authenticate_user
 from exclave.control.enrolment import RunnerRevoked
 from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind, TokenId
+from exclave.wire.envelope import encode_bytes
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobKind
-from exclave.wire.runner import PROTOCOL, AskToken, Enrol, Enrolled
+from exclave.wire.runner import (
+    PROTOCOL,
+    AskToken,
+    Enrol,
+    Enrolled,
+    TokenReply,
+    token_message,
+)
 from tests.integration.control.conftest import World
 from tests.world import ask_token, make_install, make_org, make_peer
 
@@ -22,6 +30,19 @@ async def enrol(world: World, token: str, key: str = KEY) -> Enrolled:
     return await enrolment.enrol_runner(world.deps, Enrol(
         token=token, public_key=key, name="r", version="t", protocol=PROTOCOL,
         capabilities=[JobKind.NOOP],
+    ))  # fmt: skip
+
+
+async def ask_nonce(world: World) -> str:
+    runner = RunnerId(world.peer.enrolled.runner_id)
+    return (await enrolment.give_nonce(world.deps, runner)).nonce
+
+
+async def ask_with(world: World, nonce: str, generation: int) -> TokenReply:
+    runner, key = world.peer.enrolled.runner_id, world.peer.key
+    signature = encode_bytes(key.sign(token_message(runner, nonce, generation)))
+    return await enrolment.give_token(world.deps, AskToken(
+        runner_id=runner, nonce=nonce, generation=generation, signature=signature,
     ))  # fmt: skip
 
 
@@ -69,6 +90,45 @@ async def test_a_lost_token_reply_does_not_look_like_a_copied_key(world: World) 
     token = await ask_token(world.deps, runner, key, 2)
 
     assert await authenticate_runner(world.deps, token)
+
+
+async def test_the_nonce_that_came_with_a_token_buys_the_next_one_once(world: World) -> None:
+    runner, key = world.peer.enrolled.runner_id, world.peer.key
+    first = await ask_with(world, await ask_nonce(world), 2)
+    await authenticate_runner(world.deps, first.access_token)
+    assert first.next_nonce is not None
+    world.clock.advance(3700)
+
+    second = await ask_with(world, first.next_nonce, 3)
+
+    assert await authenticate_runner(world.deps, second.access_token)
+    with pytest.raises(Unauthenticated, match="nonce is wrong"):
+        await ask_with(world, first.next_nonce, 3)
+    shown = await runners.show_runner(world.deps, world.user, RunnerId(runner))
+    assert shown.state == "active"
+    assert await authenticate_runner(world.deps, await ask_token(world.deps, runner, key, 4))
+
+
+async def test_a_nonce_for_an_older_generation_ends_when_the_newer_one_is_used(
+    world: World,
+) -> None:
+    late = await ask_nonce(world)
+    first = await ask_with(world, await ask_nonce(world), 2)
+    await authenticate_runner(world.deps, first.access_token)
+
+    with pytest.raises(Unauthenticated, match="nonce is wrong"):
+        await ask_with(world, late, 2)
+
+    assert await authenticate_runner(world.deps, first.access_token)
+
+
+async def test_a_nonce_ahead_of_its_use_expires(world: World) -> None:
+    first = await ask_with(world, await ask_nonce(world), 2)
+    assert first.next_nonce is not None
+    world.clock.advance(7300)
+
+    with pytest.raises(Unauthenticated, match="nonce is wrong"):
+        await ask_with(world, first.next_nonce, 3)
 
 
 async def test_a_copied_key_locks_the_runner(world: World) -> None:

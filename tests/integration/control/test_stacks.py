@@ -1,6 +1,7 @@
 """Stacks on the control plane: one-time codes and tokens, reports, waits, resignation."""
 
 import ast
+import asyncio
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from exclave.base.errors import Conflict, NotFound, Unauthenticated
 from exclave.control import (
     enrolment,
+    install_upgrades,
     install_views,
     install_work,
+    polls,
     runners,
     stacks,
     workflows,
@@ -23,9 +26,9 @@ from exclave.control.input_values import BadInputs
 from exclave.domain.identity import InstallId, RunnerIdentity, User
 from exclave.domain.workflows import WorkflowId
 from exclave.wire.envelope import public_text
-from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.installs import StartWork, Upgrade, WorkKind
 from exclave.wire.jobs import JobKind
-from exclave.wire.runner import PROTOCOL, Enrol, Enrolled
+from exclave.wire.runner import PROTOCOL, Enrol, Enrolled, Poll
 from exclave.wire.stacks import StackReport
 from tests.installs_kit import INPUTS, add_config, make_app, make_app_install
 from tests.integration.control.conftest import World
@@ -291,6 +294,21 @@ async def test_a_running_stack_learns_what_a_new_config_asks(shop: Shop) -> None
     terms = await shop.report(who)
 
     assert [one.name for one in terms.secrets] == ["db_password", "key", "smtp"]
+
+
+async def test_a_waiting_poll_tells_the_stack_to_report_after_an_upgrade(shop: Shop) -> None:
+    who = await join(shop)
+    await add_config(shop.deps, shop.user, shop.app, secrets=(*SECRETS, {"name": "smtp"}))
+    waiting = asyncio.ensure_future(polls.poll(shop.deps, who, Poll(
+        boot=1, no=1, nonce="nonce-of-the-poll-1", free=1, executions=[], max_hold_s=30,
+        version="test", protocol=PROTOCOL, capabilities=[JobKind.NOOP],
+    )))  # fmt: skip
+    while f"stack:{shop.install}" not in shop.deps.hub.watches:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0.005)
+
+    await install_upgrades.upgrade_install(shop.deps, shop.user, shop.install, Upgrade())
+
+    assert (await waiting).report
 
 
 async def test_a_runner_that_resigns_is_revoked_and_the_stack_is_gone(shop: Shop) -> None:

@@ -183,8 +183,11 @@ class FakeControl:
         self.newest_used = False
         token = self.newest = self.ids.token("xcr")
         self.tokens[token] = self.clock.monotonic() + 900.0
+        ahead = self.ids.token("nn")[:40]
+        self.nonces[ahead] = None
         return await self._answer("ask_token", TokenReply(
-            access_token=token, expires_in_s=900.0, generation=self.generation, timings=self.timings,
+            access_token=token, expires_in_s=900.0, generation=self.generation, next_nonce=ahead,
+            timings=self.timings,
         ))  # fmt: skip
 
     async def get_keys(self) -> ServerKeys:

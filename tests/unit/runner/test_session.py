@@ -100,6 +100,30 @@ def test_many_callers_share_one_token_and_it_is_replaced_before_it_ends(tmp_path
     at_desk(tmp_path, story)
 
 
+def test_the_nonce_for_the_next_token_came_with_the_last_one(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        for _ in range(3):
+            await use(desk.open(), desk.control)
+
+        assert (desk.control.calls["ask_token"], desk.control.calls["ask_nonce"]) == (3, 1)
+
+    at_desk(tmp_path, story)
+
+
+def test_a_nonce_that_came_too_early_is_replaced(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        session = desk.open()
+        for _ in range(7):
+            await use(session, desk.control)
+            desk.control.nonces.clear()
+            await desk.control.clock.sleep(1000)
+
+        assert desk.control.calls["ask_nonce"] == 7
+        assert desk.control.locked == ""
+
+    at_desk(tmp_path, story)
+
+
 def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         session = desk.open()

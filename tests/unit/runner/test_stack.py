@@ -25,6 +25,7 @@ from exclave.runner.stack.supervisor import (
     take_lock,
 )
 from exclave.runner.stack.units import write_unit
+from exclave.wire.runner import Poll, PollReply
 from exclave.wire.stacks import (
     Resigned,
     StackDocument,
@@ -33,6 +34,7 @@ from exclave.wire.stacks import (
     StackSecret,
     StackTerms,
 )
+from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import House, play
 
 TERMS = StackTerms(
@@ -202,6 +204,34 @@ def test_a_stack_reports_at_first_after_changes_and_learns_new_terms(tmp_path: P
     assert api.reports[-1].secrets == {"smtp": False}
     assert folder.read_document().enrolment == ""
     assert "1234" not in "".join(report.model_dump_json() for report in api.reports)
+
+
+class AsksForReports(FakeControl):
+    """Lets every poll ask for a report, and wants no other signs for an hour."""
+
+    async def poll(self, token: str, request: Poll) -> PollReply:
+        reply = await super().poll(token, request)
+        return reply.model_copy(update={"report": len(self.polls) == 3, "renew_s": 4000.0})
+
+
+def test_a_stack_of_a_big_fleet_reports_when_it_is_asked_to(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "stack")
+    folder.adopt()
+    api = FakeStackApi()
+
+    async def story(house: House) -> None:
+        house.control = AsksForReports(house.clock)
+        house.duties = [Reporter(folder, api, FileSecrets(folder.secrets)).run]
+        runner, task = house.start()
+        await house.clock.sleep(70)
+        assert len(api.reports) == 1
+        await house.clock.sleep(10)
+        assert len(api.reports) == 2
+        await house.clock.sleep(3000)
+        assert len(api.reports) == 2
+        await house.stop(runner, task)
+
+    play(tmp_path, story)
 
 
 def test_a_refused_report_is_kept_for_the_customer_and_not_repeated(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def build_runner_app(
     `registry_app` is served at `/v2`, where clients of registries look for it.
     """
     bare = [
+        Route("/v1/token", enrolment.TokenRoute(deps)),
         Route("/v1/poll", polls.PollRoute(deps)),
         Route("/v1/renew", polls.RenewRoute(deps)),
         Route(executions.START, executions.StartRoute(deps)),
@@ -71,5 +72,5 @@ def build_inner_app(deps: Deps) -> FastAPI:
     app.state.deps = deps
     for router in _ROUTERS:
         app.include_router(router)
-    describe(app, polls.described, executions.described)
+    describe(app, enrolment.described, polls.described, executions.described)
     return app

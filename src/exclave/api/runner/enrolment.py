@@ -1,6 +1,10 @@
 """How a runner gets its identity and its access tokens."""
 
+from pydantic import BaseModel
+
+from exclave.api.bare import BarePublicRoute
 from exclave.api.credentials import DepsOf
+from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import PublicRoute, make_router
 from exclave.control import enrolment
 from exclave.domain.identity import RunnerId
@@ -29,7 +33,11 @@ async def give_nonce(request: AskNonce, deps: DepsOf) -> NonceReply:
     return await enrolment.give_nonce(deps, RunnerId(request.runner_id))
 
 
-@router.post("/token")
+described = make_router("/v1", "identity", PublicRoute)
+"""What `TokenRoute` serves, for the OpenAPI document; never served itself."""
+
+
+@described.post("/token")
 async def give_token(request: AskToken, deps: DepsOf) -> TokenReply:
     """Give an access token for a signed nonce; a reused generation locks the runner."""
     return await enrolment.give_token(deps, request)
@@ -39,3 +47,12 @@ async def give_token(request: AskToken, deps: DepsOf) -> TokenReply:
 async def list_keys(deps: DepsOf) -> ServerKeys:
     """List the chain of signing keys."""
     return await enrolment.list_server_keys(deps)
+
+
+class TokenRoute(BarePublicRoute):
+    """Access tokens: every runner asks for one every few minutes."""
+
+    async def answer(self, request: LimitedRequest, who: None) -> BaseModel | None:
+        """Give an access token."""
+        del who
+        return await enrolment.give_token(self.deps, await read_model(request, AskToken))

@@ -6,13 +6,15 @@ from enum import Enum, auto
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
+from starlette.requests import Request
 from starlette.types import Receive
 
 from exclave.api.bare import BareRunnerRoute
-from exclave.api.credentials import DepsOf, RunnerOf
+from exclave.api.credentials import DepsOf, RunnerOf, note_runner, read_bearer
 from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import RunnerRoute, make_router
 from exclave.control import executions, polls, presence
+from exclave.control.access import recognise_runner
 from exclave.domain.identity import RunnerIdentity
 from exclave.wire.runner import Poll, PollReply, Renew, RenewReply
 
@@ -43,6 +45,11 @@ async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
 
 class PollRoute(BareRunnerRoute):
     """The long poll; a runner that hangs up gives its place up at once."""
+
+    async def admit(self, request: Request) -> RunnerIdentity:
+        """Let runners in; the poll's own transaction confirms the token."""
+        who = await recognise_runner(self.deps, read_bearer(request))
+        return note_runner(self.deps, request, who)
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Hold the request until there is something to say."""

@@ -1,4 +1,4 @@
-"""Phones home: after each start, and whenever inputs or secrets of the Stack change."""
+"""Phones home: after each start, when inputs or secrets of the Stack change, and when asked to."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,10 @@ _log = Log("runner.stack")
 REPORTS = RetryPolicy(first_s=0.5, longest_s=30.0)
 _LOOK_EVERY_S = 1.0
 _AGAIN_AFTER_S = 60.0
-"""A Stack without news asks this often whether the app wants something else of it."""
+"""A Stack without news asks this often whether the app wants something else of it.
+
+Less often in a big fleet: a poll tells about it too.
+"""
 
 
 class Reporter:
@@ -42,7 +45,9 @@ class Reporter:
                 report = await self.build_report()
                 digest = digest_json(report.model_dump())
                 now = deps.clock.monotonic()
-                if digest != sent or now - sent_at > _AGAIN_AFTER_S:
+                again_after = max(_AGAIN_AFTER_S, deps.pace.every_s)
+                if digest != sent or deps.signals.report_wanted or now - sent_at > again_after:
+                    deps.signals.report_wanted = False
                     await self._send(deps, report, digest)
                     sent, sent_at, failures = digest, now, 0
             except IdentityRefused:
