@@ -13,6 +13,8 @@ from exclave.base.ids import Ids, SeededRandomness
 from exclave.control import accounts, enrolment, executions, installs, polls, runners, workflows
 from exclave.control.access import authenticate_runner, authenticate_user
 from exclave.control.deps import Deps
+from exclave.control.fleet import Fleet
+from exclave.control.handover import OFFER, make_ear
 from exclave.control.keys import Keyring
 from exclave.control.vault import Vault
 from exclave.domain.identity import QueueId, Role, RunnerIdentity, User
@@ -117,9 +119,11 @@ def make_deps(
         keyring.ensure_key(tx)  # type: ignore[arg-type]
 
     db.write_now(set_up)
+    fleet = Fleet()
+    hub.ears[OFFER] = make_ear(fleet, hub)
     return Deps(
         db=db, blobs=blobs or MemoryBlobs(), hub=hub, clock=clock, ids=ids, keys=keyring,
-        vault=Vault(SEAL), timings=timings or Timings(),
+        vault=Vault(SEAL), timings=timings or Timings(), fleet=fleet,
     )  # fmt: skip
 
 

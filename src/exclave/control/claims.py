@@ -6,15 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 from exclave.control.deps import Deps
-from exclave.domain.capabilities import KINDS
-from exclave.domain.identity import RunnerIdentity
+from exclave.control.fleet import Place
+from exclave.domain.identity import OrgId, QueueId, RunnerIdentity
 from exclave.domain.jobs import ExecutionId, JobState
 from exclave.domain.lanes import conflicts_any
-from exclave.storage import executions, jobs, queues
+from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.database import Tx
 from exclave.storage.jobs import Queued
 from exclave.storage.statements import Asked
-from exclave.wire.runner import Dispatch, Poll
+from exclave.wire.runner import Dispatch
 
 _PAGE = 50
 _PAGES = 20
@@ -36,12 +36,12 @@ class Search:
     until then the transaction may add jobs, but not change those that are there.
     """
 
-    def __init__(self, tx: Tx, who: RunnerIdentity, request: Poll) -> None:
-        self.who = who
-        self.request = request
+    def __init__(self, tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> None:
         self._tx = tx
-        self._kinds = [kind for kind in request.capabilities if kind in KINDS[who.kind]]
-        self._turn = queues.ask_for_claims(tx, who.org, who.queue)
+        self._org = org
+        self._queue = queue
+        self._kinds = kinds
+        self._turn = queues.ask_for_claims(tx, org, queue)
         self._first = self._ask(0)
         self._flushes = tx.flushes
 
@@ -50,15 +50,17 @@ class Search:
         (row,) = self._turn()
         return row.counter, row.generation
 
-    def choose(self) -> Iterator[Queued]:
-        """Choose as many jobs as the runner has room for."""
+    def choose(self, place: Place) -> Iterator[Queued]:
+        """Choose as many jobs as the runner has room for, of those that it can do."""
         taken: list[str] | None = None
-        left = self.request.free
+        left = place.free
         for page in range(_PAGES):
             rows = self._ask(page)() if page else self._read_first()
             for job in rows:
+                if job.kind not in place.kinds:
+                    continue
                 if job.lanes and taken is None:
-                    taken = list(queues.is_busy(self._tx, self.who.org, self.who.queue))
+                    taken = list(queues.is_busy(self._tx, self._org, self._queue))
                 if left and not conflicts_any(job.lanes, taken or ()):
                     taken = [*(taken or ()), *job.lanes] if job.lanes else taken
                     left -= 1
@@ -70,7 +72,7 @@ class Search:
         """Read the first page, with what was added since it was asked."""
         if self._tx.flushes == self._flushes:
             rows: list[Queued] = self._first()
-            new = jobs.list_drafted(self._tx, self.who.org, self.who.queue, self._kinds)
+            new = jobs.list_drafted(self._tx, self._org, self._queue, self._kinds)
             if not new:
                 return rows
             if len(rows) + len(new) < _PAGE:
@@ -78,23 +80,26 @@ class Search:
         return self._ask(0)()
 
     def _ask(self, page: int) -> Asked:
-        who, skip = self.who, page * _PAGE
-        return jobs.ask_queued(self._tx, who.org, who.queue, self._kinds, skip=skip, limit=_PAGE)
+        return jobs.ask_queued(
+            self._tx, self._org, self._queue, self._kinds, skip=page * _PAGE, limit=_PAGE
+        )
 
 
-def claim_jobs(tx: Tx, deps: Deps, search: Search) -> list[Claimed]:
-    """Take the jobs that a search finds."""
-    chosen = list(search.choose())
+def claim_jobs(tx: Tx, deps: Deps, place: Place, search: Search) -> list[Claimed]:
+    """Take the jobs that a search finds for a poll."""
+    chosen = list(search.choose(place))
     if not chosen:
         return []
-    who = search.who
+    who = place.who
     counter, generation = search.read_turn()
     dispatches = [
         _address(tx, deps, who, job, epoch=generation << 32 | counter + place)
         for place, job in enumerate(chosen, start=1)
     ]
     envelopes = deps.keys.sign(tx, dispatches)
-    _record(tx, search.request, dispatches, envelopes)
+    _record(tx, place, dispatches, envelopes)
+    if deps.hub.has_peers():
+        runners.note_answered(tx, who.org, who.runner)
     queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
     return [
         Claimed(dispatch.execution_id, dispatch.epoch, envelope)
@@ -114,7 +119,7 @@ def _address(tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int
     )  # fmt: skip
 
 
-def _record(tx: Tx, request: Poll, dispatches: list[Dispatch], envelopes: list[str]) -> None:
+def _record(tx: Tx, place: Place, dispatches: list[Dispatch], envelopes: list[str]) -> None:
     rows: list[dict[str, Any]] = []
     held: list[dict[str, Any]] = []
     for dispatch, envelope in zip(dispatches, envelopes, strict=True):
@@ -122,7 +127,7 @@ def _record(tx: Tx, request: Poll, dispatches: list[Dispatch], envelopes: list[s
             "org_id": dispatch.org_id, "id": dispatch.execution_id, "job_id": dispatch.job_id,
             "queue_id": dispatch.queue_id, "runner_id": dispatch.runner_id,
             "mutating": dispatch.mutating, "epoch": dispatch.epoch, "envelope": envelope,
-            "poll_nonce": request.nonce,
+            "poll_nonce": place.nonce,
         })  # fmt: skip
         held += [
             {"org_id": dispatch.org_id, "execution_id": dispatch.execution_id,

@@ -4,7 +4,8 @@ from exclave.base.digests import digest_json
 from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.endings import Account, end_execution, end_interrupted, end_stopped
-from exclave.control.polls import Handover, find_active
+from exclave.control.handover import Handover
+from exclave.control.offers import find_active
 from exclave.control.presence import expect_next
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import (

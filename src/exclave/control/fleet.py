@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.timings import Timings
 from exclave.storage.group_commit import PATIENCE_S
-from exclave.wire.runner import Poll, PollReply
+from exclave.wire.runner import PollReply
 
 SIGNS_PER_SECOND = 40
 """Signs of life of idle runners that one server invites per second."""
@@ -21,12 +21,24 @@ _UNHURRIED = 4
 """A write may wait for at most this part of the time between two signs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A poll, as far as an offer needs it."""
+
+    who: RunnerIdentity
+    boot: int
+    no: int
+    nonce: str
+    free: int
+    kinds: tuple[str, ...]
+    """What the runner can do and its queue may ask for."""
+
+
 @dataclass(slots=True, eq=False)
 class HeldPoll:
     """A poll that waits here for work; whoever makes some may answer it."""
 
-    who: RunnerIdentity
-    request: Poll
+    place: Place
     reply: PollReply | None = None
 
     def answer(self, reply: PollReply) -> None:
@@ -44,11 +56,11 @@ class Fleet:
 
     def hold(self, poll: HeldPoll) -> None:
         """Let a poll be found by those who make work for its queue."""
-        self._held.setdefault((poll.who.org, poll.who.queue), {})[poll] = None
+        self._held.setdefault(_find_key(poll), {})[poll] = None
 
     def release(self, poll: HeldPoll) -> None:
         """Let a poll be found no longer."""
-        key = (poll.who.org, poll.who.queue)
+        key = _find_key(poll)
         held = self._held.get(key, {})
         held.pop(poll, None)
         if not held:
@@ -60,6 +72,11 @@ class Fleet:
         if found is not None:
             self.release(found)
         return found
+
+    def find(self, org: str, queue: str, nonce: str) -> HeldPoll | None:
+        """Find the poll with this nonce, if it waits here."""
+        held = self._held.get((org, queue), ())
+        return next((poll for poll in held if poll.place.nonce == nonce), None)
 
     def may_wait(self, timings: Timings) -> bool:
         """Tell whether the sign of an idle runner may be written a moment later."""
@@ -78,3 +95,7 @@ class Fleet:
     def _spread_s(self) -> float:
         spread = self.polling / SIGNS_PER_SECOND * max(1.0, self.polling / BIG)
         return min(spread, LONGEST_SPREAD_S)
+
+
+def _find_key(poll: HeldPoll) -> tuple[str, str]:
+    return poll.place.who.org, poll.place.who.queue

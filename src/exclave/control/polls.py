@@ -1,20 +1,19 @@
 """The long poll: a runner says what it does and how much more it can take, and waits for work."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from exclave.base.errors import Conflict, Unauthenticated
+from exclave.base.errors import Conflict
 from exclave.control.access import confirm_generation
-from exclave.control.claims import Search, claim_jobs
+from exclave.control.claims import Search
 from exclave.control.deps import Deps
 from exclave.control.endings import end_stopped, withdraw_offers
-from exclave.control.fleet import HeldPoll
+from exclave.control.fleet import HeldPoll, Place
+from exclave.control.offers import check_turn, find_active, list_made, make_offers, write_reply
 from exclave.control.presence import expect_next
+from exclave.domain.capabilities import KINDS
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionState, StaleRequest
 from exclave.storage import executions, jobs, runners
-from exclave.storage.database import AnyRow, Tx
-from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Offer, Poll, PollReply
+from exclave.storage.database import Tx
+from exclave.wire.runner import OLDEST_MINOR, PROTOCOL_MAJOR, Poll, PollReply
 
 
 async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
@@ -30,7 +29,7 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
                 key=who.queue, patient=await _is_idle(deps, who, request),
             )  # fmt: skip
             until = began + deps.fleet.hold_s(deps.timings, request.max_hold_s)
-            held = HeldPoll(who, request)
+            held = HeldPoll(_find_place(who, request))
             while not _says_something(reply):
                 deps.fleet.hold(held)
                 try:
@@ -90,9 +89,10 @@ def check_protocol(protocol: str) -> None:
 
 def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
     noted = runners.note_poll(
-        tx, who.org, who.runner, boot=request.boot, no=request.no,
-        due=expect_next(tx, deps, busy=bool(request.executions)), version=request.version,
-        protocol=request.protocol, capabilities=[str(kind) for kind in request.capabilities],
+        tx, who.org, who.runner, boot=request.boot, no=request.no, nonce=request.nonce,
+        free=request.free, due=expect_next(tx, deps, busy=bool(request.executions)),
+        version=request.version, protocol=request.protocol,
+        capabilities=[str(kind) for kind in request.capabilities],
         stats=None if request.stats is None else request.stats.model_dump(),
     )  # fmt: skip
     opened = executions.ask_open(tx, who.org, who.runner)
@@ -111,95 +111,30 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
         and row.id not in request.executions
     ]
     withdraw_offers(tx, deps, unheard)
-    again = [
-        row
-        for row in open_ones
-        if row.poll_nonce == request.nonce and row.state == ExecutionState.OFFERED
-    ]
-    if again:
-        return _reply(deps, again, [], busy=True)
+    place, busy = _find_place(who, request), bool(request.executions)
+    if made := list_made(open_ones, place):
+        return write_reply(deps, made, busy=True)
     if not open_ones and not waiting():
-        return _reply(deps, [], [], busy=bool(request.executions))
+        return write_reply(deps, [], busy=busy)
     left = executions.list_open(tx, who.org, who.runner) if open_ones else []
-    return _offer(tx, deps, request, left, Search(tx, who, request))
-
-
-class Handover:
-    """An offer to a poll that waits here, if one does, in the very transaction that makes the jobs.
-
-    It begins before anything else locks the queue: a runner is always locked before its queue.
-    """
-
-    def __init__(self, tx: Tx, deps: Deps, org: str, queue: str) -> None:
-        self._tx = tx
-        self._deps = deps
-        self._held = held = deps.fleet.take(org, queue)
-        self._turn = runners.ask_turn(tx, held.who.org, held.who.runner) if held else list
-        self._search: Search | None = None
-
-    def look_ahead(self) -> None:
-        """Look at what waits already, for a transaction that only adds jobs to that."""
-        if self._held is not None:
-            self._search = Search(self._tx, self._held.who, self._held.request)
-
-    def finish(self) -> None:
-        """Offer what there is by now; a poll that is over finds its work in another way."""
-        held = self._held
-        if held is None:
-            return
-        who, request = held.who, held.request
-        search = self._search or Search(self._tx, who, request)
-        try:
-            _check_turn(self._turn(), request)
-        except (StaleRequest, Unauthenticated):
-            return
-        reply = _offer(self._tx, self._deps, request, [], search)
-        if reply.offers:
-            self._tx.when_committed(lambda: held.answer(reply))
+    search = Search(tx, who.org, who.queue, place.kinds)
+    return make_offers(tx, deps, place, search, left, busy=busy)
 
 
 def _look(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll, *, cancelled: bool) -> PollReply:
+    """Look again; another server may have made an offer to this poll and not got through."""
+    place = _find_place(who, request)
     turn = runners.ask_turn(tx, who.org, who.runner)
-    opened = executions.ask_open(tx, who.org, who.runner) if cancelled else list
-    search = Search(tx, who, request)
-    _check_turn(turn(), request)
-    return _offer(tx, deps, request, opened(), search)
+    wanted = cancelled or deps.db.dialect.crosses_processes
+    opened = executions.ask_open(tx, who.org, who.runner) if wanted else list
+    search = Search(tx, who.org, who.queue, place.kinds)
+    check_turn(turn(), place)
+    open_ones = opened()
+    if made := list_made(open_ones, place):
+        return write_reply(deps, made, busy=True)
+    return make_offers(tx, deps, place, search, open_ones, busy=bool(request.executions))
 
 
-def _offer(
-    tx: Tx, deps: Deps, request: Poll, open_ones: Sequence[AnyRow], search: Search
-) -> PollReply:
-    cancel = [
-        row.id for row in open_ones if row.cancel_requested_at is not None and not row.cancel_sent
-    ]
-    if cancel:
-        executions.note_cancel_sent(tx, search.who.org, cancel)
-    offers = claim_jobs(tx, deps, search)
-    return _reply(deps, offers, cancel, busy=bool(offers or request.executions))
-
-
-def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
-    """Find the runner's own numbers under lock; it may have been revoked a moment ago."""
-    return _check_active(runners.ask_turn(tx, who.org, who.runner)())
-
-
-def _check_turn(found: Sequence[AnyRow], request: Poll) -> None:
-    runner = _check_active(found)
-    if runner.poll_no != request.no or runner.boot != request.boot:
-        raise StaleRequest("a newer poll of this runner was seen already")
-
-
-def _check_active(found: Sequence[AnyRow]) -> AnyRow:
-    if not found or found[0].state != runners.ACTIVE:
-        raise Unauthenticated("the runner was revoked")
-    return found[0]
-
-
-def _reply(deps: Deps, offers: Sequence[Any], cancel: Sequence[str], *, busy: bool) -> PollReply:
-    return PollReply(
-        offers=[
-            Offer(execution_id=row.id, epoch=row.epoch, envelope=row.envelope) for row in offers
-        ],
-        cancel=list(cancel),
-        renew_s=deps.fleet.renew_s(deps.timings, busy=busy),
-    )
+def _find_place(who: RunnerIdentity, request: Poll) -> Place:
+    kinds = tuple(kind for kind in request.capabilities if kind in KINDS[who.kind])
+    return Place(who, request.boot, request.no, request.nonce, request.free, kinds)

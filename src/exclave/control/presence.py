@@ -18,6 +18,12 @@ def expect_next(tx: Tx, deps: Deps, *, busy: bool) -> datetime:
     return tx.now + timedelta(seconds=renew + timings.late_after_s - timings.renew_s)
 
 
+def tell_lost(tx: Tx, deps: Deps) -> datetime:
+    """Tell since when a runner that is lost now must have been late."""
+    timings = deps.timings
+    return tx.now - timedelta(seconds=timings.lost_after_s - timings.late_after_s)
+
+
 async def note_disconnect(deps: Deps, who: RunnerIdentity, boot: int, poll_no: int) -> None:
     """Expect a runner back soon after its poll's connection closed before the answer."""
 
@@ -27,7 +33,8 @@ async def note_disconnect(deps: Deps, who: RunnerIdentity, boot: int, poll_no: i
             return
         due = tx.now + timedelta(seconds=_RECONNECT_S)
         if row.due_at is None or due < row.due_at:
-            values = {"due_at": due, "cause": "the runner closed its connection or was killed"}
+            cause = "the runner closed its connection or was killed"
+            values = {"due_at": due, "poll_free": 0, "cause": cause}
             runners.update_runner(tx, who.org, who.runner, values)
 
     await deps.db.write(note, key=who.queue)

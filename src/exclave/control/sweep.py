@@ -21,6 +21,8 @@ _GAP_S = 30.0
 """A longer pause between two sweeps means that we were down: nobody could have renewed."""
 _BATCH = 200
 _UNMOVED_S = 60.0
+PEERS = "peers"
+"""Nobody waits for it: the other servers hear that this one is there."""
 _REPLIES_KEPT = timedelta(hours=24)
 
 
@@ -45,6 +47,7 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """Do one round of repairs."""
+        self._deps.hub.note_round()
         await self._deps.db.write(self._sweep_executions)
         await fire_due(self._deps)
         await self._deps.db.write(self._move_unmoved)
@@ -63,6 +66,7 @@ class Sweeper:
 
     def _sweep_executions(self, tx: Tx) -> None:
         deps, timings = self._deps, self._deps.timings
+        tx.wake(PEERS)
         since = self._listen(tx.now)
         stale = executions.list_stale_offers(tx, tx.now - timedelta(seconds=timings.offer_s))
         withdraw_offers(tx, deps, stale)

@@ -9,9 +9,9 @@ from exclave.control.access import require_on, require_there
 from exclave.control.advance import begin_new
 from exclave.control.blockers import find_step_blockers
 from exclave.control.deps import Deps
+from exclave.control.handover import Handover
 from exclave.control.pages import clamp, make_page
 from exclave.control.planning import Planned, plan_workflow
-from exclave.control.polls import Handover
 from exclave.control.steering import Wish, aim_at, find_step, steer
 from exclave.domain.identity import OrgId, QueueId, Right, User
 from exclave.domain.workflows import (

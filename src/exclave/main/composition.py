@@ -11,6 +11,8 @@ from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
 from exclave.control.deps import Deps
+from exclave.control.fleet import Fleet
+from exclave.control.handover import OFFER, make_ear
 from exclave.control.keys import Keyring
 from exclave.control.rates import Limits, Rates
 from exclave.control.vault import Vault
@@ -42,10 +44,12 @@ def build_deps(settings: ServerSettings) -> Deps:
         keyring.ensure_key(tx)
 
     db.write_now(set_up)
+    fleet = Fleet()
+    hub.ears[OFFER] = make_ear(fleet, hub)
     return Deps(
         db=db, blobs=open_blobs(settings), hub=hub, clock=clock, ids=ids, keys=keyring,
         vault=Vault(seal), timings=settings.timings, runner_url=tell_runner_url(settings),
-        registry_url=settings.registry_url,
+        registry_url=settings.registry_url, fleet=fleet,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
     )  # fmt: skip
 

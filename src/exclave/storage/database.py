@@ -1,7 +1,7 @@
 """Transactions: plain functions over a `Tx`, run where the database wants them."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from zlib import crc32
@@ -17,7 +17,7 @@ from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.drafts import Drafts
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
-from exclave.storage.hub import Hub
+from exclave.storage.hub import MESSAGE, Hub
 from exclave.storage.memory import Memory
 from exclave.storage.sessions import Sessions
 from exclave.storage.statements import Asked, Prepared
@@ -43,8 +43,9 @@ class Tx:
         self._clock = clock
         self._now: datetime | None = None
         self.wakes: list[str] = []
+        self.told: list[str] = []
         self.deeds: list[Callable[[], None]] = []
-        self._mark = (0, 0)
+        self._mark = (0, 0, 0)
 
     @property
     def session(self) -> Session:
@@ -134,6 +135,10 @@ class Tx:
         """Wake who watches these keys, once the transaction is committed."""
         self.wakes.extend(keys)
 
+    def tell(self, topic: str, text: str) -> None:
+        """Tell the other servers, once committed; what is too long for that is not told."""
+        self.told.append(f"{MESSAGE}{topic} {text}")
+
     def when_committed(self, deed: Callable[[], None]) -> None:
         """Do something small once the transaction is committed, before anybody is woken."""
         self.deeds.append(deed)
@@ -141,7 +146,7 @@ class Tx:
     def set_mark(self) -> None:
         """Remember this point of the transaction."""
         self.session.set_mark()
-        self._mark = (len(self.wakes), len(self.deeds))
+        self._mark = (len(self.wakes), len(self.told), len(self.deeds))
 
     def drop_mark(self) -> None:
         """Forget the mark; what went wrong since then is raised here at the latest."""
@@ -151,8 +156,8 @@ class Tx:
         """Undo what happened since the mark, and forget it."""
         self._drafts = Drafts()
         self._session.undo_to_mark()
-        wakes, deeds = self._mark
-        del self.wakes[wakes:], self.deeds[deeds:]
+        wakes, told, deeds = self._mark
+        del self.wakes[wakes:], self.told[told:], self.deeds[deeds:]
 
     @property
     def connection(self) -> Connection:
@@ -241,8 +246,7 @@ class Database:
 
     def _announce(self, tx: Tx) -> None:
         if tx.wakes and self.dialect.crosses_processes:
-            keys: Iterable[str] = dict.fromkeys(tx.wakes)
-            tx.session.announce(self.name, tuple(keys))
+            tx.session.announce(self.name, (*tx.told, *dict.fromkeys(tx.wakes)))
 
 
 def _each(change: Callable[[Tx], T | Problem]) -> Handler[None, T]:

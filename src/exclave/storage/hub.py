@@ -1,9 +1,14 @@
 """Wake-ups: who waits for a key learns that something about it changed. Only an optimisation."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Self
+
+MESSAGE = ">"
+"""How a message begins; a wake-up is only a key."""
+_ALONE = 4
+"""After this many rounds in which nobody else was heard, a server is alone."""
 
 
 class Watch:
@@ -61,7 +66,10 @@ class Hub:
 
     def __init__(self) -> None:
         self.watches: dict[str, dict[Watch, None]] = {}
+        self.ears: dict[str, Callable[[str], None]] = {}
+        """What takes the messages of other servers, by topic."""
         self.closed = False
+        self._rounds_alone = _ALONE
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -77,6 +85,27 @@ class Hub:
         for key in keys:
             for watch in tuple(self.watches.get(key, ())):
                 watch.notify(key)
+
+    def hear(self, keys: Iterable[str]) -> None:
+        """Take what another server tells: messages first, then wake-ups."""
+        self._rounds_alone = 0
+        plain: list[str] = []
+        for key in keys:
+            if key.startswith(MESSAGE):
+                topic, _, text = key.removeprefix(MESSAGE).partition(" ")
+                if topic in self.ears:
+                    self.ears[topic](text)
+            else:
+                plain.append(key)
+        self.wake(plain)
+
+    def has_peers(self) -> bool:
+        """Tell whether other servers work on the same database."""
+        return self._rounds_alone < _ALONE
+
+    def note_round(self) -> None:
+        """Count a round of repairs: every server announces itself with its own."""
+        self._rounds_alone += 1
 
     def wake_all(self) -> None:
         """Wake everybody: some wake-ups may have been missed."""

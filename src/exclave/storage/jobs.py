@@ -34,6 +34,7 @@ class Queued(NamedTuple):
     """A job that waits for a runner, as far as an offer needs it."""
 
     id: str
+    kind: str
     mutating: bool
     lanes: Sequence[str]
     spec: Any

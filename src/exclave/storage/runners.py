@@ -71,8 +71,36 @@ def find_runner(tx: Tx, org: OrgId, runner: RunnerId, *, lock: bool = False) -> 
 
 _MY_ID = (runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
 _TURN = Prepared(
-    select(runners.c.state, runners.c.boot, runners.c.poll_no).where(*_MY_ID).with_for_update()
+    select(runners.c.state, runners.c.boot, runners.c.poll_no, runners.c.poll_free)
+    .where(*_MY_ID)
+    .with_for_update()
 )
+_ANY_TURN = Prepared(
+    select(
+        *(
+            runners.c[name]
+            for name in (
+                "org_id",
+                "id",
+                "queue_id",
+                "kind",
+                "name",
+                "boot",
+                "poll_no",
+                "poll_nonce",
+                "poll_free",
+                "capabilities",
+            )
+        )
+    )
+    .where(runners.c.org_id == bindparam("org"), runners.c.queue_id == bindparam("queue"))
+    .where(runners.c.state == ACTIVE, runners.c.poll_free > 0)
+    .where(runners.c.due_at > bindparam("late_since"))
+    .order_by(runners.c.due_at.desc())
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_ANSWERED = Prepared(update(runners).where(*_MY_ID).values(poll_free=0))
 _SEEN = {"seen_at": bindparam("now"), "due_at": bindparam("due"), "cause": ""}
 _ANEW = runners.c.boot < bindparam("new_boot")
 """This is the first sign of a new boot, whose request numbers start over."""
@@ -82,6 +110,7 @@ _POLL = (
     .where(_ANEW | ((runners.c.boot == bindparam("new_boot"))
                     & (runners.c.poll_no <= bindparam("no"))))
     .values(boot=bindparam("new_boot"), poll_no=bindparam("no"),
+            poll_nonce=bindparam("nonce"), poll_free=bindparam("free"),
             renew_no=case((_ANEW, 0), else_=runners.c.renew_no),
             version=bindparam("new_version"), protocol=bindparam("new_protocol"),
             capabilities=bindparam("new_capabilities"), **_SEEN)
@@ -105,15 +134,29 @@ def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Asked:
     return tx.ask(_TURN, org=org, runner=runner)
 
 
+def ask_any_turn(tx: Tx, org: OrgId, queue: QueueId, late_since: datetime) -> Asked:
+    """Ask for a runner of a queue whose poll waits, and lock it; one that is up comes first.
+
+    One that is late is taken if it is so since that time at the earliest.
+    """
+    return tx.ask(_ANY_TURN, org=org, queue=queue, late_since=late_since)
+
+
+def note_answered(tx: Tx, org: OrgId, runner: RunnerId) -> None:
+    """Note that the newest poll of a runner was told something, and waits no more."""
+    tx.change(_ANSWERED, org=org, runner=runner)
+
+
 def note_poll(
-    tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, due: datetime, version: str,
+    tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, nonce: str, free: int,
+    due: datetime, version: str,
     protocol: str, capabilities: Sequence[str], stats: Mapping[str, Any] | None,
 ) -> Asked:  # fmt: skip
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
     Asks for its id; no row if the poll was not recorded. A runner of old sends no stats.
     """
-    at = {"new_boot": boot, "no": no, "now": tx.now, "due": due}
+    at = {"new_boot": boot, "no": no, "now": tx.now, "due": due, "nonce": nonce, "free": free}
     told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
     if stats is None:
         return tx.ask(_NOTE_BARE_POLL, org=org, runner=runner, **at, **told)

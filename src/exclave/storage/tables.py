@@ -177,6 +177,8 @@ runners = Table(
     Column("boot", BigInteger, nullable=False, default=0),
     Column("poll_no", BigInteger, nullable=False, default=0),
     Column("renew_no", BigInteger, nullable=False, default=0),
+    Column("poll_nonce", Text),
+    Column("poll_free", Integer),
     Column("version", Text, nullable=False),
     Column("protocol", Text, nullable=False),
     Column("capabilities", Json, nullable=False),

@@ -265,11 +265,14 @@ def _cut_payloads(sender: str, keys: Sequence[str]) -> list[str]:
     part: list[str] = []
     size = 0
     for key in keys:
-        if part and size + len(key) > _PAYLOAD:
+        length = len(json.dumps(key)) + 2
+        if length > _PAYLOAD:
+            continue  # a message; whom it concerns looks for itself when it is woken
+        if part and size + length > _PAYLOAD:
             payloads.append(json.dumps([sender, *part]))
             part, size = [], 0
         part.append(key)
-        size += len(key) + 4
+        size += length
     return [*payloads, json.dumps([sender, *part])] if part else payloads
 
 
