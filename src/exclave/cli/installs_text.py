@@ -47,7 +47,12 @@ def show_install(session: Session, install: InstallReply) -> None:
     session.out.show(install, "\n\n".join(blocks))
 
 
-def _write_repair(install: InstallDetail, drifted: list[str]) -> str:
+def list_drifted(install: InstallDetail) -> list[str]:
+    """List the parts that were found to differ from what was deployed."""
+    return [each.part for each in install.parts if each.drift == "drifted"]
+
+
+def write_repair(install: InstallDetail, drifted: list[str]) -> str:
     """Write the command that brings parts back to what the config says."""
     names = [part.removeprefix("component:") for part in drifted if part != "sandbox"]
     if len(names) < len(drifted):
@@ -68,9 +73,9 @@ def tell_hints(session: Session, install: InstallDetail) -> None:
         command = f"exclave installs release-lane {install.name} {blocked[0]} --reason …"
         session.out.say(f"\nA lane needs a look: check its resources, then `{command}`.")
         session.out.say(f"What a lost apply left behind: exclave installs orphans {install.name}")
-    drifted = [each.part for each in install.parts if each.drift == "drifted"]
+    drifted = list_drifted(install)
     if drifted:
-        session.out.say(f"\nSomething drifted. Put it right: {_write_repair(install, drifted)}")
+        session.out.say(f"\nSomething drifted. Put it right: {write_repair(install, drifted)}")
     stale = [each for each in install.parts if each.config_version and not each.is_current]
     if stale:
         command = f"exclave installs deploy {install.name} --all"

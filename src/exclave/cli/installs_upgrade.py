@@ -56,6 +56,12 @@ async def upgrade(
         approve_all=approve_all or None,
     )  # fmt: skip
     planned, failed = await _ask_all(session, ids, wish)
+    stuck = [each for each in planned if each.obstacles]
+    real = wish.model_copy(update={"dry_run": False})
+    if stuck and not dry_run:
+        await _ask_all(session, [each.install_id for each in stuck], real)  # refuses, with the hint
+        planned = [each for each in planned if not each.obstacles]
+    failed = failed or bool(stuck)
     moving = [each for each in planned if _is_move(each)]
     if dry_run or not moving:
         session.out.show({"installs": planned}, _write(planned))
@@ -63,7 +69,6 @@ async def upgrade(
     if not session.out.json_mode:
         session.out.say(_write(moving))
     session.confirm(f"Move {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
-    real = wish.model_copy(update={"dry_run": False})
     done, failed_now = await _ask_all(session, [each.install_id for each in moving], real)
     return await _end(session, done, wait=wait, failed=failed or failed_now)
 
@@ -128,7 +133,10 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
     for name in each.dropped_inputs:
         yield f"  - value of input {name}"
     if each.new_stack:
-        yield "  ! the customer is asked for more; their Stack learns it within a minute"
+        yield "  ! the customer is asked for more; their Stack learns it with the upgrade"
+    for obstacle in each.obstacles:
+        yield f"  ! not possible yet: {obstacle.message}"
+        yield f"    {obstacle.hint}"
 
 
 def _tell_done(each: UpgradeReply) -> str:

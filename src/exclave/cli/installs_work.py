@@ -4,6 +4,7 @@ import click
 
 from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.errors import OK
 from exclave.cli.inputs import build
 from exclave.cli.installs_common import (
     approve_option,
@@ -12,6 +13,7 @@ from exclave.cli.installs_common import (
     show_begun,
     wait_option,
 )
+from exclave.cli.installs_text import list_drifted, write_repair
 from exclave.cli.installs_upgrade import upgrade
 from exclave.cli.lookup import find_install
 from exclave.cli.root import SuggestingGroup
@@ -142,10 +144,24 @@ async def drift(
 ) -> int | None:
     """Look for drift: in the sandbox, in components, or without PART in all that is deployed."""
     names = [part.removeprefix("component:") for part in parts if part != "sandbox"]
-    return await _start(
+    code = await _start(
         session, install, WorkKind.DRIFT_SCAN, components=names, sandbox="sandbox" in parts,
         approve_all=False, wait=wait,
     )  # fmt: skip
+    if wait and code == OK and not session.out.json_mode:
+        await _tell_drift(session, install)
+    return code
+
+
+async def _tell_drift(session: Session, install: str) -> None:
+    """Say what differs from its config; the scan as such succeeds all the same."""
+    shown = await session.client.get_install(await find_install(session, install))
+    drifted = list_drifted(shown)
+    if not drifted:
+        session.out.say("Nothing has drifted.")
+        return
+    session.out.say(f"Drifted: {', '.join(drifted)}. How: exclave workflows plan {shown.name}")
+    session.out.say(f"Put it right: {write_repair(shown, drifted)}")
 
 
 def _choose(

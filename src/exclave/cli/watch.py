@@ -10,6 +10,7 @@ from exclave.cli.graph import ICONS, describe_state
 from exclave.cli.logs import show_record
 from exclave.cli.output import show_duration
 from exclave.cli.screens import Screen, open_screen
+from exclave.wire.jobs import Reason
 from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply, WorkflowState
 
 _DRAIN_S = 10.0
@@ -146,8 +147,23 @@ def _tell_end(session: Session, workflow: WorkflowReply) -> None:
     for step in broken:
         session.out.say(f"\nStep `{step.name}` {describe_state(step)}")
     if broken:
-        first = f"{workflow.id} {broken[0].name}"
-        session.out.say(
-            f"\nhint: `exclave workflows retry {first}` tries it again,"
-            f" `exclave workflows skip {first} --reason …` goes on without it."
+        session.out.say(f"\nhint: {_advise(workflow, broken[0])}")
+
+
+def _advise(workflow: WorkflowReply, step: StepReply) -> str:
+    """Tell what leads on after a step broke."""
+    place = f"{workflow.id} {step.name}"
+    again = f"`exclave workflows retry {place}` tries it again"
+    if step.state is StepState.LOST:
+        return (
+            "it may have done a part of its work. See what is left:"
+            f" exclave installs orphans {workflow.queue_id}. Then free its lanes:"
+            f" exclave installs release-lane {workflow.queue_id} {' '.join(step.lanes[:1])}"
+            f" --reason …. After that {again}."
         )
+    if step.reason == Reason.POLICY_DENIED:
+        return (
+            "the plan breaks a policy of the app. Change the app or the policy, then `exclave apps"
+            f" sync` and `exclave installs upgrade --deploy`; {again} if something else changed."
+        )
+    return f"{again}, `exclave workflows skip {place} --reason …` goes on without it."

@@ -1,7 +1,9 @@
-"""What stands before work that could begin: a lane in use, a lane to be looked at, a turn."""
+"""What stands before work that could begin: a lane, a turn, a runner that is missing."""
 
 from collections.abc import Mapping, Sequence
 
+from exclave.control.deps import Deps
+from exclave.control.missing_runners import find_missing_runner
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import ExecutionId, JobId, JobState
 from exclave.domain.lanes import LaneState, conflict, conflicts_any
@@ -12,7 +14,7 @@ from exclave.wire.jobs import Blocker
 
 
 def find_step_blockers(
-    tx: Tx, org: OrgId, workflow: AnyRow, steps: Sequence[AnyRow]
+    tx: Tx, deps: Deps, org: OrgId, workflow: AnyRow, steps: Sequence[AnyRow]
 ) -> Mapping[int, Blocker]:
     """Find by position what keeps steps of a workflow from going on."""
     if workflow.state != WorkflowState.RUNNING:
@@ -23,7 +25,7 @@ def find_step_blockers(
         lanes = step.lanes.split(",") if step.lanes else []
         blocker = None
         if step.state == StepState.ACTIVE and step.job_state == JobState.QUEUED:
-            blocker = find_lane_blocker(tx, org, workflow.queue_id, lanes)
+            blocker = find_job_blocker(tx, deps, org, (workflow.queue_id, step.job_kind, lanes))
         elif step.mutating and _is_ready(step, states):
             blocker = _find_turn(tx, org, workflow, lanes)
         if blocker is not None:
@@ -31,7 +33,16 @@ def find_step_blockers(
     return found
 
 
-def find_lane_blocker(tx: Tx, org: OrgId, queue: str, lanes: Sequence[str]) -> Blocker | None:
+def find_job_blocker(
+    tx: Tx, deps: Deps, org: OrgId, job: tuple[QueueId, str, Sequence[str]]
+) -> Blocker | None:
+    """Find what keeps a queued job, by its queue, kind and lanes, from a runner."""
+    queue, kind, lanes = job
+    found = _find_lane_blocker(tx, org, queue, lanes)
+    return found or find_missing_runner(tx, deps, org, queue, kind)
+
+
+def _find_lane_blocker(tx: Tx, org: OrgId, queue: str, lanes: Sequence[str]) -> Blocker | None:
     """Find the lane that keeps a queued job from a runner; one to be looked at comes first."""
     if not lanes:
         return None

@@ -42,6 +42,7 @@ class BadInputs(InvalidInput):
     hint = "The app's inputs.toml says what fits."
 
     def __init__(self, mistakes: Sequence[Mistake], install: str = "") -> None:
+        self.inputs = list(dict.fromkeys(each.input for each in mistakes))
         told = [str(each) for each in mistakes]
         listed = "".join(f"\n  - {each}" for each in told)
         message = f"the input {told[0]}" if len(told) == 1 else f"{len(told)} inputs:{listed}"

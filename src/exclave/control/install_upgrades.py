@@ -1,10 +1,11 @@
 """Moving an install to another config of its app: what differs, and only when asked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exclave.base.errors import Conflict, NotFound
+from exclave.appconfig.kinds.inputs import Input
+from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control import input_values
 from exclave.control.access import require_on
 from exclave.control.audit import record
@@ -26,7 +27,7 @@ from exclave.control.parts import ABSENT, FAILED
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.storage import configs, install_parts, install_states, stacks
 from exclave.storage.database import AnyRow, Tx
-from exclave.wire.installs import PartChange, Upgrade, UpgradeReply
+from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
 
 _OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "branch"})
 """Sections that are compared otherwise, or say nothing about installs."""
@@ -46,6 +47,8 @@ class _Move:
     dropped_inputs: list[str]
     parts: list[PartChange]
     new_stack: bool
+    obstacles: list[Problem]
+    """What has to be done before it can go there."""
 
 
 async def upgrade_install(
@@ -60,7 +63,8 @@ async def upgrade_install(
         move = _plan_move(tx, deps, user, row, wish)
         if wish.dry_run:
             return _tell(move)
-        _refuse_orphans(tx, user.org, move)
+        if move.obstacles:
+            raise move.obstacles[0]
         _move(tx, deps, user, move)
         workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
         return _tell(move).model_copy(update={"workflow": show_begun(tx, user.org, workflow)})
@@ -74,18 +78,32 @@ def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _M
     declared = list_declared(tx, user.org, target.id)
     before = read_values(tx, deps, user.org, row.id).clear
     old = input_values.fill_values(list_declared(tx, user.org, row.config_id), before)
-    after = merge_values(declared, before, wish.inputs)
-    input_values.check_types(declared, after)
+    after, flaw = _merge_inputs(declared, before, wish.inputs)
     new = input_values.fill_values(declared, after)
     known = {each.name for each in declared}
+    parts = _compare_parts(tx, user.org, row, target) + _compare_rest(tx, user.org, row, target)
+    orphans = _find_orphans(tx, user.org, row, target, parts)
     return _Move(
         row=row, target=target, values=after,
         hidden=input_values.hide_values(declared, after),
         changed_inputs=[name for name in new if old.get(name) != new[name]],
         dropped_inputs=sorted(set(before) - known),
-        parts=_compare_parts(tx, user.org, row, target) + _compare_rest(tx, user.org, row, target),
-        new_stack=_asks_more(tx, user.org, row.config_id, target.id),
+        parts=parts, new_stack=_asks_more(tx, user.org, row.config_id, target.id),
+        obstacles=[each for each in (flaw, orphans) if each is not None],
     )  # fmt: skip
+
+
+def _merge_inputs(
+    declared: Sequence[Input], before: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[dict[str, str], Problem | None]:
+    """Lay given values over those that hold; tell what the new config has against the result."""
+    try:
+        after = merge_values(declared, before, given)
+        input_values.check_types(declared, after)
+    except input_values.BadInputs as flaw:
+        flaw.advice = f"Give values: {' '.join(f'--input {name}=…' for name in flaw.inputs)}"
+        return {**before, **given}, flaw
+    return after, None
 
 
 def _find_target(tx: Tx, org: OrgId, row: AnyRow, version: int | None) -> AnyRow:
@@ -148,19 +166,20 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
     return bool(read(new) - read(old))
 
 
-def _refuse_orphans(tx: Tx, org: OrgId, move: _Move) -> None:
-    """Refuse to lose sight of what is deployed and has no place in the new config."""
-    here = {
-        each.part for each in install_parts.list_parts(tx, org, move.row.id) if each.state != ABSENT
-    }
-    gone = [each.part for each in move.parts if each.change == "removed" and each.part in here]
-    if gone:
-        names = " ".join(part.removeprefix("component:") for part in gone)
-        raise Conflict(
-            f"config {move.target.version} has no {', '.join(gone)}, which `{move.row.name}` runs",
-            hint=f"Tear it down first: exclave installs teardown {move.row.name} {names}",
-            parts=gone,
-        )
+def _find_orphans(
+    tx: Tx, org: OrgId, row: AnyRow, target: AnyRow, parts: Sequence[PartChange]
+) -> Problem | None:
+    """Find what is deployed and has no place in the new config: nobody would see it any more."""
+    here = {each.part for each in install_parts.list_parts(tx, org, row.id) if each.state != ABSENT}
+    gone = [each.part for each in parts if each.change == "removed" and each.part in here]
+    if not gone:
+        return None
+    names = " ".join(part.removeprefix("component:") for part in gone)
+    return Conflict(
+        f"config {target.version} has no {', '.join(gone)}, which `{row.name}` runs",
+        hint=f"Tear it down first: exclave installs teardown {row.name} {names}",
+        parts=gone,
+    )
 
 
 def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
@@ -219,4 +238,7 @@ def _tell(move: _Move) -> UpgradeReply:
         install_id=move.row.id, name=move.row.name, from_version=move.row.config_version,
         to_version=move.target.version, parts=move.parts, dropped_inputs=move.dropped_inputs,
         changed_inputs=move.changed_inputs, new_stack=move.new_stack,
+        obstacles=[
+            Obstacle(message=each.message, hint=each.advice) for each in move.obstacles
+        ],
     )  # fmt: skip

@@ -36,6 +36,8 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.wire.installs import InstallDetail, InstallReply, NewInstall
 from exclave.wire.model import Page
 
+_NAMED = 5
+"""How many running workflows a refusal names."""
 _SETTLED = frozenset({None, "new", "deprovisioned"})
 """States of an install of which nothing is left at the customer, as far as we know."""
 
@@ -193,11 +195,14 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
 def _refuse_in_use(tx: Tx, user: User, row: AnyRow, forget: str) -> None:
     running = installs.list_running(tx, user.org, row.id)
     if running:
+        several = len(running) > 1
+        commands = " && ".join(f"exclave workflows cancel {each}" for each in running[:_NAMED])
         raise Conflict(
-            f"a workflow of `{row.name}` is running",
-            hint=f"Wait for it, or cancel it: exclave workflows cancel {running[0]}",
+            f"{len(running)} workflows of `{row.name}` are running" if several
+            else f"a workflow of `{row.name}` is running",
+            hint=f"Wait for {'them' if several else 'it'}, or cancel: {commands}",
             workflows=running[:20],
-        )
+        )  # fmt: skip
     if row.state not in _SETTLED and not forget:
         raise Conflict(
             f"`{row.name}` is {row.state}: what it runs at the customer would be left behind",

@@ -5,7 +5,7 @@ from exclave.control import showing
 from exclave.control.access import require_on, require_there
 from exclave.control.advance import advance, end_unstarted_build, end_unstarted_job
 from exclave.control.audit import record
-from exclave.control.blockers import find_lane_blocker
+from exclave.control.blockers import find_job_blocker
 from exclave.control.deps import Deps
 from exclave.control.endings import end_interrupted
 from exclave.control.pages import clamp, make_page
@@ -39,7 +39,8 @@ async def show_job(deps: Deps, user: User, job: JobId) -> JobReply:
     def show(tx: Tx) -> JobReply:
         row = find_job(tx, user, job, Right.READ)
         is_queued = row.state == JobState.QUEUED
-        blocker = find_lane_blocker(tx, user.org, row.queue_id, row.lanes) if is_queued else None
+        wanted = (row.queue_id, row.kind, row.lanes)
+        blocker = find_job_blocker(tx, deps, user.org, wanted) if is_queued else None
         return showing.show_job(row, executions.list_of_job(tx, user.org, job), blocker)
 
     return await deps.db.read(show)

@@ -46,7 +46,7 @@ def _tell_wait(row: AnyRow, blocker: Blocker | None) -> str:
     if row.state != StepState.ACTIVE:
         return "" if blocker is None else "turn"
     if blocker is not None:
-        return "lane"
+        return "runner" if blocker.lane is None else "lane"
     match StepKind(row.kind):
         case StepKind.GATE:
             return "approval"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exclave.base.errors import NotFound, Problem
+from exclave.base.names import suggest
 from exclave.control.access import require_on
 from exclave.control.advance import Happening, advance
 from exclave.control.audit import Entry, record_all
@@ -49,7 +50,8 @@ def find_step(workflow: Workflow, name: str) -> Step:
     """Find a step by its name."""
     found = next((item for item in workflow.steps if item.name == name), None)
     if found is None:
-        raise NotFound(f"the workflow has no step named `{name}`")
+        near = suggest(name, [item.name for item in workflow.steps])
+        raise NotFound(f"the workflow has no step named `{name}`", hint=near)
     return found
 
 

@@ -57,7 +57,10 @@ async def show_workspace(
         if shown is None and version is not None:
             raise miss_version(workspace, version)
         if shown is None and lock is None:
-            raise NotFound("there is no such state")
+            raise NotFound(
+                f"there is no state of `{workspace}`",
+                hint="`exclave installs tf-state list` shows those that there are.",
+            )
         versions = tf_states.list_versions(tx, user.org, queue, workspace, limit=_VERSIONS)
         return TfWorkspaceDetail(
             workspace=workspace,
@@ -78,7 +81,10 @@ async def unlock_workspace(
         queue = find_queue(tx, user, install, Right.OPERATE)
         row = tf_states.find_lock(tx, user.org, queue, workspace)
         if row is None:
-            raise NotFound("the state is not locked")
+            raise NotFound(
+                f"the state of `{workspace}` is not locked",
+                hint="`exclave installs tf-state list` shows which are.",
+            )
         if not tf_states.break_lock(tx, user.org, queue, workspace):
             raise Conflict(
                 f"execution {row.execution_id} holds the lock and still runs",

@@ -104,7 +104,7 @@ async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> Workflo
     def show(tx: Tx) -> WorkflowReply:
         found, steps = workflows.find_with_steps(tx, user.org, workflow)
         row = _check(tx, user, found, Right.READ)
-        return showing.show_workflow(row, steps, find_step_blockers(tx, user.org, row, steps))
+        return showing.show_workflow(row, steps, find_step_blockers(tx, deps, user.org, row, steps))
 
     return await deps.db.read(show)
 

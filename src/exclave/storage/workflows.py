@@ -226,7 +226,7 @@ _FIND = Prepared(
     )
 )
 _STEPS = Prepared(
-    select(steps, jobs.c.state.label("job_state"))
+    select(steps, jobs.c.state.label("job_state"), jobs.c.kind.label("job_kind"))
     .outerjoin(jobs, (jobs.c.org_id == steps.c.org_id) & (jobs.c.id == steps.c.job_id))
     .where(steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"))
     .order_by(steps.c.position)

@@ -200,6 +200,13 @@ class PartChange(Reply):
     """`added`, `changed` or `removed`."""
 
 
+class Obstacle(Reply):
+    """What keeps an install from moving, and what a person can do about it."""
+
+    message: str
+    hint: str
+
+
 class UpgradeReply(Reply):
     """What moved, or would move."""
 
@@ -211,7 +218,9 @@ class UpgradeReply(Reply):
     changed_inputs: list[str]
     dropped_inputs: list[str]
     new_stack: bool
-    """Whether the customer has to run a new Stack before the next deploy."""
+    """Whether the customer's Stack has to report before the next deploy: it is asked for more."""
+    obstacles: list[Obstacle] = []
+    """What has to be done first; only a dry run gets this far with any."""
     workflow: WorkflowReply | None = None
 
 

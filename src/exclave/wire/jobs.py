@@ -44,7 +44,8 @@ class ExecutionReply(Reply):
 class Blocker(Reply):
     """What stands before work that could begin, and what a person can do about it."""
 
-    lane: str
+    lane: str | None
+    """None if it is no lane, but a runner that is missing."""
     job_id: Id | None
     """The job that has the lane, or that was lost on it."""
     workflow_id: Id | None

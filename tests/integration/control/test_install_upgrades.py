@@ -128,6 +128,9 @@ async def test_what_runs_is_not_lost_by_an_upgrade(world: World) -> None:
 
     planned = await upgrade(world, install, dry_run=True)
     assert ("component:jobs", "removed") in [(part.part, part.change) for part in planned.parts]
+    (obstacle,) = planned.obstacles
+    assert "component:jobs" in obstacle.message
+    assert obstacle.hint == "Tear it down first: exclave installs teardown acme jobs"
     with pytest.raises(Conflict, match="component:jobs") as caught:
         await upgrade(world, install)
 
@@ -141,6 +144,11 @@ async def test_new_inputs_come_with_the_upgrade(world: World) -> None:
     kept = [each for each in INPUTS if each["name"] != "api_key"]
     await add_config(world.deps, world.user, app, inputs=[*kept, size])
 
+    planned = await upgrade(world, install, dry_run=True)
+    (obstacle,) = planned.obstacles
+    assert "`size`: it is required" in obstacle.message
+    assert obstacle.hint == "Give values: --input size=…"
+    assert planned.dropped_inputs == ["api_key"]
     with pytest.raises(BadInputs, match="`size`: it is required"):
         await upgrade(world, install)
     moved = await upgrade(world, install, inputs={"size": "big"})

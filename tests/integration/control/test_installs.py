@@ -325,6 +325,14 @@ async def test_only_what_is_gone_is_deleted_or_what_somebody_forgets(world: Worl
 
     with pytest.raises(Conflict, match="is running"):
         await installs.delete_install(deps, user, install, "it is over")
+    second = await install_work.start_work(
+        deps, user, install, StartWork(kind=WorkKind.DEPROVISION)
+    )
+    with pytest.raises(Conflict, match="2 workflows of `acme` are running") as caught:
+        await installs.delete_install(deps, user, install, "it is over")
+    for workflow in (made.workflow_id, second.id):
+        assert f"exclave workflows cancel {workflow}" in caught.value.advice
+    await workflows.cancel_workflow(deps, user, WorkflowId(second.id))
     await workflows.cancel_workflow(deps, user, WorkflowId(made.workflow_id or ""))
     await set_state(world, install, "active")
     with pytest.raises(Conflict, match="would be left behind"):

@@ -237,6 +237,15 @@ async def test_a_retried_workflow_gets_in_line_again(world: World) -> None:
     assert (await look(world, first)).state == "succeeded"
 
 
+async def test_a_misspelt_step_gets_the_name_that_was_meant(world: World) -> None:
+    made = await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
+
+    with pytest.raises(NotFound, match="no step named `aply`") as caught:
+        await workflows.retry_step(world.deps, world.user, WorkflowId(made.id), "aply")
+
+    assert caught.value.advice == "Did you mean `apply`?"
+
+
 async def test_a_lost_change_is_retried_only_after_its_lane_was_released(world: World) -> None:
     made = await run_workflow(
         world.deps, world.user, world.queue, job("apply", lanes=LANE, mutating=True)

@@ -168,6 +168,30 @@ def test_a_wait_ends_with_the_workflow(cli: Cli, fake: FakeControl) -> None:
     assert "workflow deploy failed" in ran.out
 
 
+@pytest.mark.parametrize(
+    ("drift", "told"),
+    [
+        ("none", "Nothing has drifted.\n"),
+        ("drifted", "Drifted: component:api. How: exclave workflows plan customer-one\n"),
+    ],
+)
+def test_a_drift_scan_that_was_waited_for_tells_what_it_found(
+    cli: Cli, fake: FakeControl, drift: str, told: str
+) -> None:
+    done = samples.workflow(samples.step("scan", "succeeded"), state="succeeded")
+    fake.answer("POST", f"/v1/installs/{INS}/workflows", done)
+    fake.answer("GET", f"/v1/workflows/{WFL}", done)
+    fake.stream(f"/v1/workflows/{WFL}/stream")
+    parts = [part("component:api", drift=drift)]
+    fake.answer("GET", f"/v1/installs/{INS}", detail() | {"parts": parts})
+
+    ran = cli("installs", "drift", INS, "--wait")
+
+    assert ran.code == 0
+    assert told in ran.err
+    assert ("exclave installs deploy customer-one api" in ran.err) == (drift == "drifted")
+
+
 def test_many_installs_are_moved_one_by_one(cli: Cli, fake: FakeControl) -> None:
     other = make_id("ins", 2)
     found = [app_install(), app_install(id=other, name="customer-two"), samples.install()]
@@ -213,8 +237,31 @@ def test_an_upgrade_shows_what_differs(cli: Cli, fake: FakeControl) -> None:
     assert ran.code == 0
     assert ran.out == (
         "customer-one: config 3 -> 4\n  ~ component:api\n  + secret:token\n  ~ value of input replicas\n"
-        "  - value of input old\n  ! the customer is asked for more; their Stack learns it within a minute\n"
+        "  - value of input old\n  ! the customer is asked for more; their Stack learns it with the upgrade\n"
     )
+
+
+STUCK = {"obstacles": [{"message": "the input `size`: it is required", "hint": "Give it."}]}
+
+
+def test_a_dry_run_shows_what_differs_and_what_is_in_the_way(cli: Cli, fake: FakeControl) -> None:
+    fake.answer("POST", f"/v1/installs/{INS}/upgrade", upgrade(**STUCK))
+
+    ran = cli("installs", "upgrade", INS, "--dry-run")
+
+    assert ran.code == 1
+    assert "  ~ component:api\n" in ran.out
+    assert ran.out.endswith("not possible yet: the input `size`: it is required\n    Give it.\n")
+
+
+def test_nobody_is_asked_about_a_move_that_is_not_possible(cli: Cli, fake: FakeControl) -> None:
+    fake.answer("POST", f"/v1/installs/{INS}/upgrade", upgrade(**STUCK))
+    fake.refuse("POST", f"/v1/installs/{INS}/upgrade", 422, "bad_inputs", "`size`", "Give it.")
+
+    ran = cli("installs", "upgrade", INS, can_ask=True)
+
+    assert ran.code == 2
+    assert ran.err == "error: `size`\n\nhint: Give it.\n"
 
 
 def test_an_install_that_is_there_already_is_left_alone(cli: Cli, fake: FakeControl) -> None:

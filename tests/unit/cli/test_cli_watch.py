@@ -85,6 +85,28 @@ def test_a_failure_is_told_with_its_reason_and_the_ways_on(cli: Cli, fake: FakeC
     assert f"hint: `exclave workflows retry {WFL} plan` tries it again" in ran.err
 
 
+def test_a_denied_plan_is_not_to_be_skipped(cli: Cli, fake: FakeControl) -> None:
+    play(fake, "failed", reason="policy_denied", message="no public buckets")
+
+    ran = cli("workflows", "watch", WFL)
+
+    assert "the plan breaks a policy of the app" in ran.err
+    assert "workflows skip" not in ran.err
+
+
+def test_a_lost_step_is_looked_at_before_it_is_tried_again(cli: Cli, fake: FakeControl) -> None:
+    apply = samples.step("apply", "lost", lanes=["component:db"], reason="runner_restarted")
+    final = samples.workflow(apply, state="failed")
+    fake.answer("GET", PATH, final)
+    fake.stream(f"{PATH}/stream")
+
+    ran = cli("workflows", "watch", WFL)
+
+    assert f"exclave installs orphans {INS}." in ran.err
+    assert f"exclave installs release-lane {INS} component:db --reason" in ran.err
+    assert f"After that `exclave workflows retry {WFL} apply`" in ran.err
+
+
 def test_logs_of_steps_that_were_over_before_are_not_repeated(cli: Cli, fake: FakeControl) -> None:
     fake.answer("GET", PATH, samples.workflow(samples.plan(), state="succeeded"))
 

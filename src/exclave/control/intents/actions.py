@@ -26,7 +26,7 @@ def make_action(scope: Scope, intent: Mapping[str, Any]) -> ActionSpec:
         timeout_s=read_timeout(str(value.get("timeout") or "5m")),
     )
     install_parts.add_run(scope.tx, {
-        "org_id": scope.org, "id": scope.deps.ids.new("run"), "install_id": scope.install,
+        "org_id": scope.org, "id": scope.deps.ids.new("act"), "install_id": scope.install,
         "action": name, "trigger": intent["trigger"], "workflow_id": scope.workflow.id,
         "step": scope.step, "state": "running",
     })  # fmt: skip
