@@ -23,6 +23,17 @@ def test_it_tells_nothing_before_the_first_answer_and_long_after_the_last() -> N
     assert server.tell() is None
 
 
+def test_it_is_asked_a_few_times_a_second_and_not_more_often() -> None:
+    server, clock = make()
+    assert server.is_due()
+
+    server.hear(50 * SECOND)
+    clock.advance(0.1)
+    assert not server.is_due()
+    clock.advance(0.2)
+    assert server.is_due()
+
+
 def test_an_answer_that_was_late_does_not_turn_the_clock_back() -> None:
     server, clock = make()
     server.hear(50 * SECOND)

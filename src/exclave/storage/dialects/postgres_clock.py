@@ -3,7 +3,9 @@
 from exclave.base.clock import Clock
 
 _FRESH_S = 2.0
-"""For this long after an answer the time may be told; then it is asked."""
+"""For this long after an answer the time may be told; then it is waited for."""
+_DUE_S = 0.2
+"""This long after an answer it is asked again, by whoever has something else to ask."""
 
 
 class ServerClock:
@@ -30,6 +32,10 @@ class ServerClock:
             self._since = at
         self._ahead = max(self._ahead, ahead)
         self._heard = at
+
+    def is_due(self) -> bool:
+        """Tell whether the database should be asked again."""
+        return self._clock.monotonic() - self._heard > _DUE_S
 
     def tell(self) -> int | None:
         """Tell the time in microseconds since 1970; None if the last answer is too old for that."""

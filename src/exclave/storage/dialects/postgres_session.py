@@ -67,6 +67,7 @@ class PostgresSession:
         self._writes = writes
         self._open = False
         self._micros: int | None = None
+        self._asked = False
         self._transaction: RootTransaction | None = None
 
     @property
@@ -86,20 +87,21 @@ class PostgresSession:
         return self._line.lost
 
     def begin(self, *, alone: bool = False) -> None:
-        """Begin, and ask for the time; both travel with the first statement."""
+        """Begin, and ask for the time now and then; both travel with the first statement."""
         self._line.check()
         self._open = not alone
-        self._micros = None
+        self._micros, self._asked = None, False
         if not alone:
             self._line.say(_BEGIN_WRITE if self._writes else _BEGIN_READ)
-            self._line.send(*_CLOCK, (), self._keep_clock)
+            if self._clock.is_due():
+                self._ask_clock()
 
     def read_clock(self) -> datetime:
         """Tell the database's time; it is waited for only if nobody asked of late."""
         micros = self._micros or self._clock.tell()
         if micros is None:
-            if not self._open:
-                self._line.send(*_CLOCK, (), self._keep_clock)
+            if not self._asked:
+                self._ask_clock()
             self._line.finish()
             micros = self._micros or 0
         return _EPOCH + timedelta(microseconds=micros)
@@ -194,6 +196,10 @@ class PostgresSession:
         if self.lost:
             self._driver.invalidate()
         self._driver.close()
+
+    def _ask_clock(self) -> None:
+        self._asked = True
+        self._line.send(*_CLOCK, (), self._keep_clock)
 
     def _keep_clock(self, result: pq.abc.PGresult) -> None:
         self._micros = int(result.get_value(0, 0) or 0)
