@@ -19,6 +19,7 @@ from exclave.storage.drafts import Drafts
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
 from exclave.storage.hub import MESSAGE, Hub
 from exclave.storage.memory import Memory
+from exclave.storage.news import News, is_news
 from exclave.storage.sessions import Sessions
 from exclave.storage.statements import Asked, Prepared
 
@@ -182,7 +183,8 @@ class Database:
         self._read_engine = dialect.open_reader()
         self._writing = Sessions(lambda: dialect.open_session(self._write_engine, writes=True))
         self._reading = Sessions(lambda: dialect.open_session(self._read_engine, writes=False))
-        self._writers = [Writer(self._commit, hub.wake) for _ in range(dialect.writers)]
+        self._news = News(hub, self._send_news)
+        self._writers = [Writer(self._commit, self._wake) for _ in range(dialect.writers)]
         self._readers = asyncio.Semaphore(dialect.readers) if dialect.readers else None
 
     async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
@@ -208,7 +210,7 @@ class Database:
         """Hand a command to a set-based handler, together with its like that arrive meanwhile."""
         if self._inline:
             (outcome,), wakes = self._commit([Item(handler, command)])
-            self.hub.wake(wakes)
+            self._wake(wakes)
             if isinstance(outcome, BaseException):
                 raise outcome
             return outcome  # type: ignore[no-any-return]
@@ -245,8 +247,21 @@ class Database:
         return Tx(session, self.dialect, self._clock, self._memory)
 
     def _announce(self, tx: Tx) -> None:
-        if tx.wakes and self.dialect.crosses_processes:
-            tx.session.announce(self.name, (*tx.told, *dict.fromkeys(tx.wakes)))
+        """Let the commit wake the other servers, as far as work depends on it."""
+        if not self.dialect.crosses_processes:
+            return
+        urgent = (key for key in dict.fromkeys(tx.wakes) if not is_news(key))
+        keys = (*tx.told, *urgent)
+        if keys:
+            tx.session.announce(self.name, keys)
+
+    def _wake(self, keys: Sequence[str]) -> None:
+        self.hub.wake(keys)
+        if self.dialect.crosses_processes:
+            self._news.add(keys)
+
+    async def _send_news(self, keys: tuple[str, ...]) -> None:
+        await self.write(lambda tx: tx.told.extend(keys))
 
 
 def _each(change: Callable[[Tx], T | Problem]) -> Handler[None, T]:

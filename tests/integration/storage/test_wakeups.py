@@ -63,3 +63,64 @@ async def test_a_listener_that_lost_its_connection_wakes_everybody_when_it_is_ba
 
             assert await watch.wait(20)
         await close(one)
+
+
+async def meet(*servers: Server) -> None:
+    while not all(db.hub.has_peers() for db, _ in servers):
+        for db, _ in servers:
+            await db.write(lambda tx: tx.wake("peers"))
+        await asyncio.sleep(0.01)
+
+
+async def test_what_people_watch_is_told_to_other_servers_a_moment_later_and_together() -> None:
+    with open_database("postgres") as url:
+        one, two = open_server(url, "one"), open_server(url, "two")
+        await meet(one, two)
+        heard: list[list[str]] = []
+        two[0].hub.hear = lambda keys: heard.append(list(keys))  # type: ignore[method-assign]
+
+        for number in range(5):
+            await one[0].write(lambda tx, n=number: tx.wake(f"job:{n}", f"queue:{n}"))  # type: ignore[misc]
+        async with asyncio.timeout(5):
+            while "job:4" not in [key for keys in heard for key in keys]:  # noqa: ASYNC110 - it tells nobody
+                await asyncio.sleep(0.01)
+
+        news = [keys for keys in heard if any(key.startswith("job:") for key in keys)]
+        assert len(news) < 5
+        assert all(key.startswith("job:") for keys in news for key in keys)
+        assert [f"queue:{number}" in str(heard) for number in range(5)] == [True] * 5
+        await close(one, two)
+
+
+async def test_a_server_alone_tells_nobody_what_people_watch() -> None:
+    with open_database("postgres") as url:
+        one = open_server(url, "one")
+        sent: list[tuple[str, ...]] = []
+
+        async def send(keys: tuple[str, ...]) -> None:
+            sent.append(keys)
+
+        one[0]._news._send = send
+        with one[0].hub.watch("workflow:x") as watch:
+            await watch.wait(0.5)
+
+            await one[0].write(lambda tx: tx.wake("workflow:x"))
+
+            assert await watch.wait(5)
+        await asyncio.sleep(0.1)
+        assert sent == []
+        await close(one)
+
+
+async def test_servers_forget_each_other_after_some_rounds_of_silence() -> None:
+    with open_database("postgres") as url:
+        one, two = open_server(url, "one"), open_server(url, "two")
+        await meet(one, two)
+        await close(two)
+
+        for _ in range(4):
+            assert one[0].hub.has_peers()
+            one[0].hub.note_round()
+
+        assert not one[0].hub.has_peers()
+        await close(one)
