@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +108,13 @@ class Customer:
     def await_polls(self) -> None:
         """Wait until the runner has asked for work once more, from beginning to end."""
         for _ in range(2):
-            before = self.stack.find_runner()["seen_at"]
-            wait_until(
-                lambda seen=before: self.stack.find_runner()["seen_at"] != seen, "it asks for work"
-            )
+            wait_until(partial(self._was_seen_since, self._find_seen()), "it asks for work")
+
+    def _find_seen(self) -> str:
+        return str(self.stack.find_runner()["seen_at"])
+
+    def _was_seen_since(self, before: str) -> bool:
+        return self._find_seen() != before
 
 
 @contextmanager

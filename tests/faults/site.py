@@ -131,7 +131,7 @@ class Site:
             return dict(reply.json())
 
         key = f"key-{time.monotonic_ns()}"
-        return wait_until(attempt, f"POST {path}")
+        return dict(wait_until(attempt, f"POST {path}"))
 
     def get(self, path: str, **query: Any) -> Any:
         """Get, patiently."""

@@ -1,11 +1,17 @@
 """A runner whose poll waits gets its job from the transaction that makes it."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from exclave.base.errors import NotFound, Unauthenticated
 from exclave.control import polls, runners, workflows
+from exclave.control.advance import begin_new
+from exclave.control.deps import Deps
+from exclave.domain.workflows import WorkflowId
+from exclave.storage.database import Tx
+from exclave.storage.workflows import Loaded
 from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.control.conftest import World
@@ -48,7 +54,7 @@ async def test_a_waiting_poll_is_answered_by_who_makes_the_job(
     assert made.steps[0].job_state == "offered"
     await world.peer.start(offer.execution_id, offer.epoch)
     await world.peer.hand_in(offer.execution_id, offer.epoch)
-    ended = await workflows.show_workflow(world.deps, world.user, made.id)
+    ended = await workflows.show_workflow(world.deps, world.user, WorkflowId(made.id))
     assert ended.state == "succeeded"
 
 
@@ -89,10 +95,9 @@ async def test_a_transaction_that_fails_answers_nobody(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     polling = await hold_poll(world)
-    begin = workflows.begin_new
 
-    def fail(*args: object) -> None:
-        begin(*args)  # type: ignore[arg-type]
+    def fail(tx: Tx, deps: Deps, begun: Sequence[Loaded]) -> None:
+        begin_new(tx, deps, begun)
         raise NotFound("something is missing")
 
     monkeypatch.setattr(workflows, "begin_new", fail)

@@ -88,7 +88,7 @@ async def test_two_senders_of_the_same_piece_store_it_once(world: World) -> None
 async def test_a_log_may_be_completed_after_the_result(world: World) -> None:
     offer, found = await begin(world)
     data = piece("a", "b")
-    done = Outcome(state="succeeded", reason="completed", log_end=len(data))  # type: ignore[arg-type]
+    done = Outcome(state="succeeded", reason="completed", log_end=len(data))
     await world.peer.hand_in(offer.execution_id, offer.epoch, done)
     early = await read_log(world.deps, world.user, found, execution=None, offset=0, limit=10)
 
@@ -153,7 +153,7 @@ async def test_following_yields_what_arrives_until_the_job_ends(world: World) ->
     end = await send(world, offer, 0, piece("a"))
     await asyncio.sleep(0.02)
     end = await send(world, offer, end, piece("b", first=1))
-    done = Outcome(state="succeeded", reason="completed", log_end=end)  # type: ignore[arg-type]
+    done = Outcome(state="succeeded", reason="completed", log_end=end)
     await world.peer.hand_in(offer.execution_id, offer.epoch, done)
     await asyncio.wait_for(following, 5)
 
@@ -170,7 +170,7 @@ async def test_following_goes_on_with_the_next_attempt(world: World) -> None:
     await append_log(
         world.deps, reborn.who, ExecutionId(again.execution_id), again.epoch, 0, pack(data)
     )
-    done = Outcome(state="succeeded", reason="completed", log_end=len(data))  # type: ignore[arg-type]
+    done = Outcome(state="succeeded", reason="completed", log_end=len(data))
     await reborn.hand_in(again.execution_id, again.epoch, done)
 
     records = [
@@ -226,7 +226,7 @@ async def test_a_whole_log_is_merged_into_few_segments_and_reads_the_same(world:
         end = await send(world, offer, end, piece(f"line {n}", first=n))
     before = await texts(world, found)
     assert await merge_logs(world.deps) == 0  # not whole yet
-    done = Outcome(state="succeeded", reason="completed", log_end=end)  # type: ignore[arg-type]
+    done = Outcome(state="succeeded", reason="completed", log_end=end)
     await world.peer.hand_in(offer.execution_id, offer.epoch, done)
 
     merged = await merge_logs(world.deps)

@@ -12,6 +12,7 @@ from exclave.domain.identity import InstallId, User
 from exclave.domain.jobs import ExecutionId
 from exclave.storage.schema import metadata
 from exclave.wire.actions import RunRunbook
+from exclave.wire.specs import ActionSpec
 from tests.lives import NOTICEBOARD, provision
 
 
@@ -34,6 +35,7 @@ async def test_a_sensitive_input_of_a_runbook_reaches_only_the_job_that_names_it
     given = await get_sensitive(deps, life.peer.who, ExecutionId(offer.execution_id), offer.epoch)
 
     spec = life.open(offer).spec
+    assert isinstance(spec, ActionSpec)
     assert spec.steps[0].env == {"PASSWORD": "((exclave:input:runbook/password))"}
     assert given.values == {"runbook/password": "hunter2"}
     assert "hunter2" not in begun.model_dump_json()

@@ -1,6 +1,7 @@
 """A row that a transaction inserts and then changes is written once, as it is in the end."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -87,7 +88,7 @@ async def test_rows_of_one_that_failed_are_not_written(db: Database) -> None:
             raise Conflict("no")
 
     answers = await asyncio.gather(
-        *[db.write(lambda tx, n=n: change(tx, n)) for n in ("a", "bad", "b")],
+        *[db.write(partial(change, name=n)) for n in ("a", "bad", "b")],
         return_exceptions=True,
     )
 
@@ -99,7 +100,11 @@ async def test_rows_of_one_that_failed_are_not_written(db: Database) -> None:
 async def test_the_same_key_twice_is_refused(db: Database, names: tuple[str, ...]) -> None:
     await db.write(lambda tx: add(tx, "old"))
 
+    def add_each(tx: Tx) -> None:
+        for name in names:
+            add(tx, name)
+
     with pytest.raises(Raced):
-        await db.write(lambda tx: [add(tx, name) for name in names])
+        await db.write(add_each)
 
     assert await list_names(db) == {"old": "old"}

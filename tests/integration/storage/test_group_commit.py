@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 from sqlalchemy import event, insert, select
@@ -28,7 +29,7 @@ async def test_writes_that_arrive_together_share_commits(db: Database) -> None:
     commits: list[int] = []
     event.listen(db._write_engine, "commit", lambda _: commits.append(1))
 
-    await asyncio.gather(*[db.write(lambda tx, n=n: add(tx, f"n{n:03d}")) for n in range(200)])
+    await asyncio.gather(*[db.write(partial(add, name=f"n{n:03d}")) for n in range(200)])
 
     assert len(await names(db)) == 200
     assert len(commits) < 100
@@ -43,7 +44,7 @@ async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:
         add(tx, "good1")  # twice the same key: the database itself refuses
 
     answers = await asyncio.gather(
-        *[db.write(lambda tx, n=n: add(tx, f"good{n}")) for n in range(5)],
+        *[db.write(partial(add, name=f"good{n}")) for n in range(5)],
         db.write(fail), db.write(break_), db.write(fail),
         return_exceptions=True,
     )  # fmt: skip
@@ -59,7 +60,7 @@ async def test_one_whose_rows_are_refused_late_takes_nobody_with_it(db: Database
     await db.write(lambda tx: add_row(tx, "there"))
     wanted = ["a", "there", "b"]
     answers = await asyncio.gather(
-        *[db.write(lambda tx, n=n: add_row(tx, n)) for n in wanted], return_exceptions=True
+        *[db.write(partial(add_row, name=n)) for n in wanted], return_exceptions=True
     )
 
     assert await names(db) == ["a", "b", "there"]
@@ -77,7 +78,7 @@ async def test_deeds_are_done_for_what_was_committed_only(db: Database) -> None:
 
     wanted = ["good1", "bad1", "good2", "bad2"]
     await asyncio.gather(
-        *[db.write(lambda tx, n=n: change(tx, n)) for n in wanted], return_exceptions=True
+        *[db.write(partial(change, name=n)) for n in wanted], return_exceptions=True
     )
     await asyncio.gather(db.write(lambda tx: change(tx, "bad3")), return_exceptions=True)
 
@@ -130,7 +131,7 @@ async def test_wakes_are_sent_after_the_commit_and_not_for_what_failed(db: Datab
 
 async def test_reads_see_what_was_committed_before_them(db: Database) -> None:
     for n in range(20):
-        await db.write(lambda tx, n=n: add(tx, f"n{n:02d}"))
+        await db.write(partial(add, name=f"n{n:02d}"))
         assert len(await names(db)) == n + 1
 
 

@@ -1,5 +1,6 @@
 """Command lines, as text."""
 
+from functools import partial
 from pathlib import Path
 
 from exclave.runner.commands import opa, terraform
@@ -19,9 +20,11 @@ def test_lines_of_terraform() -> None:
 
 
 def test_lines_of_opa() -> None:
-    given = {"policy": Path("/p.rego"), "document": Path("/i.json"), "package": "nuon"}
+    evaluate = partial(
+        opa.evaluate, "opa", policy=Path("/p.rego"), document=Path("/i.json"), package="nuon"
+    )
 
-    assert opa.evaluate("opa", **given, old_syntax=False) == (
+    assert evaluate(old_syntax=False) == (
         "opa", "eval", "--format=json", "--data=/p.rego", "--input=/i.json", "data.nuon",
     )  # fmt: skip
-    assert "--v0-compatible" in opa.evaluate("opa", **given, old_syntax=True)
+    assert "--v0-compatible" in evaluate(old_syntax=True)
