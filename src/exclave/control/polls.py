@@ -44,7 +44,7 @@ async def poll(deps: Deps, who: RunnerIdentity, request: Poll) -> PollReply:
                         lambda tx: _look(tx, deps, who, request, cancelled=cancels in heard),  # noqa: B023 - awaited here
                         key=who.queue,
                     )
-                    if terms in heard:
+                    if terms in heard and not {work, cancels} <= heard:  # not: everybody is woken
                         reply = reply.model_copy(update={"report": True})
                     continue
                 # A fleet that has grown meanwhile lets this poll wait longer.

@@ -305,6 +305,10 @@ async def test_a_waiting_poll_tells_the_stack_to_report_after_an_upgrade(shop: S
     )))  # fmt: skip
     while f"stack:{shop.install}" not in shop.deps.hub.watches:  # noqa: ASYNC110 - it tells nobody
         await asyncio.sleep(0.005)
+    await asyncio.sleep(0.01)
+    shop.deps.hub.wake_all()  # as after a gap; whoever has nothing new goes on waiting
+    await asyncio.sleep(0.02)
+    assert not waiting.done()
 
     await install_upgrades.upgrade_install(shop.deps, shop.user, shop.install, Upgrade())
 
