@@ -79,7 +79,7 @@ class Request:
     dependents: bool = False
     plan_only: bool = False
     new_stack: bool = False
-    """The customer has to run a new Stack first."""
+    """The customer's Stack has to report first: the app asks for more than before."""
     action: str = ""
     trigger: str = "manual"
     runbook: str = ""
