@@ -34,7 +34,7 @@ class News:
     def add(self, keys: Iterable[str]) -> None:
         """Send these soon, if anybody is there to hear them."""
         found = [key for key in keys if is_news(key)]
-        if not found or not self._hub.has_peers():
+        if not found or self._hub.closed or not self._hub.has_peers():
             return
         self._keys.update(dict.fromkeys(found))
         if self._sending is None:
@@ -42,8 +42,10 @@ class News:
             self._sending.add_done_callback(self._end)
 
     async def _gather(self) -> None:
-        while self._keys and not self._hub.closed:
+        while self._keys:
             await asyncio.sleep(GATHER_S)
+            if self._hub.closed:
+                return
             keys, self._keys = tuple(self._keys), {}
             try:
                 await self._send(keys)

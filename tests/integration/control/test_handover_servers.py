@@ -64,6 +64,8 @@ async def pair() -> AsyncIterator[Pair]:
                 await each.db.write(lambda tx: tx.wake(PEERS))
             await asyncio.sleep(0.01)
         yield Pair(one, two, user, queue, peer)
+        for each in (one, two):
+            each.hub.close()
         for task in listening:
             task.cancel()
         await asyncio.gather(*listening, return_exceptions=True)

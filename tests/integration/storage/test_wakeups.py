@@ -21,6 +21,7 @@ def open_server(url: str, name: str) -> Server:
 
 async def close(*servers: Server) -> None:
     for db, listening in servers:
+        db.hub.close()
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
         await asyncio.to_thread(db.close)
