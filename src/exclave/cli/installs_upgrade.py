@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from exclave.base.errors import InvalidInput, Problem
+from exclave.base.errors import Conflict, InvalidInput, Problem
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import FAILED
 from exclave.cli.inputs import build, read_pairs
@@ -57,11 +57,10 @@ async def upgrade(
     )  # fmt: skip
     planned, failed = await _ask_all(session, ids, wish)
     stuck = [each for each in planned if each.obstacles]
-    real = wish.model_copy(update={"dry_run": False})
-    if stuck and not dry_run:
-        await _ask_all(session, [each.install_id for each in stuck], real)  # refuses, with the hint
-        planned = [each for each in planned if not each.obstacles]
     failed = failed or bool(stuck)
+    if not dry_run:
+        _tell_stuck(session, stuck, alone=len(ids) == 1)
+        planned = [each for each in planned if not each.obstacles]
     moving = [each for each in planned if _is_move(each)]
     if dry_run or not moving:
         session.out.show({"installs": planned}, _write(planned))
@@ -69,8 +68,19 @@ async def upgrade(
     if not session.out.json_mode:
         session.out.say(_write(moving))
     session.confirm(f"Move {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
+    real = wish.model_copy(update={"dry_run": False})
     done, failed_now = await _ask_all(session, [each.install_id for each in moving], real)
     return await _end(session, done, wait=wait, failed=failed or failed_now)
+
+
+def _tell_stuck(session: Session, stuck: list[UpgradeReply], *, alone: bool) -> None:
+    """Say what keeps installs where they are: nobody is asked about them."""
+    for each in stuck:
+        first = each.obstacles[0]
+        if alone:
+            raise Conflict(first.message, hint=first.hint)
+        session.out.say(f"error: {each.name}: {first.message}")
+        session.out.say(f"hint: {first.hint}")
 
 
 async def _choose(

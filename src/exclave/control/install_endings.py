@@ -1,7 +1,7 @@
 """What the end of a workflow means for its install."""
 
 from exclave.control.deps import Deps
-from exclave.control.install_outlines import load_outline
+from exclave.control.install_options import is_enabled, read_toggles
 from exclave.control.install_schedules import refresh_schedules
 from exclave.control.parts import ABSENT, ACTIVE
 from exclave.domain.identity import OrgId
@@ -48,11 +48,11 @@ def _look_at_parts(tx: Tx, org: OrgId, row: AnyRow) -> str:
     states = {part.part: part.state for part in install_parts.list_parts(tx, org, row.install_id)}
     if all(state == ABSENT for state in states.values()):
         return _NEW
-    outline = None if config is None else load_outline(tx, org, row.install_id, config)
-    if outline is None:
+    if config is None:
         return "failed"
-    wanted = [f"component:{each.name}" for each in outline.components if each.enabled]
-    wanted += ["sandbox"] if outline.has_sandbox else []
+    toggles, components = read_toggles(row), config.outline["components"]
+    wanted = [f"component:{each['name']}" for each in components if is_enabled(each, toggles)]
+    wanted += ["sandbox"] if config.outline["sandbox"] else []
     return _LIVING if all(states.get(part) == ACTIVE for part in wanted) else "failed"
 
 

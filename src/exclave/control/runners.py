@@ -8,8 +8,8 @@ from exclave.control.access import ENROLMENT_TOKEN, require_on, require_there
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
+from exclave.control.presence import judge_runner
 from exclave.domain.identity import QueueId, Right, RunnerId, User
-from exclave.domain.presence import tell_presence
 from exclave.storage import queues, runners
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.identity import EnrolmentCreated, RunnerReply
@@ -96,9 +96,7 @@ def revoke_identity(tx: Tx, row: AnyRow, state: str, reason: str) -> None:
 def show_runner_row(deps: Deps, row: AnyRow, now: datetime, running: int) -> RunnerReply:
     """Show a runner with its presence."""
     stats = Stats.model_validate(row.stats)
-    presence = tell_presence(
-        row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=stats.disabled
-    )
+    presence = judge_runner(deps, row, now)
     closed = row.state != runners.ACTIVE
     return RunnerReply(
         id=row.id, name=row.name, queue_id=row.queue_id, kind=row.kind, state=row.state,

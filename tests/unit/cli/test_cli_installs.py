@@ -256,12 +256,27 @@ def test_a_dry_run_shows_what_differs_and_what_is_in_the_way(cli: Cli, fake: Fak
 
 def test_nobody_is_asked_about_a_move_that_is_not_possible(cli: Cli, fake: FakeControl) -> None:
     fake.answer("POST", f"/v1/installs/{INS}/upgrade", upgrade(**STUCK))
-    fake.refuse("POST", f"/v1/installs/{INS}/upgrade", 422, "bad_inputs", "`size`", "Give it.")
 
     ran = cli("installs", "upgrade", INS, can_ask=True)
 
-    assert ran.code == 2
-    assert ran.err == "error: `size`\n\nhint: Give it.\n"
+    assert ran.code == 1
+    assert ran.err == "error: the input `size`: it is required\n\nhint: Give it.\n"
+    sent = fake.sent("POST", f"/v1/installs/{INS}/upgrade")
+    assert [read_body(each)["dry_run"] for each in sent] == [True]
+
+
+def test_one_that_cannot_move_does_not_stop_the_others(cli: Cli, fake: FakeControl) -> None:
+    other = make_id("ins", 2)
+    fake.answer("POST", f"/v1/installs/{INS}/upgrade", upgrade())
+    stuck = upgrade(install_id=other, name="customer-two", **STUCK)
+    fake.answer("POST", f"/v1/installs/{other}/upgrade", stuck)
+
+    ran = cli("installs", "upgrade", INS, other, "--yes")
+
+    assert ran.code == 1
+    assert "error: customer-two: the input `size`: it is required\nhint: Give it.\n" in ran.err
+    assert ran.out == "customer-one: is at config 4 now\n"
+    assert len(fake.sent("POST", f"/v1/installs/{other}/upgrade")) == 1
 
 
 def test_an_install_that_is_there_already_is_left_alone(cli: Cli, fake: FakeControl) -> None:
