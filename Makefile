@@ -46,11 +46,13 @@ format: $(VENV)/.dev
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench $(ONLY)
 
-## faults: simulation and fuzzing with as many seeds as you like (SEEDS, START), then kill loops
+## faults: simulation and fuzzing with as many seeds as you like (SEEDS, INTERLEAVINGS, START), then kill loops
 SEEDS ?= 2000
+INTERLEAVINGS ?= 10000
 START ?= 0
 faults: $(VENV)/.dev
 	$(BIN)/python -m tests.faults.sim --seeds $(SEEDS) --start $(START) --jobs $(WORKERS)
+	$(BIN)/python -m tests.faults.interleaving --seeds $(INTERLEAVINGS) --start $(START) --jobs $(WORKERS)
 	$(BIN)/python -m tests.integration.template.fuzz --seeds $(SEEDS) --start $(START)
 	$(BIN)/python -m tests.unit.appconfig.fuzz --seeds $(SEEDS) --start $(START)
 	EXCLAVE_TEST_KILLS=20 $(BIN)/pytest -q tests/faults -k "kill"

@@ -24,11 +24,13 @@ from exclave.cli.errors import EXIT_CODES
 from exclave.cli.root import build_root
 from exclave.domain import timings
 from exclave.domain.jobs import Reason
+from exclave.domain.quotas import Quotas
 from exclave.domain.timings import BOUNDS, Timings
 from exclave.main.entry import PROCESSES
 from exclave.main.settings import (
     _OTHERS,
     PREFIX,
+    QUOTA,
     RunnerSettings,
     ServerSettings,
     Settings,
@@ -59,6 +61,10 @@ def write_settings() -> str:
         "\n## Command line\n",
         "| variable | meaning |\n|---|---|",
         *(f"| `{PREFIX}{name}` | {TEXTS['command_line'][name]} |" for name in sorted(_OTHERS)),
+        "\n## Quotas\n",
+        _INTRO["quotas"] + "\n",
+        "| variable | default | meaning |\n|---|---|---|",
+        *_write_quotas(),
         "\n## Timings\n",
         _INTRO["timings"] + "\n",
         "| variable | default | bounds | meaning |\n|---|---|---|---|",
@@ -163,7 +169,7 @@ def _write_problem(kind: type[Problem]) -> str:
 def _write_fields(kind: type[Settings]) -> Iterator[str]:
     yield "| variable | default | bounds | meaning |\n|---|---|---|---|"
     for name, field in kind.model_fields.items():
-        if name == "timings":
+        if name in {"timings", "quotas"}:
             continue
         limits = {type(one).__name__: one for one in field.metadata}
         low, high = limits.get("Ge"), limits.get("Le")
@@ -174,7 +180,7 @@ def _write_fields(kind: type[Settings]) -> Iterator[str]:
 
 
 def _write_timings() -> Iterator[str]:
-    texts = dict(_read_docstrings())
+    texts = dict(_read_docstrings(Timings))
     for field in fields(Timings):
         low, high = map(_number, BOUNDS[field.name])
         default = _number(field.default) if isinstance(field.default, int | float) else ""
@@ -184,9 +190,15 @@ def _write_timings() -> Iterator[str]:
         )
 
 
-def _read_docstrings() -> Iterator[tuple[str, str]]:
-    """Read the sentence below each field of `Timings` from its source."""
-    tree = ast.parse(inspect.getsource(Timings))
+def _write_quotas() -> Iterator[str]:
+    texts = dict(_read_docstrings(Quotas))
+    for field in fields(Quotas):
+        yield (f"| `{PREFIX}{QUOTA}{field.name.upper()}` | {field.default} | {texts[field.name]} |")
+
+
+def _read_docstrings(kind: type) -> Iterator[tuple[str, str]]:
+    """Read the sentence below each field of a dataclass from its source."""
+    tree = ast.parse(inspect.getsource(kind))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
     for at, node in enumerate(body[:-1]):
         text = body[at + 1]

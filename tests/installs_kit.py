@@ -70,6 +70,7 @@ def _add_config(
     secrets: Sequence[Mapping[str, Any]] = (),
     readme: str = README, cloud: str = "local", sandbox_inputs: Sequence[str] = (),
     sandbox_hash: str = "s1", labels: Mapping[str, str] | None = None,
+    action: Mapping[str, Any] = ACTION,
 ) -> None:  # fmt: skip
     version = configs.read_last_version(tx, org, app_id) + 1
     listed = [
@@ -93,7 +94,7 @@ def _add_config(
     source = {"repo": ".", "directory": "src"}
     terraform = {"terraform_version": "1.11.3", "public_repo": source}
     sections: Mapping[str, Sequence[Mapping[str, Any]]] = {
-        "input": inputs, "input_group": groups, "secret": secrets, "action": [ACTION],
+        "input": inputs, "input_group": groups, "secret": secrets, "action": [action],
         "runbook": [RUNBOOK],
         "component": [{"name": each["name"], "type": each["type"], **terraform} for each in listed],
     }  # fmt: skip

@@ -10,6 +10,7 @@ from tests.bench import (
     idle_runners,
     list_installs,
     log_ingest,
+    noisy_neighbour,
     sync_unchanged,
     workflow_rate,
 )
@@ -30,6 +31,8 @@ MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
     "sync_unchanged": sync_unchanged.measure,
     "install_parallelism": deliveries.measure_parallelism,
     "terraform_overhead": deliveries.measure_overhead,
+    "noisy_neighbour_sqlite": noisy_neighbour.measure_sqlite,
+    "noisy_neighbour_postgres": noisy_neighbour.measure_postgres,
 }
 
 

@@ -28,17 +28,24 @@ class Connection(asyncio.Protocol):
         """Show this token from now on."""
         self._head = f"host: bench\r\nauthorization: Bearer {token}\r\n"
 
+    async def get(self, path: str) -> Any:
+        """Ask for something and return the JSON of a good answer."""
+        return await self._send(path, f"GET {path} HTTP/1.1\r\n{self._head}\r\n".encode())
+
     async def post(self, path: str, body: object) -> Any:
-        """Send JSON and wait for the JSON of a good answer."""
+        """Send JSON and return the JSON of a good answer."""
         sent = json.dumps(body).encode()
         head = (
             f"POST {path} HTTP/1.1\r\n{self._head}content-type: application/json\r\n"
             f"content-length: {len(sent)}\r\n\r\n"
         )
+        return await self._send(path, head.encode() + sent)
+
+    async def _send(self, path: str, request: bytes) -> Any:
         self._reply = asyncio.get_running_loop().create_future()
         if self._transport is None or self._transport.is_closing():
             raise ConnectionError("the connection is closed")
-        self._transport.write(head.encode() + sent)
+        self._transport.write(request)
         status, reply = await self._reply
         if status >= 300:
             raise RuntimeError(f"{path} answered {status}: {reply[:300].decode()}")

@@ -1,11 +1,11 @@
-"""The registry as the world's clients use it: crane, regctl, skopeo and helm, each as it comes."""
+"""The registry as the world's clients use it: crane, regctl, containers/image and helm, each unchanged."""
 
 import asyncio
 import json
 import os
 import subprocess
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,12 @@ import pytest
 
 from exclave.control import accounts
 from exclave.control.access import authenticate_user
-from exclave.control.registry_access import create_registry_token
+from exclave.control.registry_tokens import create_registry_token
 from exclave.domain.identity import User
 from exclave.main.server import Running, run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.wire.registry import NewRegistryToken
-from tests.tools import need_helm, need_skopeo, need_tool
+from tests.tools import need_helm, need_imagecopy, need_tool
 
 SIZE = 20 << 20
 
@@ -42,14 +42,18 @@ class Live:
         wish = NewRegistryToken(repository=repository, push=push)
         return (await create_registry_token(self.running.deps, self.user, wish)).password
 
-    async def run(self, *argv: object, fails: bool = False) -> str:
-        """Run a client; what it says must not be a failure, unless one is expected."""
-        env = {
-            "PATH": os.environ["PATH"], "HOME": str(self.folder),
+    async def run(
+        self, *argv: object, fails: bool = False, env: Mapping[str, str] | None = None
+    ) -> str:
+        """Run a client and return its output; assert that it succeeds, or fails as expected."""
+        own = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
             "DOCKER_CONFIG": str(self.folder / "docker"),
-        }  # fmt: skip
+            **(env or {}),
+        }
         process = await asyncio.create_subprocess_exec(
-            *map(str, argv), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            *map(str, argv), env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         out, _ = await asyncio.wait_for(process.communicate(), 120)
         assert bool(process.returncode) == fails, out.decode()
@@ -150,32 +154,32 @@ async def test_regctl_pushes_in_chunks_and_finds_referrers(live: Live) -> None:
     assert await live.run(regctl, "tag", "ls", live.name("apps/copy")) != ""
 
 
-async def test_skopeo_copies_out_and_in_and_deletes(live: Live) -> None:
-    skopeo, crane = need_skopeo(), need_tool("crane")
-    token, logins = await live.token(), ["--authfile", str(live.folder / "auth.json")]
+async def test_containers_image_copies_out_and_in_and_deletes(live: Live) -> None:
+    imagecopy, crane = need_imagecopy(), need_tool("crane")
+    token = await live.token()
+    login = {"REGISTRY_USER": "exclave", "REGISTRY_PASSWORD": token}
     source, target = (
         f"docker://{live.name('apps/demo')}:v1",
         f"docker://{live.name('apps/copy')}:v1",
     )
-    plain = ["--tls-verify=false", *logins]
-    out, into = [f"--src-{plain[0][2:]}"], [f"--dest-{plain[0][2:]}"]
-    copy = [skopeo, "--insecure-policy", "copy", "--preserve-digests", *logins]
-    await live.run(skopeo, "login", *plain, "-u", "exclave", "-p", token, live.host)
     await live.run(crane, "auth", "login", live.host, "-u", "exclave", "-p", token)
     layer = make_layer(live.folder)
     await live.run(crane, "append", "-f", layer, "-t", source.removeprefix("docker://"))
 
-    await live.run(*copy, *out, source, f"dir:{live.folder / 'layout'}")
-    await live.run(*copy, *into, f"dir:{live.folder / 'layout'}", target)
-    seen = [json.loads(await live.run(skopeo, "inspect", *plain, one)) for one in (source, target)]
-    tags = json.loads(await live.run(skopeo, "list-tags", *plain, target.removesuffix(":v1")))
-    await live.run(skopeo, "delete", *plain, target)
+    folder = f"dir:{live.folder / 'layout'}"
+    await live.run(imagecopy, "copy", source, folder, env=login)
+    await live.run(imagecopy, "copy", folder, target, env=login)
+    seen = [
+        json.loads(await live.run(imagecopy, "inspect", one, env=login)) for one in (source, target)
+    ]
+    tags = json.loads(await live.run(imagecopy, "tags", target, env=login))
+    await live.run(imagecopy, "delete", target, env=login)
 
-    assert seen[0]["Digest"] == seen[1]["Digest"]
-    assert seen[0]["Layers"] == seen[1]["Layers"]
-    assert tags["Tags"] == ["v1"]
-    assert "manifest unknown" in await live.run(skopeo, "inspect", *plain, target, fails=True)
-    await live.run(skopeo, "inspect", *plain, source)
+    assert seen[0] == seen[1]
+    assert len(seen[0]["layers"]) == 1
+    assert tags == ["v1"]
+    assert "manifest unknown" in await live.run(imagecopy, "inspect", target, fails=True, env=login)
+    await live.run(imagecopy, "inspect", source, env=login)
 
 
 async def test_helm_pushes_and_pulls_a_chart(live: Live) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import venv
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,8 +83,8 @@ def test_everything_is_for_the_customer_alone_and_the_token_is_gone(stack: Stack
 
 
 def test_the_one_line_command_works_until_the_runner_has_enrolled(site: StackSite) -> None:
-    url = site.make_stack()["command"].split()[2]
-    first, second = site.run(["curl", "-fsS", url]), site.run(["curl", "-fsS", url])
+    fetch = ["sh", "-c", site.make_stack()["command"].removesuffix(" | python3 -")]
+    first, second = site.run(fetch), site.run(fetch)
 
     stale = site.run_script(first.stdout, check=False)
     assert stale.returncode == 1
@@ -91,7 +92,7 @@ def test_the_one_line_command_works_until_the_runner_has_enrolled(site: StackSit
     site.run_script(second.stdout)
     site.wait_for_presence("up")
 
-    assert site.run(["curl", "-fsS", url], check=False).returncode == 22
+    assert site.run(fetch, check=False).returncode == 22
     assert "xcs_" not in (site.vendor / "server.log").read_text()
 
 
@@ -297,3 +298,29 @@ def find_child(site: StackSite) -> int:
         check=False,
     )  # fmt: skip
     return int(done.stdout.split()[0]) if done.stdout else 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start jobs as other users")
+def test_a_stack_of_root_isolates_its_jobs_and_says_so(site: StackSite) -> None:
+    site.env = {"EXCLAVE_RUN_AS": ""}
+
+    said = site.run_script(site.make_stack()["script"])
+    site.wait_for_presence("up")
+    seen = {"name": "look", "script": f"id -u; cat {site.stack}/secrets.json 2>&1 || pwd"}
+    job = wait_for_job(
+        site, start_job(site, {"kind": "script", "steps": [seen]}), "succeeded"
+    )  # fmt: skip
+    records = site.get(f"/v1/jobs/{job['id']}/logs")["records"]
+
+    texts = [record["text"] for record in records][1:]  # behind the name of the step
+    first, last = (site.stack / "runner" / "uids").read_text().split("-")
+    assert "Each job of this Stack runs as an unused uid of its own" in said.stderr
+    assert int(first) <= int(texts[0]) <= int(last)
+    assert "Permission denied" in texts[1]
+    jobs = Path(texts[2]).parents[3]
+    wait_until(lambda: site.get(f"/v1/installs/{site.install}/stack")["outputs"], "it has reported")
+    assert site.get(f"/v1/installs/{site.install}/stack")["outputs"]["jobs_isolated"] == "true"
+    again = site.run_script(site.make_stack()["script"])
+    assert "uid" not in again.stderr
+    site.run_script(site.make_stack()["script"], "--uninstall")
+    assert not jobs.exists()

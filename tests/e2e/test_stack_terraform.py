@@ -1,9 +1,7 @@
 """The kill switch of the customer's Stack while real Terraform applies."""
 
-import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from exclave.runner import procfs
 from tests.e2e.stack_app import WORKSPACE, Customer, open_customer, open_vendor
 from tests.faults.site import Site, wait_until
+from tests.support.processes import signal_marked
 from tests.tools import need_terraform
 
 
@@ -19,13 +18,6 @@ def vendor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     need_terraform()
     with open_vendor(tmp_path_factory.mktemp("vendor")) as made:
         yield made
-
-
-def freeze_terraform(execution: str) -> None:
-    """Make Terraform deaf to everything but a kill."""
-    for pid in procfs.list_marked(execution):
-        if b"apply" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-            os.kill(pid, signal.SIGSTOP)
 
 
 def list_states(customer: Customer, workflow: str) -> set[str]:
@@ -75,7 +67,8 @@ def test_the_switch_ends_an_apply_that_does_not_listen_and_tells_what_it_made(ve
     with open_customer(vendor, "globex") as customer:
         workflow = customer.start_work()
         execution = customer.await_midst()
-        freeze_terraform(execution)
+        # Stopped, Terraform reacts to nothing but a kill.
+        assert signal_marked(execution, b"apply", signal.SIGSTOP) > 0
 
         customer.stack.run_script(customer.script, "--disable")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -34,13 +35,21 @@ class Process:
     env: dict[str, str]
     output: Path
     running: "subprocess.Popen[bytes] | None" = None
+    limits: Mapping[int, int] = field(default_factory=dict)
+    """Resource limits of the process, such as `resource.RLIMIT_DATA`."""
 
     def start(self) -> None:
         with self.output.open("ab") as out:
             self.running = subprocess.Popen(
-                self.argv, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                self.argv,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
                 start_new_session=True,
-            )  # fmt: skip
+            )
+        for kind, most in self.limits.items():
+            resource.prlimit(self.running.pid, kind, (most, most))
 
     def kill9(self) -> None:
         """Kill the process alone: what it started is left behind, as in real life."""
@@ -83,19 +92,29 @@ class Site:
 
     def begin_servers(self) -> None:
         """Make the org and start the servers."""
-        made = subprocess.run(
-            [*exclave(), "server", *self.server_words(), "init", "acme", "--json"],
-            env=clean_env(TIMINGS), capture_output=True, check=True,
-        )  # fmt: skip
-        self.token = json.loads(made.stdout)["token"]
+        self.token = self.add_org("acme")
         self.client.headers["Authorization"] = f"Bearer {self.token}"
         for server in self.servers:
             server.start()
         self.wait_for_server()
 
+    def add_org(self, name: str) -> str:
+        """Make an org with the program of the servers, and return its admin's token."""
+        made = subprocess.run(
+            [*exclave(), "server", *self.server_words(), "init", name, "--json"],
+            env=clean_env(TIMINGS),
+            capture_output=True,
+            check=True,
+        )
+        return str(json.loads(made.stdout)["token"])
+
     def start_runner(self, name: str, queue: str, **settings: str) -> Process:
         """Start a runner of a queue, in a folder of its own."""
         enrolment = self.post("/v1/enrolments", {"queue_id": queue})["token"]
+        return self.start_enrolled(name, enrolment, **settings)
+
+    def start_enrolled(self, name: str, enrolment: str, **settings: str) -> Process:
+        """Start a runner that enrols with a token of whichever org."""
         words = ["runner", "--data", str(self.folder / name), "--url", self.balancers[1].url]
         env = clean_env({"ENROLMENT": enrolment, "LOG_LEVEL": "info", **settings})
         runner = Process([*exclave(), *words], env, self.folder / f"{name}.log")
@@ -196,8 +215,10 @@ def exclave() -> list[str]:
 
 
 def clean_env(settings: Mapping[str, str]) -> dict[str, str]:
+    """Tell the environment of a process; jobs of root run as root unless a test wants others."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("EXCLAVE_")}
-    return {**kept, **{f"EXCLAVE_{name}": value for name, value in settings.items()}}
+    ours = {"RUN_AS": "none", **settings}
+    return {**kept, **{f"EXCLAVE_{name}": value for name, value in ours.items()}}
 
 
 def find_port() -> int:

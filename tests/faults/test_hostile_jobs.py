@@ -1,5 +1,6 @@
 """A job that means harm, under a real runner: what it can reach, and what it leaves behind."""
 
+import base64
 import os
 import random
 import shutil
@@ -145,6 +146,57 @@ def test_a_job_gets_at_nothing_of_the_runner_or_of_another_job(
     assert len(tried) == ATTACK.count("\ntry ")
     assert (job["state"], job["executions"][-1]["reason"]) == ("failed", "outputs_invalid")
     assert wait_for_end(site, victim)["state"] == "succeeded"
+
+
+def restart_with(site: Site, tmp_path: Path, **env: str) -> Path:
+    """Start another runner in place of the first, with a secret; return its data folder."""
+    assert site.runner is not None
+    site.runner.stop()
+    secrets = tmp_path / "secrets.json"
+    secrets.write_text('{"db": "S3CRETVALUE99"}')
+    secrets.chmod(0o600)
+    site.start_runner("second", site.install, SECRETS_FILE=str(secrets), **env)
+    wait_until((tmp_path / "second" / "identity.json").exists, "the runner is enrolled")
+    return tmp_path / "second"
+
+
+def test_jobs_of_a_runner_that_is_root_are_isolated_without_any_setting(
+    site: Site, tmp_path: Path
+) -> None:
+    data = restart_with(site, tmp_path, RUN_AS="")
+
+    one = run_job(site, f"id -u; cat {tmp_path}/secrets.json || cat {data}/identity.key || pwd")
+    texts = read_texts(site, one)
+
+    first, _, last = (data / "uids").read_text().strip().partition("-")
+    (uid,) = [int(text) for text in texts if text.isdecimal()]
+    assert int(first) <= uid <= int(last)
+    assert sum("Permission denied" in text for text in texts) == 2
+    (place,) = [Path(text) for text in texts if text.startswith("/var/lib/exclave/jobs/")]
+    shutil.rmtree(place.parents[3])
+
+
+def test_a_job_that_is_not_isolated_shows_nothing_that_the_runner_holds(
+    site: Site, tmp_path: Path
+) -> None:
+    data = restart_with(site, tmp_path)
+    key = (data / "identity.key").read_bytes()
+
+    shown = run_job(
+        site,
+        f"cat {tmp_path}/secrets.json; echo; base64 {data}/identity.key; cat {data}/identity.key;"
+        f" echo; od -An -tx1 {data}/identity.key; cat {tmp_path}/secrets.json > $EXCLAVE_OUTPUTS;"
+        " cp $EXCLAVE_OUTPUTS /dev/stderr",
+    )  # fmt: skip
+    text = "\n".join(read_texts(site, shown))
+    job = wait_for_end(site, shown)
+
+    assert '{"db":"***"}' in text.replace(" ", "")
+    assert "S3CRETVALUE99" not in f"{text}{job}"
+    assert base64.b64encode(key).decode()[:12] not in text
+    assert key[:16].hex(" ") not in text
+    assert job["state"] == "succeeded", job
+    assert "jobs_not_isolated" in (tmp_path / "second.log").read_text()
 
 
 def test_what_hides_from_a_job_that_fails_ends_with_it(site: Site) -> None:

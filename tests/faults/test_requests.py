@@ -7,8 +7,9 @@ import pytest
 from sqlalchemy import select
 
 from exclave.base.errors import Unauthenticated
-from exclave.control import enrolment, sweep
+from exclave.control import enrolment, timers
 from exclave.control.access import authenticate_runner
+from exclave.control.chores import RowWorker
 from exclave.storage import workflows as stored_workflows
 from exclave.storage.tables import executions, runners
 from exclave.wire.envelope import encode_bytes
@@ -35,8 +36,8 @@ async def test_many_waiting_workflows_do_not_keep_the_sweep_from_the_others() ->
     clock.advance(120)
     began = clock.now()
 
-    with patch.object(sweep, "_BATCH", 2):
-        await sweep.Sweeper(deps).sweep()
+    with patch.object(timers, "_BATCH", 2):
+        await timers.move_unmoved(deps, RowWorker(deps, timers.UNMOVED))
 
     left = await deps.db.read(lambda tx: stored_workflows.list_unmoved(tx, began, 10))
     assert len(left) == 1

@@ -45,12 +45,15 @@ OF_ALL_ORGS = {
     "find_user", "find_enrolment", "find_runner_anywhere", "find_identity", "find_org_named",
     "find_code",
     "find_registry_token",
+    # Asked by the operator of the instance, on its machine.
+    "has_orgs", "find_token_anywhere",
     # The background work of the instance itself.
-    "drop_expired_registry_tokens", "list_orgs", "read_next", "take_tick",
+    "drop_expired_registry_tokens", "find_due", "read_next", "take_tick",
     "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
-    "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "list_unmerged", "block_wanted_lanes",
+    "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "find_unmerged", "block_wanted_lanes",
+    "list_all_usage",
     # The instance's own rows.
-    "read_generation", "add_cluster", "raise_generation", "list_keys", "add_key",
+    "read_generation", "add_cluster", "raise_generation", "lock_chain", "list_keys", "add_key",
 }  # fmt: skip
 INFRASTRUCTURE = {"backup", "database", "group_commit", "hub", "listener", "metrics", "migrate", "schema", "sessions",
                   "statements", "types"}  # fmt: skip
@@ -63,7 +66,7 @@ QUERIES = sorted(
 
 def test_every_query_takes_the_org() -> None:
     """A function that opens a table takes the tenant, or its rows and keys carry it."""
-    carriers = {"org", "key", "keys", "row", "rows", "changed"}
+    carriers = {"org", "key", "keys", "row", "rows", "changed", "account", "used"}
     loose = []
     for noun in QUERIES:
         tree = ast.parse((SOURCE / "storage" / f"{noun}.py").read_text())
@@ -89,3 +92,75 @@ def test_nothing_runs_through_a_shell() -> None:
     ]  # fmt: skip
 
     assert found == []
+
+
+TERMINAL = "cli/terminal.py"
+"""The one module that prints: it cleans what others wrote."""
+PRINTING = {
+    ("click", "echo"), ("click", "secho"), ("click", "style"), ("click", "prompt"),
+    ("click", "confirm"), ("click", "echo_via_pager"), ("click", "progressbar"),
+    ("click", "get_text_stream"), ("click", "get_binary_stream"), ("click", "pause"),
+    ("click", "edit"), ("getpass", "getpass"), ("traceback", "print_exc"),
+    ("traceback", "print_exception"), ("traceback", "print_stack"), ("pprint", "pprint"),
+    ("error", "show"),
+}  # fmt: skip
+STREAMS = {
+    "base/logs.py",  # JSON lines, written by `dump_json`.
+    "stacks/local_stack.py",  # A script that runs without us; it cleans by itself.
+}
+RICH = {"cli/screens.py"}
+"""Draws a screen that moves, of cleaned text only."""
+
+
+def find_printing(tree: ast.Module) -> Iterator[ast.AST]:
+    """Find what could write to a terminal: calls, streams, a forged `Styled`, Rich."""
+    asked = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"isatty", "readline", "read"}
+    }
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="print" | "input" | "pprint" | "Styled")):
+                yield node
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if (owner, name) in PRINTING:
+                yield node
+            case ast.Attribute(value=ast.Name(id="sys"), attr="stdout" | "stderr") if (
+                node not in asked
+            ):
+                yield node
+            case ast.ImportFrom(module="click" | "sys" | "getpass"):
+                yield node
+
+
+def test_only_one_module_prints() -> None:
+    found = [
+        f"{name}:{getattr(node, 'lineno', 0)}"
+        for name, tree in modules()
+        if name not in STREAMS | {TERMINAL}
+        for node in find_printing(tree)
+    ]
+
+    assert found == []
+
+
+def test_only_the_moving_screen_is_drawn_by_rich() -> None:
+    found = {
+        name
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rich")
+        or (isinstance(node, ast.Import) and any(one.name.startswith("rich") for one in node.names))
+    }
+
+    assert found == RICH
+
+
+def test_the_rule_about_printing_finds_what_it_should() -> None:
+    lines = [
+        "print(1)", "click.echo(1)", "sys.stdout.write(1)", "f(file=sys.stderr)", "Styled(1)",
+        "from click import echo", "getpass.getpass(1)", "x = click.style(1)",
+    ]  # fmt: skip
+
+    assert [line for line in lines if not list(find_printing(ast.parse(line)))] == []
+    assert not list(find_printing(ast.parse("sys.stdout.isatty()")))

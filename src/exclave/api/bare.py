@@ -6,6 +6,7 @@ by a look into a table, and asks nobody else.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -45,12 +46,18 @@ class BareRoute(ABC, Generic[Who]):
         request = LimitedRequest(scope, receive, self.limit)
         try:
             who = await self.admit(request)
-            reply = await self.answer(request, who)
+            async with self.hold_place(who):
+                reply = await self.answer(request, who)
         except (Problem, RequestValidationError, HTTPException) as error:
             response = await answer_error(request, error)
         else:
             response = self._write(reply)
         await response(scope, receive, send)
+
+    def hold_place(self, who: Who) -> AbstractAsyncContextManager[None]:
+        """Let the request be worked on, now or when it is its turn."""
+        del who
+        return nullcontext()
 
     def _write(self, reply: BaseModel | None) -> Response:
         if reply is None:
@@ -88,6 +95,10 @@ class BareUserRoute(BareRoute[User]):
     async def admit(self, request: Request) -> User:
         """Let users in."""
         return await admit_user(self.deps, request)
+
+    def hold_place(self, who: User) -> AbstractAsyncContextManager[None]:
+        """Wait until the org has fewer requests."""
+        return self.deps.turns.take(who.org)
 
 
 class BareTable:

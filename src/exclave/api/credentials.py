@@ -7,6 +7,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from exclave.api.rates import charge_runner, charge_user
+from exclave.api.space import refuse_large
 from exclave.base.errors import Unauthenticated
 from exclave.control.access import authenticate_runner, authenticate_user
 from exclave.control.deps import Deps
@@ -39,6 +40,7 @@ async def admit_user(deps: Deps, request: Request) -> User:
     request.scope[WHO] = {"org": user.org, "account": user.account, "token": user.token}
     request.state.user = user
     charge_user(deps, user, request.scope)
+    refuse_large(deps, request)
     return user
 
 

@@ -25,7 +25,7 @@ _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 )
-_QUIET = frozenset({"/healthz", "/metrics", "/v1/poll", "/v1/renew"})
+_QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/v1/poll", "/v1/renew"})
 """Asked all the time: only their failures are worth a line."""
 _METHODS = frozenset(HTTPMethod)
 _FAILED = 400
@@ -59,7 +59,8 @@ class Edge:
                 _mark(message, request_id)
             await send(message)
 
-        with bind(request=request_id):
+        monotonic = self._deps.clock.monotonic
+        with bind(request=request_id), self._metrics.loop.note(request_id, scope, monotonic):
             try:
                 bare = self._bare.find(scope)
                 serve = self._app if bare is None else bare.app
@@ -67,27 +68,28 @@ class Edge:
             except ClientDisconnect:
                 status = CLIENT_GONE
             except Exception as error:  # noqa: BLE001 - the edge of the request
-                log.error("request_failed", exc=error, method=scope["method"], path=scope["path"])
+                log.error(
+                    "request_failed", exc=error, method=scope["method"], route=_find_route(scope)
+                )
                 if not status:
                     await render_bug(request_id)(scope, receive, send_marked)
             finally:
                 self._note(scope, status or CLIENT_GONE, self._deps.clock.monotonic() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "") or "unmatched"
+        route = _find_route(scope)
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._metrics.note(Visit(self._api, method, route, status, seconds))
         if route not in _QUIET or status >= _FAILED:
             log.info(
                 "request_answered", api=self._api, method=method, route=route,
-                path=_tell_path(route, scope["path"]),
                 status=status, ms=round(seconds * 1000, 1), **scope.get(WHO, {}),
             )  # fmt: skip
 
 
-def _tell_path(route: str, path: str) -> str:
-    """Keep codes that open something out of the log."""
-    return route if "{code}" in route else path
+def _find_route(scope: Scope) -> str:
+    """Find the template of the route; a path itself may hold a code that opens something."""
+    return getattr(scope.get("route"), "path", "") or "unmatched"
 
 
 def _mark(message: Message, request_id: str) -> None:

@@ -35,6 +35,7 @@ _read_id = BeforeValidator(_or_nothing(_ID, _NOTHING))
 _read_app = BeforeValidator(_or_nothing(_APP, _NOTHING))
 _read_name = BeforeValidator(_or_nothing(_STEP, "0"))
 
+RegistryTokenOf = Annotated[str, Path(pattern=_PATTERN), _read_id]
 TokenOf = Annotated[TokenId, Path(pattern=_PATTERN), _read_id]
 AppOf = Annotated[
     str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", description="Its id or its name."), _read_app

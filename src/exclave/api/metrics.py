@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from exclave import __version__
+from exclave.api.lag import LoopMonitor
 from exclave.control.metrics import Totals
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -35,8 +36,20 @@ class Metrics:
             "exclave_http_request_seconds", "How long requests took, long polls included.",
             ["api", "method", "route"], registry=registry, buckets=_BUCKETS,
         )  # fmt: skip
+        self._lag = Histogram(
+            "exclave_loop_lag_seconds", "How long the event loop was held up, ten times a second.",
+            registry=registry, buckets=_BUCKETS,
+        )  # fmt: skip
+        self.loop = LoopMonitor(self._lag.observe)
         self._jobs = _gauge(registry, "exclave_jobs", "Jobs that have not ended.", "state")
         self._runners = _gauge(registry, "exclave_runners", "Runners by presence.", "presence")
+        self._chores = {
+            name: _gauge(registry, f"exclave_chore_{name}", text, "chore")
+            for name, text in _CHORES.items()
+        }
+        self._stored = _gauge(
+            registry, "exclave_stored_bytes", "Bytes that all orgs have stored.", "kind"
+        )
         self._totals = {
             name: _gauge(registry, f"exclave_{name}", text) for name, text in _TOTALS.items()
         }
@@ -55,15 +68,38 @@ class Metrics:
             self._jobs.labels(state).set(count)
         for presence, count in totals.runners.items():
             self._runners.labels(presence).set(count)
+        for chore, tally in totals.chores.items():
+            for name in ("runs", "failures", "rows_failed", "seconds"):
+                self._chores[name].labels(chore).set(getattr(tally, name))
+            if tally.succeeded_at is not None:
+                self._chores[_SUCCESS].labels(chore).set(tally.succeeded_at.timestamp())
+        for kind, size in totals.stored_bytes.items():
+            self._stored.labels(kind).set(size)
         for name, gauge in self._totals.items():
             gauge.set(getattr(totals, name))
         return generate_latest(self._registry)
 
 
+_SUCCESS = "last_success_timestamp_seconds"
+_CHORES = {
+    "runs": "Rounds of a background chore that this server began.",
+    "failures": "Rounds of a chore that ended with an error.",
+    "rows_failed": "Rows that a chore could not work off, while it did the others.",
+    "seconds": "Seconds that the rounds of a chore took.",
+    _SUCCESS: "When a chore last ended a round without an error.",
+}
+"""What is told about each chore."""
 _TOTALS = {
     "workflows_running": "Workflows that have not ended.",
     "polls_open": "Long polls that this server holds.",
     "rate_refusals": "Requests that this server refused because of a rate limit.",
+    "worker_calls_waiting": "Calls that wait for a worker process of this server.",
+    "worker_calls_running": "Calls that run in worker processes of this server.",
+    "worker_calls": "Calls that this server has given to worker processes.",
+    "worker_seconds": "Seconds that those calls took.",
+    "worker_kills": "Worker processes that were ended in the middle of a call.",
+    "disk_free_bytes": "Free bytes of the data folder's disk; 0 if nothing is kept there.",
+    "disk_reserve_bytes": "Bytes of it that large writes leave to the database.",
     "runner_log_backlog_bytes": "Log bytes that runners have yet to upload.",
     "runner_results_waiting": "Results that runners have yet to hand in.",
     "runner_envelopes_refused": "Envelopes that runners refused since their start.",

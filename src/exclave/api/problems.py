@@ -25,6 +25,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.GONE: HTTPStatus.GONE,
     Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Kind.TOO_MANY: HTTPStatus.TOO_MANY_REQUESTS,
+    Kind.FULL: HTTPStatus.INSUFFICIENT_STORAGE,
     Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """What each kind of problem is called in HTTP."""

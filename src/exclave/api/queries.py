@@ -149,6 +149,17 @@ class InstallStateQuery(VersionQuery):
     at: AwareDatetime | None = None
 
 
+class RevokeQuery(Strict):
+    """How far the revocation of a token reaches."""
+
+    cascade: bool = False
+    """Also the tokens, enrolment tokens, registry tokens and Stack codes made with it."""
+    runners: bool = False
+    """Also the runners that joined by its enrolment tokens."""
+    dry_run: bool = False
+    """Answer what would be revoked, and revoke nothing."""
+
+
 class ForgetQuery(Strict):
     """Why an install is deleted of which something may be left."""
 
@@ -193,6 +204,7 @@ SyncOf = Annotated[SyncQuery, Query()]
 DiffOf = Annotated[DiffQuery, Query()]
 InstallsOf = Annotated[InstallQuery, Query()]
 InstallStateOf = Annotated[InstallStateQuery, Query()]
+RevokeOf = Annotated[RevokeQuery, Query()]
 ForgetOf = Annotated[ForgetQuery, Query()]
 RunnersOf = Annotated[RunnerQuery, Query()]
 WorkflowsOf = Annotated[WorkflowQuery, Query()]

@@ -1,6 +1,7 @@
 """Kinds of routes: the caller is known before a byte of the body is read."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -9,6 +10,7 @@ from fastapi.routing import APIRoute
 from exclave.api.credentials import admit_runner, admit_user
 from exclave.api.problems import DOCUMENTED
 from exclave.api.requests import LIMITS, SMALL, LimitedRequest
+from exclave.control.deps import Deps
 
 
 class PublicRoute(APIRoute):
@@ -16,6 +18,11 @@ class PublicRoute(APIRoute):
 
     async def admit(self, request: Request) -> None:
         """Let everybody in."""
+
+    def hold_place(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Let the request be worked on, now or when it is its turn."""
+        del request
+        return nullcontext()
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Admit the caller first, then let FastAPI read and validate."""
@@ -25,7 +32,8 @@ class PublicRoute(APIRoute):
         async def admit_and_handle(request: Request) -> Response:
             limited = LimitedRequest(request.scope, request.receive, limit)
             await self.admit(limited)
-            return await handle(limited)
+            async with self.hold_place(limited):
+                return await handle(limited)
 
         return admit_and_handle
 
@@ -36,6 +44,11 @@ class UserRoute(PublicRoute):
     async def admit(self, request: Request) -> None:
         """Let users in."""
         await admit_user(request.app.state.deps, request)
+
+    def hold_place(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Wait until the org has fewer requests; what streams later needs no place for that."""
+        deps: Deps = request.app.state.deps
+        return deps.turns.take(request.state.user.org)
 
 
 class RunnerRoute(PublicRoute):

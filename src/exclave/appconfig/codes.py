@@ -29,6 +29,7 @@ class Code(StrEnum):
     FILE_OUTSIDE = "file_outside", "A link leads out of what belongs to the app."
     FILE_TOO_LARGE = "file_too_large", "A file, or all files together, pass a limit."
     TOO_MANY_FILES = "too_many_files", "The directory holds more files than the limit."
+    TOO_MANY = "too_many", "There are more parts, or elements of a list or table, than the limit."
     LINK_AS_TEXT = (
         "link_as_text",
         "A file holds the path of another one, as git writes a link where there are no links.",

@@ -6,13 +6,13 @@ to exactly that address; so a name that points inside, or changes its mind, gets
 
 import contextlib
 import http.client
-import ipaddress
 import socket
 import ssl
 import urllib.parse
 from typing import Final
 
 from exclave.appconfig.references import FetchFailed
+from exclave.base.addresses import is_public
 from exclave.base.clock import SystemClock
 
 _LIMIT: Final = 4 * 1024 * 1024
@@ -44,17 +44,10 @@ def find_public_address(host: str, port: int) -> str:
     except (OSError, UnicodeError) as error:
         raise FetchFailed(f"the host `{host}` is not known") from error
     addresses = [str(each[4][0]) for each in found]
-    if not addresses or not all(_is_public(address) for address in addresses):
+    if not addresses or not all(is_public(address) for address in addresses):
         hint = "Only public addresses are fetched; keep the file in the app directory."
         raise FetchFailed(f"`{host}` is a private address", hint)
     return addresses[0]
-
-
-def _is_public(address: str) -> bool:
-    known = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(known, "ipv4_mapped", None)
-    known = mapped or known
-    return known.is_global and not known.is_multicast
 
 
 class _Connection(http.client.HTTPSConnection):

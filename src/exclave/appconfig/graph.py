@@ -149,16 +149,17 @@ def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
     cycles: list[tuple[str, ...]] = []
     done: set[str] = set()
     for start in sorted(needs):
-        path: list[str] = []
+        path: dict[str, None] = {}
         todo: list[tuple[str, bool]] = [(start, False)]
         while todo:
             name, leaving = todo.pop()
             if leaving:
-                done.add(path.pop())
+                done.add(path.popitem()[0])
             elif name in path:
-                cycles.append(_turn(path[path.index(name) :]))
+                walked = list(path)
+                cycles.append(_turn(walked[walked.index(name) :]))
             elif name not in done:
-                path.append(name)
+                path[name] = None
                 todo.append((name, True))
                 todo += [(need, False) for need in reversed(needs[name])]
     return list(dict.fromkeys(cycles))

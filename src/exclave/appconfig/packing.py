@@ -11,7 +11,7 @@ from exclave.appconfig.reading import Directory, Limits
 from exclave.base.archives import LEFT_OUT, ArchiveLimits, ArchiveProblem, pack_folder
 from exclave.base.errors import InvalidInput
 
-UPLOAD_LIMITS: Final = ArchiveLimits(total_bytes=64 << 20, file_bytes=64 << 20)
+UPLOAD_LIMITS: Final = ArchiveLimits(total_bytes=64 << 20, file_bytes=64 << 20, files=10_000)
 """How much an app directory may hold, folders of sources and all."""
 INSTALLS: Final = "installs"
 """The folder of install configs, which `installs sync` reads."""

@@ -66,7 +66,8 @@ class Source:
         if not 0 < line <= len(self._lines):
             return ""
         start = self._lines[line - 1]
-        return self.text[start:].partition("\n")[0].rstrip("\r")
+        end = self._lines[line] if line < len(self._lines) else len(self.text)
+        return self.text[start:end].rstrip("\r\n")
 
     def _find(self, at: KeyPath) -> Spot | None:
         for length in range(len(at), 0, -1):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from exclave.appconfig.sources import Position
 
 if TYPE_CHECKING:
-    from exclave.template import Template
+    from exclave.template import Budget, Template
 
 ROOT = "nuon"
 RUNBOOK_ROOTS = ("runbook_inputs", "runbook_outputs")
@@ -113,17 +113,29 @@ def find_position(content: str, offset: int) -> Position:
     return Position(content.count("\n", 0, offset) + 1, offset - start + 1)
 
 
+def make_budget(steps: int | None = None) -> "Budget":
+    """Make a budget for one or several renderings; without a number, what one may use."""
+    from exclave.template import Budget, Limits  # noqa: PLC0415 - as above
+
+    return Budget(Limits() if steps is None else Limits(steps=steps))
+
+
 def render_text(
-    content: str, values: Mapping[str, object], now: datetime | None = None
+    content: str,
+    values: Mapping[str, object],
+    now: datetime | None = None,
+    budget: "Budget | None" = None,
 ) -> str | Fault:
     """Render a template with the values that are known."""
     roots = tuple(values)
     if not is_template(content, roots):
         return content
-    from exclave.template import TemplateProblem, parse, render  # noqa: PLC0415 - as above
+    from exclave.template import TemplateProblem, render_within  # noqa: PLC0415 - as above
 
     try:
-        return render(parse(content, root=_pick_root(content, roots)), values, now=now)
+        return render_within(
+            budget or make_budget(), content, values, root=_pick_root(content, roots), now=now
+        )
     except TemplateProblem as problem:
         return Fault(problem.message, problem.advice, Position(problem.line, problem.column))
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
 from exclave.appconfig.sources import Position, Source
+from exclave.appconfig.toml_depth import MOST_PARTS, find_long_key
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _DEEPEST = 64
@@ -33,6 +34,8 @@ _MOST_MISTAKES = 10
 
 def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
     """Parse a file; None if it is not valid, which is reported."""
+    if _refuse_long_key(source, report, source.text):
+        return None
     try:
         data = tomllib.loads(source.text)
         _refuse_depth(data)
@@ -62,8 +65,11 @@ def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
         if not told.startswith(_LINE_LONG):
             return
         lines[position.line - 1] = ""
+        rest = "\n".join(lines)
+        if _refuse_long_key(source, report, rest):
+            return
         try:
-            tomllib.loads("\n".join(lines))
+            tomllib.loads(rest)
         except RecursionError:
             return
         except ValueError as following:
@@ -72,6 +78,18 @@ def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
                 return
         else:
             return
+
+
+def _refuse_long_key(source: Source, report: Report, text: str) -> bool:
+    """Report a key that would take the parser long; whether there is one."""
+    offset = find_long_key(text)
+    if offset is None:
+        return False
+    line = text.count("\n", 0, offset) + 1
+    place = Place(source, (), Position(line, offset - text.rfind("\n", 0, offset)))
+    message = f"a key has more than {MOST_PARTS} parts"
+    report.error(Code.TOML_SYNTAX, place, message, "Close the quote before it, or shorten the key.")
+    return True
 
 
 def _read_error(source: Source, error: ValueError) -> tuple[str, Position]:

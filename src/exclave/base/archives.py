@@ -138,6 +138,7 @@ def _add_entry(tar: tarfile.TarFile, name: str, path: Path, limits: ArchiveLimit
 def _extract(data: "_LimitedReader", root: Path, limits: ArchiveLimits) -> None:
     names: dict[str, bool] = {}
     links: list[tuple[Path, str]] = []
+    made = {""}
     total = 0
     # A stream is never sought: a lying header cannot send the reader back.
     with tarfile.open(fileobj=data, mode="r|", encoding="utf-8", tarinfo=_Header) as tar:
@@ -149,8 +150,10 @@ def _extract(data: "_LimitedReader", root: Path, limits: ArchiveLimits) -> None:
                 continue
             _check_name(name, limits)
             _claim_name(names, name, folder=member.isdir())
+            if len(names) > 2 * limits.files:
+                _refuse(f"there are more than {2 * limits.files} files and folders")
             path = root / name
-            (path if member.isdir() else path.parent).mkdir(_FOLDER, parents=True, exist_ok=True)
+            _make_folders(root, made, name if member.isdir() else name.rpartition("/")[0])
             if member.issym():
                 _check_link(name, member.linkname, limits)
                 links.append((path, member.linkname))
@@ -166,12 +169,22 @@ def _extract(data: "_LimitedReader", root: Path, limits: ArchiveLimits) -> None:
         path.symlink_to(linkname)
 
 
+def _make_folders(root: Path, made: set[str], folder: str) -> None:
+    """Make a folder and those around it, each once."""
+    if folder not in made:
+        (root / folder).mkdir(_FOLDER, parents=True, exist_ok=True)
+        made.add(folder)
+
+
 def _claim_name(names: dict[str, bool], name: str, *, folder: bool) -> None:
     """Remember a name and its folders; nothing may be two things, or come twice."""
-    parts = name.split("/")
-    for end in range(1, len(parts)):
-        if not names.setdefault("/".join(parts[:end]), True):
-            _refuse(f"`{'/'.join(parts[:end])}` is a file and a folder")
+    around = name
+    while around := around.rpartition("/")[0]:
+        if names.get(around):
+            break  # and so are all around it
+        if around in names:
+            _refuse(f"`{around}` is a file and a folder")
+        names[around] = True
     if name in names and not (folder and names[name]):
         _refuse(f"`{name}` is there twice")
     names[name] = folder

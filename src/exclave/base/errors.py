@@ -16,6 +16,7 @@ class Kind(StrEnum):
     GONE = "gone"
     TOO_LARGE = "too_large"
     TOO_MANY = "too_many"
+    FULL = "full"
     UNAVAILABLE = "unavailable"
 
 

@@ -1,6 +1,5 @@
 """Structured logs: one JSON object per line on stderr, the event a fixed `noun_verb`."""
 
-import json
 import logging
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,6 +8,8 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TextIO
+
+from exclave.base.printable import dump_json
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _bound: ContextVar[Mapping[str, object]] = ContextVar("exclave_log_facts", default=_NOTHING)
@@ -68,7 +69,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        return dump_json(line)
 
 
 def set_up_logs(level: str = "INFO", stream: TextIO | None = None) -> None:

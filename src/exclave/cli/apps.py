@@ -13,6 +13,7 @@ from exclave.appconfig.references import Fetcher
 from exclave.base.errors import InvalidInput
 from exclave.cli import apps_graph, apps_text
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import print_err, print_json, print_out
 
 _ONLINE = ("create", "list", "get", "sync", "configs", "diff")
 
@@ -64,9 +65,9 @@ def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> 
     """Check an app directory: all findings at once; exit 0 if nothing must be repaired."""
     reading = read_app(directory, strict=strict, fetcher=_choose_fetcher() if fetch else None)
     if json_mode:
-        _print_json(apps_text.describe(reading))
+        print_json(apps_text.describe(reading))
     else:
-        click.echo(apps_text.write_findings(reading, colour=_wants_colour()), nl=False)
+        print_out(apps_text.write_findings(reading, colour=_wants_colour()))
     return 0 if reading.ok else 1
 
 
@@ -84,9 +85,9 @@ def graph(directory: Path, *, form: str, inputs: tuple[str, ...], json_mode: boo
     if unknown:
         raise InvalidInput(f"there is no input `{min(unknown)}`", hint="See inputs.toml.")
     if json_mode or form == "json":
-        _print_json(apps_graph.describe(reading, inputs))
+        print_json(apps_graph.describe(reading, inputs))
     else:
-        click.echo(apps_graph.FORMS[form](reading.graph, inputs), nl=False)
+        print_out(apps_graph.FORMS[form](reading.graph, inputs), newline=False)
     return _warn_of_errors(reading)
 
 
@@ -102,9 +103,9 @@ def render(directory: Path, *, values: Path | None, only: str, json_mode: bool) 
     state = {} if values is None else _read_state(values)
     fields = apps_render.select(reading.app, state, only)
     if json_mode:
-        _print_json(apps_render.describe(reading.app, fields))
+        print_json(apps_render.describe(reading.app, fields))
     else:
-        click.echo(apps_render.write(fields, colour=_wants_colour()), nl=False)
+        print_out(apps_render.write(fields, colour=_wants_colour()))
     return _warn_of_errors(reading)
 
 
@@ -116,16 +117,14 @@ def schema(kind: str, *, json_mode: bool) -> None:
     from exclave.appconfig.schema import build_component_schema, build_schema  # noqa: PLC0415 - as above
 
     if kind == "component":
-        _print_json(build_component_schema())
+        print_json(build_component_schema())
     elif kind:
-        _print_json(build_schema(find_kind(kind)))
+        print_json(build_schema(find_kind(kind)))
     elif json_mode:
-        _print_json({name: build_schema(each) for name, each in KINDS.items()})
+        print_json({name: build_schema(each) for name, each in KINDS.items()})
     else:
         width = max(map(len, KINDS))
-        click.echo(
-            "".join(f"{name:<{width}}  {each.where}\n" for name, each in KINDS.items()), nl=False
-        )
+        print_out("\n".join(f"{name:<{width}}  {each.where}" for name, each in KINDS.items()))
 
 
 @_command("new")
@@ -136,10 +135,10 @@ def new(name: Path, *, json_mode: bool) -> None:
 
     files = write_starter(name)
     if json_mode:
-        _print_json({"directory": str(name), "files": files})
+        print_json({"directory": str(name), "files": files})
         return
-    click.echo("".join(f"{name}/{file}\n" for file in files), nl=False)
-    click.echo(f"\nNext: exclave apps validate {name}", err=True)
+    print_out("\n".join(f"{name}/{file}" for file in files))
+    print_err(f"\nNext: exclave apps validate {name}")
 
 
 def _read_state(file: Path) -> Mapping[str, object]:
@@ -162,12 +161,8 @@ def _choose_fetcher() -> Fetcher:
 
 def _warn_of_errors(reading: Reading) -> int:
     if not reading.ok:
-        click.echo("This app has errors; see `exclave apps validate`.", err=True)
+        print_err("This app has errors; see `exclave apps validate`.")
     return 0 if reading.ok else 1
-
-
-def _print_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _wants_colour() -> bool:

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-import click
-
 from exclave.appconfig.app import App
 from exclave.appconfig.rendering import Rendered, render_app
 from exclave.base.clock import SystemClock
 from exclave.base.errors import InvalidInput
-from exclave.cli.errors import clean
+from exclave.cli.terminal import Styled, clean, clean_line, join, style
 
 
 def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
@@ -44,38 +42,29 @@ def describe(app: App, fields: Sequence[Rendered]) -> dict[str, object]:
     }
 
 
-def write(fields: Sequence[Rendered], *, colour: bool) -> str:
+def write(fields: Sequence[Rendered], *, colour: bool) -> Styled:
     """Write the fields by their owner; long texts below their name."""
     lines: list[str] = []
     owner = ""
     for each in fields:
         if each.owner != owner:
             owner = each.owner
-            lines += (
-                ["", _paint(owner, "", colour=colour)]
-                if lines
-                else [_paint(owner, "", colour=colour)]
-            )
+            lines += [""] if lines else []
+            lines.append(style(clean_line(owner), bold=True, on=colour))
         lines += _write_field(each, colour=colour)
     unknown = sum(each.value is None for each in fields)
     lines += ["", f"{len(fields) - unknown} of {len(fields)} fields rendered"]
     if unknown:
         lines[-1] += f", {unknown} unknown"
-    return "".join(f"{line}\n" for line in lines)
+    return join(lines)
 
 
 def _write_field(each: Rendered, *, colour: bool) -> list[str]:
-    name = clean(each.field)
+    name = clean_line(each.field)
     if each.value is None:
-        told = _paint(f"unknown: {clean(each.unknown)}", "yellow", colour=colour)
-        return [f"  {name} = ? {told} ({clean(each.file)}:{each.line})"]
+        told = style(f"unknown: {each.unknown}", "yellow", on=colour)
+        return [f"  {name} = ? " + told + f" ({clean_line(each.file)}:{each.line})"]
     body = clean(each.value).splitlines()
     if len(body) <= 1:
         return [f"  {name} = {body[0] if body else ''}"]
     return [f"  {name} =", *(f"    {line}" for line in body)]
-
-
-def _paint(text: str, shade: str, *, colour: bool) -> str:
-    if not colour:
-        return text
-    return click.style(text, fg=shade) if shade else click.style(text, bold=True)

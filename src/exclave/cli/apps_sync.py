@@ -17,6 +17,7 @@ from exclave.cli.errors import FAILED
 from exclave.cli.inputs import build
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
+from exclave.cli.terminal import clean, join
 from exclave.cli.watch import watch_workflow
 from exclave.client.apps import AppCalls
 from exclave.client.problems import RemoteProblem
@@ -144,7 +145,7 @@ def _show_refusal(session: Session, name: str, facts: Mapping[str, Any]) -> int:
         ) from error
     told = [(each, each.text) for each in found]
     text = write_report(name, told, components, colour=session.out.colour)
-    session.out.show({"ok": False, "app": name, "diagnostics": found}, text.rstrip("\n"))
+    session.out.show({"ok": False, "app": name, "diagnostics": found}, text)
     if not session.out.json_mode:
         session.out.say("Nothing was stored.")
     return FAILED
@@ -154,8 +155,8 @@ def _show_sync(session: Session, reply: SyncReply) -> None:
     colour = session.out.colour
     blocks = [write_blocks([(each, each.text) for each in reply.findings], colour=colour)]
     blocks += [write_diff(reply.diff, colour=colour)]
-    blocks += [_summarise(reply)]
-    session.out.show(reply, "\n".join(block for block in blocks if block))
+    blocks += [clean(_summarise(reply))]
+    session.out.show(reply, join(block for block in blocks if block))
 
 
 def _summarise(reply: SyncReply) -> str:

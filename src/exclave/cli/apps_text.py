@@ -5,12 +5,10 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-import click
-
 from exclave.appconfig.apps import Reading
 from exclave.appconfig.codes import Severity
 from exclave.appconfig.diagnostics import DOCS
-from exclave.cli.errors import clean
+from exclave.cli.terminal import Styled, clean_line, join, style
 
 _COLOURS: Mapping[str, str] = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 _TOKEN = re.compile(r'"[^"]*"|\'[^\']*\'|\[\[?[^\]]*\]\]?|[^\s,=\]}"\']+')
@@ -50,7 +48,7 @@ class Finding(Protocol):
         """What to do."""
 
 
-def write_findings(reading: Reading, *, colour: bool) -> str:
+def write_findings(reading: Reading, *, colour: bool) -> Styled:
     """Write all findings about a directory of this machine, and a summary."""
     sources = reading.sources
     told = [
@@ -62,35 +60,35 @@ def write_findings(reading: Reading, *, colour: bool) -> str:
 
 def write_report(
     name: str, told: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
-) -> str:
+) -> Styled:
     """Write findings, each with its line if it has one, and a summary."""
     blocks = [_write_one(each, line, colour=colour) for each, line in told]
     found = [each for each, _ in told]
-    return "\n".join([*blocks, _summarise(name, found, components, colour=colour)])
+    return join([*blocks, _summarise(name, found, components, colour=colour)])
 
 
-def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> str:
+def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> Styled:
     """Write findings without a summary."""
-    return "\n".join(_write_one(each, line, colour=colour) for each, line in told)
+    return join(_write_one(each, line, colour=colour) for each, line in told)
 
 
-def _write_one(each: Finding, text: str | None, *, colour: bool) -> str:
+def _write_one(each: Finding, text: str | None, *, colour: bool) -> Styled:
     label = _paint(f"{each.severity}[{each.code}]", _COLOURS.get(each.severity), colour=colour)
-    message = _paint(clean(each.message), None, colour=colour)
+    message = _paint(each.message, None, colour=colour)
     where = each.file if text is None else f"{each.file}:{each.line}:{each.column}"
-    lines = [f"{label}: {message}"]
+    lines = [label + ": " + message]
     if text is None:
-        lines.append(f"  {_dim('-->', colour=colour)} {clean(where)}")
+        lines.append(join(["  ", _dim("-->", colour=colour), " ", clean_line(where)], ""))
         gutter = ""
     else:
         gutter = " " * len(str(each.line))
-        lines.append(f"{gutter} {_dim('-->', colour=colour)} {clean(where)}")
+        lines.append(join([gutter, " ", _dim("-->", colour=colour), " ", clean_line(where)], ""))
         lines += _write_line(each, text, gutter, colour=colour)
     lines += _write_notes(each, f"{gutter or ' '} ", colour=colour)
-    return "\n".join([*lines, ""])
+    return join([*lines, ""])
 
 
-def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[str]:
+def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[Styled]:
     bar = _dim("|", colour=colour)
     start = max(0, each.column - 1)
     found = _TOKEN.match(text, start)
@@ -102,20 +100,20 @@ def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[
     carets = _paint("^" * max(1, _measure(marked)), _COLOURS.get(each.severity), colour=colour)
     number = _dim(str(each.line), colour=colour)
     return [
-        f"{gutter} {bar}",
-        f"{number} {bar} {_flatten(shown)}",
-        f"{gutter} {bar} {' ' * _measure(before)}{carets}",
+        join([gutter, bar], " "),
+        join([number, bar, _flatten(shown)], " "),
+        join([gutter, bar, " " * _measure(before) + carets], " "),
     ]
 
 
-def _write_notes(each: Finding, indent: str, *, colour: bool) -> list[str]:
+def _write_notes(each: Finding, indent: str, *, colour: bool) -> list[Styled]:
     sign = _dim("=", colour=colour)
     link = f"{DOCS}#{each.code}"
-    notes = [f"{indent}{sign} hint: {clean(each.hint)}"]
-    return notes if link in each.hint else [*notes, f"{indent}{sign} docs: {link}"]
+    notes = [indent + sign + f" hint: {each.hint}"]
+    return notes if link in each.hint else [*notes, indent + sign + f" docs: {link}"]
 
 
-def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: bool) -> str:
+def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: bool) -> Styled:
     counts = {kind: sum(each.severity == kind for each in found) for kind in Severity}
     told = [_count(count, kind) for kind, count in counts.items() if count]
     word = (
@@ -124,27 +122,28 @@ def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: 
         else _paint("ok", "green", colour=colour)
     )
     findings = ", ".join(told) or "no findings"
-    return f"{clean(name)}: {word}, {findings}, {_count(components, 'component')}\n"
+    parts = _count(components, "component")
+    return clean_line(name) + ": " + word + f", {findings}, {parts}"
 
 
 def _count(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _flatten(text: str) -> str:
-    return clean(text.replace("\t", _TAB))
+def _flatten(text: str) -> Styled:
+    return clean_line(text.replace("\t", _TAB))
 
 
 def _measure(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
 
 
-def _paint(text: str, shade: str | None, *, colour: bool) -> str:
-    return click.style(text, fg=shade, bold=True) if colour else text
+def _paint(text: str, shade: str | None, *, colour: bool) -> Styled:
+    return style(text, shade, bold=True, on=colour)
 
 
-def _dim(text: str, *, colour: bool) -> str:
-    return click.style(text, fg="blue") if colour else text
+def _dim(text: str, *, colour: bool) -> Styled:
+    return style(text, "blue", on=colour)
 
 
 def describe(reading: Reading) -> dict[str, object]:

@@ -5,11 +5,13 @@ from urllib.parse import urlsplit
 
 import click
 
+from exclave.base.addresses import is_loopback
 from exclave.base.errors import InvalidInput
 from exclave.base.secrets import Secret
 from exclave.cli.config import DEFAULT_URL, find_config_file, find_login, store_login
 from exclave.cli.deps import Session, verb
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import ask_secret
 from exclave.client.control_calls import check_url
 from exclave.wire.identity import GrantModel, WhoAmI
 
@@ -50,19 +52,20 @@ async def whoami(session: Session) -> None:
     _show(session, await session.client.whoami(), found.url, found.source)
 
 
-def show_grants(grants: list[GrantModel]) -> str:
+def show_grants(grants: list[GrantModel], *, instance_admin: bool) -> str:
     """Write roles as `admin` or `operator on install ins_…`."""
-    return ", ".join(
+    roles = [
         grant.role + (f" on {grant.scope} {grant.scope_id}" if grant.scope_id else "")
         for grant in grants
-    )
+    ]
+    return ", ".join([*roles, "instance admin"] if instance_admin else roles)
 
 
 def _show(session: Session, who: WhoAmI, url: str, source: str) -> None:
     pairs = [
         ("account", who.account),
         ("org", f"{who.org.name} ({who.org.id})"),
-        ("roles", show_grants(who.grants)),
+        ("roles", show_grants(who.grants, instance_admin=who.instance_admin)),
         ("server", url),
         ("from", source),
     ]
@@ -72,7 +75,7 @@ def _show(session: Session, who: WhoAmI, url: str, source: str) -> None:
 
 def _read_token(session: Session, token: str | None) -> Secret:
     if token is None and session.deps.can_ask:
-        token = click.prompt("Token", hide_input=True, err=True)
+        token = ask_secret("Token")
     elif token == "-":  # noqa: S105 - the usual name of stdin
         token = sys.stdin.readline()
     if not token or not token.strip():
@@ -85,5 +88,5 @@ def _read_token(session: Session, token: str | None) -> Secret:
 
 def _warn_about_plain_http(session: Session, url: str) -> None:
     parts = urlsplit(url)
-    if parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         session.out.say("warning: the token travels unencrypted; use https outside this machine")

@@ -1,18 +1,23 @@
 """Which server to talk to, and with which token: environment, stored login, dev folder."""
 
+import errno
 import json
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
+from exclave.base.addresses import is_loopback
 from exclave.base.errors import InvalidInput, Kind, Problem
 from exclave.base.secrets import Secret
 
 DEFAULT_URL = "http://127.0.0.1:8700"
 DEV_FILE = Path(".exclave") / "dev.json"
+_MOST_BYTES = 64 << 10
 
 
 class NotLoggedIn(Problem):
@@ -38,18 +43,21 @@ class Login:
 def find_login(env: Mapping[str, str], cwd: Path) -> Login:
     """Choose a login: the environment wins, then the stored one, then a dev folder right here.
 
-    A stored token is never sent to another address than the one it was stored for.
+    A token is only sent to the address that it was made or stored for: that of EXCLAVE_TOKEN never
+    to what a file in the current folder names, since the folder may be anybody's repository.
     """
     url, token = env.get("EXCLAVE_URL", "").rstrip("/"), env.get("EXCLAVE_TOKEN", "")
     if url and token:
         return Login(url, Secret(token), "environment")
-    stored = [_read_stored(find_config_file(env)), _read_dev_file(cwd / DEV_FILE)]
-    known = [login for login in stored if login is not None]
+    stored = _read_stored(find_config_file(env))
+    dev_file = cwd / DEV_FILE
     if token:
-        return Login(known[0].url if known else DEFAULT_URL, Secret(token), "environment")
-    fitting = [login for login in known if url in {"", login.url}]
-    if fitting:
-        return fitting[0]
+        return Login(_choose_server(stored, dev_file), Secret(token), "environment")
+    if stored is not None and url in {"", stored.url}:
+        return stored
+    dev = _read_dev_file(dev_file)
+    if dev is not None and url in {"", dev.url}:
+        return dev
     if url:
         raise NotLoggedIn(f"EXCLAVE_URL is {url}, but there is no token for it")
     raise NotLoggedIn("not logged in to any server")
@@ -91,15 +99,66 @@ def _read_stored(file: Path) -> Login | None:
     return _read_login(found.get("url"), found.get("token"), file)
 
 
+def _choose_server(stored: Login | None, dev_file: Path) -> str:
+    """Choose where EXCLAVE_TOKEN goes without EXCLAVE_URL."""
+    if stored is not None:
+        return stored.url
+    if os.path.lexists(dev_file):
+        raise InvalidInput(
+            f"EXCLAVE_TOKEN is set without EXCLAVE_URL; it is not sent where {dev_file} points",
+            hint="Set EXCLAVE_URL too, or unset EXCLAVE_TOKEN to use the login in that file.",
+        )
+    return DEFAULT_URL
+
+
 def _read_dev_file(file: Path) -> Login | None:
+    """Read the login that `exclave dev` wrote; one that others could have written is refused."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = json.loads(_read_own_file(file))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise _blame(file, error) from error
     fields = found if isinstance(found, dict) else {}
-    return _read_login(fields.get("control_url"), fields.get("token"), file)
+    login = _read_login(fields.get("control_url"), fields.get("token"), file)
+    if not is_loopback(_find_host(login.url)):
+        raise _refuse(file, f"its address {login.url} is not on this machine")
+    return login
+
+
+def _read_own_file(file: Path) -> str:
+    """Read a small file that belongs to this user and that nobody else can read or write."""
+    try:
+        # Not blocking: a pipe of this name must not hold us up.
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.EMLINK}:
+            raise _refuse(file, "it is a symbolic link") from error
+        raise
+    with os.fdopen(handle, encoding="utf-8") as opened:
+        facts = os.fstat(opened.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise _refuse(file, "it is not a regular file")
+        if facts.st_uid != os.geteuid():
+            raise _refuse(file, f"it belongs to another user (uid {facts.st_uid})")
+        if facts.st_mode & 0o077:
+            mode = stat.S_IMODE(facts.st_mode)
+            raise _refuse(file, f"other users have rights on it (mode {mode:04o}, not 0600)")
+        return opened.read(_MOST_BYTES)
+
+
+def _find_host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _refuse(file: Path, why: str) -> NotLoggedIn:
+    return NotLoggedIn(
+        f"the login in {file} is not used: {why}",
+        hint="`exclave dev` writes this file anew when it starts. Or run `exclave auth login`.",
+    )
 
 
 def _read_login(url: object, token: object, file: Path) -> Login:

@@ -17,6 +17,7 @@ from exclave.base.ids import Ids, SystemRandomness
 from exclave.base.secrets import Secret
 from exclave.cli.config import find_login
 from exclave.cli.output import Output
+from exclave.cli.terminal import ask
 from exclave.client.control import ControlClient
 from exclave.client.control_calls import ControlCalls
 
@@ -85,9 +86,7 @@ class Session:
                 f"this needs a confirmation, and there is no terminal to ask: {question}",
                 hint="Add --yes if you are sure.",
             )
-        # Not click.confirm: it writes a blank to stdout, which belongs to the data.
-        click.echo(f"{question} [y/N]: ", nl=False, err=True)
-        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        if not ask(question):
             raise click.Abort
 
     async def close(self) -> None:

@@ -1,9 +1,10 @@
 """What differs between two JSON documents, path by path."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from exclave.base.printable import dump_json, escape_line
 
 
 class _Absent:
@@ -23,11 +24,12 @@ class Change:
 
     def write(self) -> str:
         """Write it as a line."""
+        path = escape_line(self.path)
         if self.before is ABSENT:
-            return f"+ {self.path} = {_show(self.after)}"
+            return f"+ {path} = {dump_json(self.after)}"
         if self.after is ABSENT:
-            return f"- {self.path} = {_show(self.before)}"
-        return f"~ {self.path} = {_show(self.before)} -> {_show(self.after)}"
+            return f"- {path} = {dump_json(self.before)}"
+        return f"~ {path} = {dump_json(self.before)} -> {dump_json(self.after)}"
 
     def tell(self) -> dict[str, Any]:
         """Say it for programs; a side that is absent is left out."""
@@ -46,7 +48,3 @@ def _compare(path: str, before: object, after: object) -> Iterator[Change]:
             yield from _compare(f"{path}.{key}", before.get(key, ABSENT), after.get(key, ABSENT))
     elif before != after or type(before) is not type(after):
         yield Change(path or ".", before, after)
-
-
-def _show(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,5 @@
 """How a failure ends the program: what is said on stderr, and with which exit code."""
 
-import json
-import sys
 import traceback
 from collections.abc import Mapping
 from typing import Final
@@ -9,6 +7,7 @@ from typing import Final
 import click
 
 from exclave.base.errors import Kind, Problem
+from exclave.cli.terminal import print_err, print_json
 
 OK: Final = 0
 FAILED: Final = 1
@@ -25,6 +24,7 @@ EXIT_CODES: Mapping[Kind, int] = {
     Kind.GONE: FAILED,
     Kind.TOO_LARGE: FAILED,
     Kind.TOO_MANY: FAILED,
+    Kind.FULL: FAILED,
     Kind.UNAVAILABLE: FAILED,
 }
 
@@ -47,7 +47,7 @@ def report_usage(error: click.ClickException, *, json_mode: bool) -> int:
 def report_bug(error: Exception, *, json_mode: bool, debug: bool) -> int:
     """Say that this is our fault; the traceback is shown to those who ask for it."""
     if debug:
-        traceback.print_exception(error, file=sys.stderr)
+        print_err("".join(traceback.format_exception(error)), newline=False)
     _tell(
         f"this is a bug in exclave: {type(error).__name__}: {error}",
         "Please report it; EXCLAVE_DEBUG=1 shows where it happened.",
@@ -57,18 +57,11 @@ def report_bug(error: Exception, *, json_mode: bool, debug: bool) -> int:
     return BUG
 
 
-def clean(text: str) -> str:
-    """Make text of others safe for a terminal: control characters are shown, not obeyed."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
-
-
 def _tell(message: str, hint: str, facts: Mapping[str, object], *, json_mode: bool) -> None:
     if json_mode:
         error = {**facts, "message": message, "hint": hint}
-        click.echo(json.dumps({"error": error}, default=str), err=True)
+        print_json({"error": error}, indent=None, err=True)
         return
-    click.echo(f"error: {clean(message)}", err=True)
+    print_err(f"error: {message}")
     if hint:
-        click.echo(f"\nhint: {clean(hint)}", err=True)
+        print_err(f"\nhint: {hint}")

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from exclave.cli.errors import clean
 from exclave.cli.output import show_duration, show_time
+from exclave.cli.terminal import Styled, clean_line, indent, join
 from exclave.wire.jobs import JobState
 from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply
 
-Paint = Callable[[str, str], str]
+Paint = Callable[[str, str], Styled]
 """Takes a state and a text, and colours the text."""
 
 ICONS = {
@@ -22,24 +22,24 @@ ICONS = {
 }
 
 
-def draw_graph(workflow: WorkflowReply, now: datetime, paint: Paint) -> list[str]:
+def draw_graph(workflow: WorkflowReply, now: datetime, paint: Paint) -> list[Styled]:
     """Draw each step once, below the last of its needs; further needs are named beside it.
 
     Steps that can run side by side branch off; a single follower (`↓`) keeps the indentation, so
     that a long chain stays readable.
     """
     children = _place_steps(workflow.steps)
-    lines: list[str] = []
+    lines: list[Styled] = []
     todo = [(step, "", "") for step in reversed(children.get("", []))]
     while todo:
-        step, branch, indent = todo.pop()
-        lines.append(f"{branch}{draw_step(step, now, paint)}")
+        step, branch, margin = todo.pop()
+        lines.append(branch + indent(draw_step(step, now, paint), f"{margin}      "))
         below = children.get(step.name, [])
-        todo += [(child, *_choose_branch(child, below, indent)) for child in reversed(below)]
+        todo += [(child, *_choose_branch(child, below, margin)) for child in reversed(below)]
     return lines
 
 
-def draw_step(step: StepReply, now: datetime, paint: Paint) -> str:
+def draw_step(step: StepReply, now: datetime, paint: Paint) -> Styled:
     """Draw one step."""
     facts = [
         describe_state(step),
@@ -48,7 +48,8 @@ def draw_step(step: StepReply, now: datetime, paint: Paint) -> str:
         f"also needs {', '.join(step.needs[:-1])}" if len(step.needs) > 1 else "",
     ]
     told = " · ".join(fact for fact in facts if fact)
-    return f"{paint(step.state, ICONS[step.state])} {step.name}  {paint(step.state, told)}"
+    icon = paint(step.state, ICONS[step.state])
+    return join([icon, " ", clean_line(step.name), "  ", paint(step.state, told)], "")
 
 
 def describe_state(step: StepReply) -> str:
@@ -57,9 +58,9 @@ def describe_state(step: StepReply) -> str:
         case StepState.ACTIVE:
             return _describe_active(step)
         case StepState.PENDING if step.blocked_by is not None:
-            return f"pending: {clean(step.blocked_by.message)}"
+            return f"pending: {step.blocked_by.message}"
         case _:
-            why = [clean(text) for text in dict.fromkeys((step.reason, step.message)) if text]
+            why = [text for text in dict.fromkeys((step.reason, step.message)) if text]
             shown = step.state is not StepState.SUCCEEDED and why
             return f"{step.state}: {': '.join(why)}" if shown else str(step.state)
 
@@ -71,11 +72,11 @@ def count_steps(workflow: WorkflowReply) -> str:
 
 
 def _describe_active(step: StepReply) -> str:
-    waits = clean(step.waiting_for)
+    waits = step.waiting_for
     match step.kind:
         case StepKind.JOB:
             if step.blocked_by is not None:
-                return f"queued: {clean(step.blocked_by.message)}"
+                return f"queued: {step.blocked_by.message}"
             if step.job_state is JobState.QUEUED and waits:
                 return f"queued, waits for {waits}"
             return str(step.job_state or step.state)
@@ -93,12 +94,12 @@ def _show_elapsed(step: StepReply, now: datetime) -> str:
     return show_duration(((step.finished_at or now) - step.started_at).total_seconds())
 
 
-def _choose_branch(child: StepReply, siblings: Sequence[StepReply], indent: str) -> tuple[str, str]:
+def _choose_branch(child: StepReply, siblings: Sequence[StepReply], margin: str) -> tuple[str, str]:
     if len(siblings) == 1:
-        return f"{indent}↓ ", indent
+        return f"{margin}↓ ", margin
     if child is siblings[-1]:
-        return f"{indent}└─ ", f"{indent}   "
-    return f"{indent}├─ ", f"{indent}│  "
+        return f"{margin}└─ ", f"{margin}   "
+    return f"{margin}├─ ", f"{margin}│  "
 
 
 def _place_steps(steps: Sequence[StepReply]) -> dict[str, list[StepReply]]:

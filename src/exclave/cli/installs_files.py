@@ -8,7 +8,7 @@ import click
 from exclave.appconfig.install_files import InstallFiles, read_install_files
 from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
-from exclave.cli.errors import FAILED, clean
+from exclave.cli.errors import FAILED
 from exclave.cli.inputs import check
 from exclave.cli.installs_common import calls, wait_option
 from exclave.cli.root import SuggestingGroup
@@ -79,13 +79,13 @@ def _read(file: str, files: InstallFiles) -> InstallConfig:
 def _tell_findings(session: Session, files: InstallFiles) -> None:
     for each in files.diagnostics:
         where = f"{each.file}:{each.line}:{each.column}"
-        session.out.say(clean(f"{each.severity}: {where}: {each.message}. {each.hint}"))
+        session.out.say(f"{each.severity}: {where}: {each.message}. {each.hint}")
     if not files.ok:
         raise InvalidInput("the files have errors; nothing was changed")
 
 
 def _write(planned: InstallsSynced) -> str:
-    return clean("\n".join(line for each in planned.installs for line in _list_lines(each)))
+    return "\n".join(line for each in planned.installs for line in _list_lines(each))
 
 
 def _list_lines(each: InstallSynced) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from exclave.cli.deps import Session
 from exclave.cli.output import show_time
+from exclave.cli.terminal import Styled, join
 from exclave.wire.identity import RunnerReply
 from exclave.wire.installs import InstallDetail, InstallReply, PartReply
 
@@ -44,7 +45,7 @@ def show_install(session: Session, install: InstallReply) -> None:
     blocks = [session.out.details(_list_pairs(install))]
     if isinstance(install, InstallDetail):
         blocks += filter(None, _write_tables(session, install))
-    session.out.show(install, "\n\n".join(blocks))
+    session.out.show(install, join(blocks, "\n\n"))
 
 
 def list_drifted(install: InstallDetail) -> list[str]:
@@ -126,7 +127,7 @@ def _show_config(install: InstallReply) -> str:
     return f"{install.config_version} (newest {install.newest_version})"
 
 
-def _write_tables(session: Session, install: InstallDetail) -> list[str]:
+def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
     table = session.out.table
     lanes = [
         [each.name, each.state, each.execution_id or "", show_time(each.changed_at), each.reason]

@@ -1,11 +1,11 @@
 """`exclave installs state`, `readme`: what an install knows about itself."""
 
-import json
 from datetime import UTC, datetime
 
 import click
 
 from exclave.base.errors import InvalidInput
+from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb
 from exclave.cli.documents import list_changes
 from exclave.cli.installs_common import calls, install_argument
@@ -40,7 +40,7 @@ async def state(
     moment = None if at is None else _read_time(at)
     found = await calls(session).get_state(install_id, version=version, at=moment)
     if diff is None:
-        session.out.show(found, json.dumps(found.document, indent=2, ensure_ascii=False))
+        session.out.show(found, dump_json(found.document, indent=2))
         _tell_version(session, found)
         return
     base = diff or found.version - 1

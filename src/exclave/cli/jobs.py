@@ -1,9 +1,8 @@
 """`exclave jobs`: single pieces of work and the attempts to run them."""
 
-import json
-
 import click
 
+from exclave.base.printable import dump_json
 from exclave.cli import plans
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build
@@ -99,7 +98,7 @@ def _show(session: Session, job: JobReply) -> None:
         ("created", show_time(job.created_at)),
         ("cancel asked", show_time(job.cancel_requested_at)),
         ("finished", show_time(job.finished_at)),
-        ("outputs", json.dumps(job.outputs, ensure_ascii=False) if job.outputs else ""),
+        ("outputs", dump_json(job.outputs) if job.outputs else ""),
     ]
     text = session.out.details(pairs)
     if job.executions:

@@ -8,6 +8,7 @@ import click
 from exclave.cli.deps import Session, verb
 from exclave.cli.lookup import build_option, find_queue, install_option, tell_rest
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import Styled, clean_line, join
 from exclave.client.control import ControlClient
 from exclave.client.control_streams import BEGIN, LogPosition
 from exclave.wire.logs import LogMatch, LogMatches, LogRecord, Stream
@@ -65,10 +66,10 @@ async def search(
             break
     tell_rest(session, cursor, empty=not found)
     lines = [
-        f"{match.job_id} {match.step or '-'}: {show_record(session, match.record)}"
+        clean_line(f"{match.job_id} {match.step or '-'}: ") + show_record(session, match.record)
         for match in found
     ]
-    session.out.show(LogMatches(items=found, next=cursor), "\n".join(lines))
+    session.out.show(LogMatches(items=found, next=cursor), join(lines))
 
 
 async def print_log(
@@ -88,16 +89,16 @@ async def print_log(
             session.out.stream(record, show_record(session, record, times=times))
 
 
-def show_record(session: Session, record: LogRecord, *, times: bool = False) -> str:
+def show_record(session: Session, record: LogRecord, *, times: bool = False) -> Styled:
     """Write a record as its line; what was cut away is visible."""
     text = session.out.log_text(record.text)
     if record.dropped:
-        text = f"{text}[{record.dropped} bytes were dropped here]"
+        text += f"[{record.dropped} bytes were dropped here]"
     if record.stream is Stream.SYSTEM:
-        text = f"# {text}"
+        text = "# " + text
     if times:
         at = datetime.fromtimestamp(record.t_ms / 1000, UTC)
-        return f"{at:%Y-%m-%dT%H:%M:%S}.{record.t_ms % 1000:03}Z {text}"
+        return f"{at:%Y-%m-%dT%H:%M:%S}.{record.t_ms % 1000:03}Z " + text
     return text
 
 

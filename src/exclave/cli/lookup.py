@@ -55,6 +55,11 @@ def tell_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
         session.out.say("Nothing found.")
 
 
+def is_id(text: str) -> bool:
+    """Tell whether a text is an id, not a name."""
+    return _ID.fullmatch(text) is not None
+
+
 async def find_install(session: Session, name: str) -> str:
     """Turn the name of an install into its id."""
     if _ID.fullmatch(name):

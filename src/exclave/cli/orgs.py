@@ -2,11 +2,12 @@
 
 import click
 
-from exclave.cli.deps import Session, verb
+from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build
 from exclave.cli.output import show_time
+from exclave.cli.registry import show_size
 from exclave.cli.root import SuggestingGroup
-from exclave.wire.identity import NewOrg
+from exclave.wire.identity import FourEyesReply, NewOrg, SetFourEyes
 
 group = SuggestingGroup("orgs", help="The tenant that you work in.")
 
@@ -24,12 +25,64 @@ async def show(session: Session) -> None:
     session.out.show(org, session.out.details(pairs))
 
 
+@verb(group, "usage")
+async def usage(session: Session) -> None:
+    """Show what the org has stored, and how much it may store."""
+    found = await session.client.get_usage()
+    rows = [
+        (
+            line.kind,
+            "" if line.bytes is None else show_size(line.bytes),
+            "" if line.bytes_limit is None else show_size(line.bytes_limit),
+            str(line.items),
+            "" if line.items_limit is None else str(line.items_limit),
+        )
+        for line in found.kinds
+    ]
+    headers = ("kind", "bytes", "limit", "items", "limit")
+    session.out.show(found, session.out.table(headers, rows))
+
+
 @verb(group, "create")
 @click.argument("name")
 async def create(session: Session, name: str) -> None:
-    """Create an org and print the first token of its admin, once."""
+    """Create an org and print the first token of its admin, once; for instance admins."""
     org = await session.client.create_org(build(NewOrg, name=name))
     session.out.show(org, org.token)
     if not session.out.json_mode:
         session.out.say(f"Created org `{org.name}` ({org.id}).")
         session.out.say("Above is its admin token. Keep it: it is not shown again.")
+
+
+four_eyes = SuggestingGroup("four-eyes", help="Whether every change needs two people.")
+group.add_command(four_eyes)
+
+
+@verb(four_eyes, "status")
+async def show_four_eyes(session: Session) -> None:
+    """Show whether every change needs two people."""
+    _show_four_eyes(session, await session.client.get_four_eyes())
+
+
+@verb(four_eyes, "on")
+async def switch_on(session: Session) -> None:
+    """Let every change need two people; takes back a request to switch it off."""
+    _show_four_eyes(session, await session.client.set_four_eyes(SetFourEyes(on=True)))
+
+
+@verb(four_eyes, "off")
+@yes_option
+async def switch_off(session: Session, *, yes: bool) -> None:
+    """Ask to end it, or agree with another admin who asked."""
+    session.confirm("Let one person alone make changes?", yes=yes)
+    _show_four_eyes(session, await session.client.set_four_eyes(SetFourEyes(on=False)))
+
+
+def _show_four_eyes(session: Session, found: FourEyesReply) -> None:
+    pairs = [("four eyes", "on" if found.on else "off"), ("admins", ", ".join(found.admins))]
+    if found.off_requested_by:
+        until = show_time(found.off_request_expires_at)
+        pairs.append(("off asked by", f"{found.off_requested_by}, until {until}"))
+    session.out.show(found, session.out.details(pairs))
+    if found.off_requested_by and not session.out.json_mode:
+        session.out.say("Another admin agrees with: exclave orgs four-eyes off")

@@ -1,16 +1,24 @@
 """What a command shows: data on stdout, as text or as JSON, and talk on stderr."""
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import click
 from pydantic import BaseModel
 
 from exclave.base.errors import Problem
-from exclave.cli.errors import clean
+from exclave.cli.terminal import (
+    Styled,
+    clean,
+    clean_line,
+    indent,
+    join,
+    keep_colours,
+    print_err,
+    print_json,
+    print_out,
+    style,
+)
 
 COLOURS: Mapping[str, str] = {
     "succeeded": "green", "up": "green", "free": "green", "running": "cyan", "busy": "cyan",
@@ -18,9 +26,6 @@ COLOURS: Mapping[str, str] = {
     "locked": "red", "needs_reconcile": "red", "late": "yellow", "cancelled": "yellow",
     "waiting": "yellow", "skipped": "bright_black", "pending": "bright_black",
 }  # fmt: skip
-
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?<=>!]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
-_COLOUR_ESCAPE = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,62 +38,56 @@ class Output:
 
     def say(self, text: str) -> None:
         """Talk to the person on stderr."""
-        click.echo(text, err=True)
+        print_err(text)
 
     def warn(self, problem: Problem) -> None:
         """Mention trouble that may pass by itself."""
-        self.say(f"warning: {clean(problem.message)}; trying again")
+        self.say(f"warning: {problem.message}; trying again")
 
     def show(self, value: object, text: str) -> None:
         """Answer with one document: the value as JSON, or its text."""
         if self.json_mode:
-            click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+            print_json(_plain(value))
         elif text:
-            click.echo(text, color=True)
+            print_out(text)
 
     def stream(self, value: object, text: str) -> None:
         """Answer with one of many: a line of JSON, or of text."""
-        line = json.dumps(_plain(value), ensure_ascii=False) if self.json_mode else text
-        click.echo(line, color=True)
+        if self.json_mode:
+            print_json(_plain(value), indent=None)
+        else:
+            print_out(text)
 
-    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Styled:
         """Lay out rows in columns."""
         if not rows:
-            return ""
-        cells = [[clean(cell).replace("\n", " ") for cell in row] for row in rows]
+            return clean("")
+        cells = [[clean_line(cell.replace("\n", " ")) for cell in row] for row in rows]
         widths = [max(map(len, column)) for column in zip(headers, *cells, strict=True)]
-        head = self._paint_row(headers, widths)
-        lines = [click.style(head, bold=True) if self.colour else head]
-        return "\n".join(lines + [self._paint_row(row, widths) for row in cells])
+        head = style(self._paint_row(headers, widths), bold=True, on=self.colour)
+        return join([head, *(self._paint_row(row, widths) for row in cells)])
 
-    def details(self, pairs: Sequence[tuple[str, str]]) -> str:
-        """Lay out names and values, without the empty ones."""
-        shown = [(name, clean(value)) for name, value in pairs if value]
+    def details(self, pairs: Sequence[tuple[str, str]]) -> Styled:
+        """Lay out names and values, without the empty ones; values may have several lines."""
+        shown = [(clean_line(name), clean(value)) for name, value in pairs if value]
         width = max((len(name) for name, _ in shown), default=0)
-        return "\n".join(f"{name:<{width}}  {self.paint(value)}" for name, value in shown)
+        below = " " * (width + 2)
+        lines = [f"{name:<{width}}  " + indent(self.paint(value), below) for name, value in shown]
+        return join(lines)
 
-    def paint(self, word: str, shown: str | None = None) -> str:
+    def paint(self, word: str, shown: str | None = None) -> Styled:
         """Colour a state."""
-        text = word if shown is None else shown
-        colour = COLOURS.get(word) if self.colour else None
-        return click.style(text, fg=colour) if colour else text
+        return style(word if shown is None else shown, COLOURS.get(word), on=self.colour)
 
-    def log_text(self, text: str) -> str:
-        """Show a line of a job's output; on a terminal only its colours are obeyed."""
-        if not self.terminal:
-            return text
-        kept = _ESCAPE.sub(self._keep_colour, text)
-        plain = "".join(c for c in kept if c.isprintable() or c in "\t\x1b")
-        return f"{plain}\x1b[0m" if "\x1b" in plain else plain
+    def log_text(self, text: str) -> Styled:
+        """Return a line of a job's output; only its colours are obeyed, and on a terminal only."""
+        return keep_colours(text, colour=self.colour)
 
-    def _keep_colour(self, found: re.Match[str]) -> str:
-        return found[0] if self.colour and _COLOUR_ESCAPE.fullmatch(found[0]) else ""
-
-    def _paint_row(self, row: Sequence[str], widths: Sequence[int]) -> str:
-        padded = [
-            self.paint(cell, f"{cell:<{width}}") for cell, width in zip(row, widths, strict=True)
-        ]
-        return "  ".join([*padded[:-1], self.paint(row[-1])]).rstrip()
+    def _paint_row(self, row: Sequence[str], widths: Sequence[int]) -> Styled:
+        last = max((at for at, cell in enumerate(row) if cell), default=0)
+        cells = zip(row[:last], widths[:last], strict=True)
+        padded = [self.paint(cell, f"{cell:<{width}}") for cell, width in cells]
+        return join([*padded, self.paint(row[last])], "  ")
 
 
 def show_time(at: datetime | None) -> str:

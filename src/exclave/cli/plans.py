@@ -1,17 +1,17 @@
 """Plans as people want to read them: what is added, changed, replaced and destroyed, and why."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from exclave.base.errors import NotFound, Problem
+from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb
-from exclave.cli.errors import clean
 from exclave.cli.graph import describe_state
 from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import Styled, clean_line, indent, join, style
 from exclave.client.terraform import TerraformCalls
 from exclave.wire.terraform import (
     PlanAttribute,
@@ -72,9 +72,9 @@ async def show_workflow_plan(
         only = next(iter(plans.values()))
         session.out.show(only.model_dump(mode="json", by_alias=True), tell_plan(session, only))
         return
-    texts = [f"{name}\n{tell_plan(session, plan)}" for name, plan in plans.items()]
+    texts = [f"{name}\n" + tell_plan(session, plan) for name, plan in plans.items()]
     told = {name: plan.model_dump(mode="json", by_alias=True) for name, plan in plans.items()}
-    session.out.show(told, "\n\n".join(texts))
+    session.out.show(told, join(texts, "\n\n"))
 
 
 @verb(jobs, "plan")
@@ -95,18 +95,17 @@ async def find_plan(session: Session, step: StepReply) -> PlanDocument | None:
         return None
 
 
-def tell_plan(session: Session, plan: PlanDocument) -> str:
+def tell_plan(session: Session, plan: PlanDocument) -> Styled:
     """Tell a plan as text."""
-    parts = ["\n".join(_tell_resource(session, one)) for one in plan.resources]
+    parts = [join(_tell_resource(session, one)) for one in plan.resources]
     if plan.drift:
-        lines = [f"  {one.address} {_SIGNS[one.action][2]}" for one in plan.drift]
-        parts.insert(0, "\n".join(["Changed outside of Terraform:", *lines]))
+        lines = [f"  {clean_line(one.address)} {_SIGNS[one.action][2]}" for one in plan.drift]
+        parts.insert(0, join(["Changed outside of Terraform:", *lines]))
     if plan.outputs:
-        parts.append("\n".join(["Outputs:", *(_tell_output(session, one) for one in plan.outputs)]))
+        parts.append(join(["Outputs:", *(_tell_output(session, one) for one in plan.outputs)]))
     if plan.policies:
-        parts.append("\n".join(_tell_policies(session, plan)))
-    parts.append(tell_summary(plan))
-    return "\n\n".join(parts)
+        parts.append(join(_tell_policies(session, plan)))
+    return join([*parts, tell_summary(plan)], "\n\n")
 
 
 def tell_summary(plan: PlanDocument) -> str:
@@ -124,11 +123,7 @@ def tell_summary(plan: PlanDocument) -> str:
 
 async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> WorkflowReply:
     """Wait until a step has made its plan, or never will."""
-
-    def tell(problem: Problem) -> None:
-        session.out.say(f"warning: {clean(problem.message)}; trying again")
-
-    async for found in session.client.follow_workflow(workflow_id, tell):
+    async for found in session.client.follow_workflow(workflow_id, session.out.warn):
         chosen = list(_choose(found, step))
         if chosen and all(one.state.is_over for one in chosen):
             break
@@ -162,22 +157,22 @@ async def _fetch(session: Session, step: StepReply) -> PlanDocument:
     return await TerraformCalls(session.client.calls).get_plan(str(step.job_id))
 
 
-def _tell_resource(session: Session, one: PlannedResource) -> Iterator[str]:
+def _tell_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:
     sign, colour, what = _SIGNS[one.action]
-    was = f" (was {one.previous})" if one.previous else ""
+    was = f" (was {clean_line(one.previous)})" if one.previous else ""
     why = _REASONS.get(one.reason, "")
-    head = f"{sign} {clean(one.address)} {what}{was}" + (f": {why}" if why else "")
+    head = f"{sign} {clean_line(one.address)} {what}{was}" + (f": {why}" if why else "")
     yield _paint(session, head, colour)
-    width = max((len(attribute.path) for attribute in one.attributes), default=0)
+    width = max((len(clean_line(attribute.path)) for attribute in one.attributes), default=0)
     for attribute in one.attributes:
         yield _tell_attribute(session, one.action, attribute, width)
 
 
-def _tell_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> str:
+def _tell_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> Styled:
     forced = "  # forces replacement" if one.forces_replacement else ""
-    name = f"{clean(one.path):<{width}}"
+    name = f"{clean_line(one.path):<{width}}"
     if one.sensitive:
-        return f"    {name}  (sensitive){forced}"
+        return clean_line(f"    {name}  (sensitive){forced}")
     before, after = _tell_value(one.before), _tell_value(one.after)
     after = "(known after apply)" if one.unknown else after
     if action in {"create", "import"} or (one.before is None and action != "delete"):
@@ -187,28 +182,29 @@ def _tell_attribute(session: Session, action: str, one: PlanAttribute, width: in
     return _paint(session, f"  ~ {name}  {before} → {after}{forced}", "yellow")
 
 
-def _tell_output(session: Session, one: PlannedOutput) -> str:
+def _tell_output(session: Session, one: PlannedOutput) -> Styled:
     sign, colour, _ = _SIGNS[one.action]
+    name = clean_line(one.name)
     if one.sensitive:
-        return _paint(session, f"  {sign} {one.name}  (sensitive)", colour)
+        return _paint(session, f"  {sign} {name}  (sensitive)", colour)
     before, after = _tell_value(one.before), _tell_value(one.after)
     after = "(known after apply)" if one.unknown else after
     told = {"create": after, "delete": before}.get(one.action, f"{before} → {after}")
-    return _paint(session, f"  {sign} {one.name}  {told}", colour)
+    return _paint(session, f"  {sign} {name}  {told}", colour)
 
 
 def _tell_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
     yield "Policies:"
     for one in plan.policies:
         colour = "red" if one.level == "deny" else "yellow"
-        text = f"  {one.level} {clean(one.name)}: {clean(one.message)}"
+        text = f"  {one.level} {clean_line(one.name)}: {indent(one.message, '    ')}"
         yield _paint(session, text, colour)
 
 
 def _tell_value(value: Any) -> str:
-    text = clean(json.dumps(value, ensure_ascii=False))
+    text = dump_json(value)
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
 
 
-def _paint(session: Session, text: str, colour: str) -> str:
-    return click.style(text, fg=colour) if session.out.colour else text
+def _paint(session: Session, text: str, colour: str) -> Styled:
+    return style(text, colour, on=session.out.colour)

@@ -4,7 +4,7 @@ from functools import partial
 
 import click
 
-from exclave.cli.deps import Session, verb
+from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build, read_duration
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
@@ -12,7 +12,7 @@ from exclave.cli.root import SuggestingGroup
 from exclave.client.registry import RegistryCalls
 from exclave.wire.registry import CollectGarbage, NewRegistryToken
 
-group = SuggestingGroup("registry", help="The OCI registry: token, list, tags, gc.")
+group = SuggestingGroup("registry", help="The OCI registry: token, tokens, list, tags, gc.")
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
@@ -32,6 +32,43 @@ async def create_token(session: Session, repository: str, minutes: int, *, push:
         host = made.url.partition("://")[2]
         session.out.say(f"Log in to {host} as `{made.username}` to {may} {host}/{made.repository}")
         session.out.say(f"Valid until {show_time(made.expires_at)}. It is not shown again.")
+
+
+tokens = SuggestingGroup("tokens", help="Credentials of registry clients: list, revoke.")
+group.add_command(tokens)
+
+
+@verb(tokens, "list")
+@page_options
+async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
+    """List the registry tokens that are good; their secrets are not kept anywhere."""
+    fetch = RegistryCalls(session.client.calls).list_tokens
+    page = await gather(session, fetch, limit, cursor)
+    rows = [
+        [
+            each.id,
+            each.repository,
+            "pull, push" if each.push else "pull",
+            each.created_by,
+            each.made_with or "",
+            show_time(each.expires_at),
+        ]
+        for each in page.items
+    ]
+    headers = ["ID", "REPOSITORY", "MAY", "BY", "MADE WITH", "EXPIRES"]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(tokens, "revoke")
+@click.argument("token_id", metavar="ID")
+@yes_option
+async def revoke_token(session: Session, token_id: str, *, yes: bool) -> None:
+    """Make a registry token worthless, at once."""
+    session.confirm(f"Revoke the registry token {token_id}?", yes=yes)
+    await RegistryCalls(session.client.calls).revoke_token(token_id)
+    session.out.show({"id": token_id, "revoked": True}, "")
+    if not session.out.json_mode:
+        session.out.say(f"Revoked {token_id}.")
 
 
 @verb(group, "list")

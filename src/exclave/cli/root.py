@@ -11,6 +11,7 @@ import click
 from exclave import __version__
 from exclave.base.errors import Problem
 from exclave.cli import errors
+from exclave.cli.terminal import print_err
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ NOUNS: Mapping[str, LazyCommand] = {
         "exclave.cli.builds", "group", "Artifacts of an app's parts: list, logs, create."
     ),
     "registry": LazyCommand(
-        "exclave.cli.registry", "group", "The OCI registry: token, list, tags, gc."
+        "exclave.cli.registry", "group", "The OCI registry: token, tokens, list, tags, gc."
     ),
     "runners": LazyCommand("exclave.cli.runners", "group", "Runners: enrol, look at, revoke."),
     "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch, approve, steer."),
@@ -112,14 +113,14 @@ def run(root: click.Group, argv: Sequence[str], obj: object) -> int:
     except Problem as problem:
         return errors.report_problem(problem, json_mode=json_mode)
     except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
+        print_err(error.format_message())
         return errors.USAGE
     except click.ClickException as error:
         return errors.report_usage(error, json_mode=json_mode)
     except click.Abort as abort:
         if isinstance(abort.__cause__, KeyboardInterrupt):
             return errors.INTERRUPTED
-        click.echo("Aborted; nothing was changed.", err=True)
+        print_err("Aborted; nothing was changed.")
         return errors.FAILED
     except Exception as error:  # noqa: BLE001 - the edge of the process: anything else is a bug
         debug = isinstance(obj, Mapping) and obj.get("EXCLAVE_DEBUG") == "1"

@@ -14,6 +14,7 @@ from exclave.wire.identity import EnrolmentCreated, NewEnrolment, RevokeRunner, 
 group = SuggestingGroup("runners", help="Runners: enrol, look at, revoke.")
 
 _MIB = 1 << 20
+_HEADERS = ("ID", "NAME", "KIND", "QUEUE", "STATE", "PRESENCE", "RUNNING", "SEEN", "CAUSE", "ALARM")
 
 
 @verb(group, "list")
@@ -32,11 +33,11 @@ async def list_runners(session: Session, limit: int, cursor: str | None) -> None
             str(runner.running),
             show_time(runner.seen_at) or "never",
             runner.cause,
+            f"{show_time(runner.alarm_at)}: {runner.alarm}" if runner.alarm else "",
         ]
         for runner in page.items
     ]
-    headers = ["ID", "NAME", "KIND", "QUEUE", "STATE", "PRESENCE", "RUNNING", "SEEN", "CAUSE"]
-    session.out.show(page, session.out.table(headers, rows))
+    session.out.show(page, session.out.table(_HEADERS, rows))
 
 
 @verb(group, "get")
@@ -92,6 +93,7 @@ def _show(session: Session, runner: RunnerReply) -> None:
         ("state", runner.state),
         ("presence", runner.presence),
         ("cause", runner.cause),
+        ("alarm", f"{show_time(runner.alarm_at)}: {runner.alarm}" if runner.alarm else ""),
         ("seen", show_time(runner.seen_at) or "never"),
         ("version", f"{runner.version} (protocol {runner.protocol})"),
         ("can do", ", ".join(runner.capabilities)),

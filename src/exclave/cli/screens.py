@@ -11,6 +11,7 @@ from rich.text import Text
 from exclave.cli.deps import Session
 from exclave.cli.graph import count_steps, draw_graph, draw_step
 from exclave.cli.output import show_duration
+from exclave.cli.terminal import clean, clean_line, join
 from exclave.wire.workflows import StepState, WorkflowReply
 
 _ROOM = 6
@@ -61,11 +62,11 @@ class LiveScreen:
 
     def print_line(self, value: object, text: str) -> None:  # noqa: ARG002 - shape of the Protocol
         """Show a line above the graph."""
-        self._console.print(Text.from_ansi(text), soft_wrap=True)
+        self._console.print(_render(text), soft_wrap=True)
 
     def say(self, text: str) -> None:
         """Show a line above the graph; both are on the terminal, whatever the stream."""
-        self._console.print(Text(text), soft_wrap=True)
+        self._console.print(_render(text), soft_wrap=True)
 
     def update(self, workflow: WorkflowReply) -> None:
         """Take what the next drawing shows."""
@@ -79,7 +80,8 @@ class LiveScreen:
         now, paint = self._session.deps.clock.now(), self._session.out.paint
         age = show_duration(((workflow.finished_at or now) - workflow.created_at).total_seconds())
         state = paint(workflow.state, workflow.state)
-        lines = [f"{workflow.name}  {state} · {count_steps(workflow)} · {age}"]
+        title = clean_line(f"{workflow.name}  ")
+        lines = [title + state + f" · {count_steps(workflow)} · {age}"]
         if len(workflow.steps) + _ROOM <= self._console.height:
             lines += draw_graph(workflow, now, paint)
         else:
@@ -87,7 +89,7 @@ class LiveScreen:
             shown = [step for step in workflow.steps if step.state not in hidden]
             most = max(1, self._console.height - _ROOM)
             lines += [draw_step(step, now, paint) for step in shown[:most]]
-        return Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis")
+        return _render(join(lines), no_wrap=True)
 
 
 @contextmanager
@@ -100,3 +102,8 @@ def open_screen(session: Session) -> Iterator[Screen]:
     screen = LiveScreen(session, console)
     with Live(get_renderable=screen.draw, console=console, refresh_per_second=4):
         yield screen
+
+
+def _render(text: str, *, no_wrap: bool = False) -> Text:
+    """Make text a thing of Rich; not by markup, which others could write too."""
+    return Text.from_ansi(clean(text), no_wrap=no_wrap, overflow="ellipsis" if no_wrap else None)

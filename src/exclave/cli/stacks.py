@@ -30,8 +30,11 @@ async def make_stack(session: Session, install: str, output: Path | None) -> Non
     if output is not None:
         _write_script(output, made.script)
     session.out.show(made, _write_text(made, output))
-    if not session.out.json_mode:
-        session.out.say(_advise(made, output))
+    if session.out.json_mode:
+        return
+    session.out.say(_advise(made, output))
+    if made.warning:
+        session.out.say(f"\nwarning: {made.warning}")
 
 
 @verb(group, "stack-outputs")

@@ -1,18 +1,17 @@
 """The verbs of `exclave workflows` by which people answer and steer a workflow."""
 
-import json
-
 import click
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
+from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb, yes_option
-from exclave.cli.errors import clean
 from exclave.cli.graph import describe_state, draw_graph
 from exclave.cli.inputs import build, read_document, read_pairs
 from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.output import show_time
 from exclave.cli.plans import find_plan, tell_plan
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import clean_line, indent, join
 from exclave.wire.workflows import (
     Approve,
     Deny,
@@ -145,14 +144,14 @@ def show_workflow(session: Session, workflow: WorkflowReply) -> None:
         ("created", show_time(workflow.created_at)),
         ("finished", show_time(workflow.finished_at)),
     ]
-    lines = [session.out.details(pairs), ""]
+    lines: list[str] = [session.out.details(pairs), ""]
     lines += draw_graph(workflow, session.deps.clock.now(), session.out.paint)
     for step in workflow.steps:
         if _is_open_gate(step):
-            lines += ["", f"`{step.name}` asks for approval of {step.digest}"]
+            lines += ["", clean_line(f"`{step.name}` asks for approval of {step.digest}")]
     hints = dict.fromkeys(s.blocked_by.hint for s in workflow.steps if s.blocked_by is not None)
-    lines += [line for hint in hints for line in ("", f"hint: {clean(hint)}")]
-    session.out.show(workflow, "\n".join(lines))
+    lines += [line for hint in hints for line in ("", f"hint: {hint}")]
+    session.out.show(workflow, join(lines))
 
 
 async def _find_gate(session: Session, workflow_id: str) -> str:
@@ -186,17 +185,18 @@ async def _ask_digest(session: Session, workflow_id: str, name: str, answer: str
 
 
 async def _show_what_is_asked(session: Session, step: StepReply, needs: list[StepReply]) -> None:
-    session.out.say(f"`{step.name}` asks for approval of {step.digest}, after:")
+    session.out.say(clean_line(f"`{step.name}` asks for approval of {step.digest}, after:"))
     for need in needs:
         plan = await find_plan(session, need)
         if plan is not None:
-            session.out.say(f"  {need.name}\n\n{tell_plan(session, plan)}\n")
+            session.out.say(f"  {clean_line(need.name)}\n\n" + tell_plan(session, plan) + "\n")
             continue
-        session.out.say(f"  {need.name}: {describe_state(need)} {need.digest}".rstrip())
+        told = f"  {need.name}: {describe_state(need)} {need.digest}".rstrip()
+        session.out.say(indent(told, "      "))
         if need.message:
-            session.out.say(f"    {clean(need.message)}")
+            session.out.say(indent(f"    {need.message}", "    "))
         for key, value in need.outputs.items():
-            session.out.say(f"    {clean(key)} = {clean(json.dumps(value, ensure_ascii=False))}")
+            session.out.say(f"    {clean_line(key)} = {dump_json(value)}")
         if need.job_id:
             session.out.say(f"    log: exclave logs tail {need.job_id}")
 

@@ -8,6 +8,7 @@ from exclave.cli.inputs import build
 from exclave.cli.lookup import find_install
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import clean_line
 from exclave.client.terraform import TerraformCalls
 from exclave.wire.terraform import (
     OrphansReply,
@@ -137,7 +138,12 @@ async def list_orphans(session: Session, install: str, *, every: bool) -> None:
     install_id = await find_install(session, install)
     found = await TerraformCalls(session.client.calls).list_orphans(install_id, every=every)
     session.out.show(found, tell_orphans(found))
-    if not session.out.json_mode and not found.orphans:
+    if session.out.json_mode:
+        return
+    if found.unread:
+        told = ", ".join(found.unread)
+        session.out.say(f"warning: the journals of {told} could not be read to their end")
+    if not found.orphans:
         session.out.say("Nothing is missing in the states, as far as the journals tell.")
 
 
@@ -145,7 +151,7 @@ def tell_orphans(found: OrphansReply) -> str:
     """Tell them as text that can be pasted into a module."""
     parts = []
     for one in found.orphans:
-        head = f"# {one.workspace}: {one.address}, by job {one.job_id}"
+        head = clean_line(f"# {one.workspace}: {one.address}, by job {one.job_id}")
         if one.certainty == "unknown":
             parts.append(f"{head}\n# begun, and no end is known: check whether it exists")
         elif one.certainty == "planned":
@@ -167,7 +173,8 @@ async def _warn_of_forgotten(
     for one in newest.resources if newest else ():
         if (one.address, one.id) not in kept:
             named = f"`{one.address}`" + (f" ({one.id})" if one.id else "")
-            session.out.say(f"Version {version} does not know {named}: Terraform will forget it.")
+            told = f"Version {version} does not know {named}: Terraform will forget it."
+            session.out.say(clean_line(told))
 
 
 def _tell_row(one: TfWorkspaceReply) -> list[str]:

@@ -1,15 +1,29 @@
 """`exclave tokens`: who may use the Control API, and for how long."""
 
+from collections.abc import Sequence
+
 import click
 
+from exclave.base.errors import Conflict, NotFound
 from exclave.cli.auth import show_grants
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build, read_duration
-from exclave.cli.lookup import find_install, gather, page_options
+from exclave.cli.lookup import find_install, gather, is_id, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.client.apps import AppCalls
-from exclave.wire.identity import GrantModel, NewToken, Role, ScopeKind, TokenInfo
+from exclave.client.pages import collect
+from exclave.wire.identity import (
+    GrantModel,
+    MadeList,
+    NewToken,
+    Role,
+    ScopeKind,
+    TokenInfo,
+    TokenRevoked,
+)
+
+_MOST_TOKENS = 10_000
 
 group = SuggestingGroup("tokens", help="API tokens: list, create, revoke.")
 
@@ -26,7 +40,7 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
             token.name,
             token.account,
             f"{token.prefix}…",
-            show_grants(token.grants),
+            show_grants(token.grants, instance_admin=token.instance_admin),
             _tell_state(token, expired=token.expires_at <= now),
             show_time(token.expires_at),
             show_time(token.last_used_at) or "never",
@@ -41,27 +55,32 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 @click.argument("name")
 @click.option("--account", help="Whose token it is; made if missing.  [default: NAME]")
 @click.option(
-    "--role", type=click.Choice([role.value for role in Role]), default="viewer", show_default=True
-)
+    "--role", "roles", type=click.Choice([role.value for role in Role]), default=["viewer"],
+    multiple=True, show_default=True, help="What it may do; repeat it for several roles.",
+)  # fmt: skip
 @click.option("--install", metavar="NAME|ID", help="The role reaches this install only.")
 @click.option("--app", metavar="NAME|ID", help="The role reaches this app and its installs only.")
+@click.option("--instance-admin", is_flag=True, help="It may create orgs too.")
 @click.option("--expires-in", default="90d", show_default=True, help="90d, 12h, 30m or 45s.")
 async def create(
     session: Session,
     name: str,
     account: str | None,
-    role: str,
+    roles: tuple[str, ...],
     install: str | None,
     app: str | None,
     expires_in: str,
+    *,
+    instance_admin: bool,
 ) -> None:
     """Create a token and print it, once."""
     body = build(
         NewToken,
         name=name,
         account=account or name,
-        grants=[await _make_grant(session, Role(role), install, app)],
+        grants=await _make_grants(session, roles, install, app),
         expires_in_s=read_duration(expires_in),
+        instance_admin=instance_admin,
     )
     made = await session.client.create_token(body)
     session.out.show(made, made.token)
@@ -69,35 +88,107 @@ async def create(
         until = show_time(made.expires_at)
         session.out.say(f"Created token `{made.name}` ({made.id}), valid until {until}.")
         session.out.say("Keep it: it is not shown again.")
+        if made.counts_as:
+            session.out.say(f"It counts as {made.counts_as} until another admin confirms it:")
+            session.out.say(f"  exclave tokens confirm {made.id}")
 
 
-async def _make_grant(
-    session: Session, role: Role, install: str | None, app: str | None
-) -> GrantModel:
+async def _make_grants(
+    session: Session, roles: Sequence[str], install: str | None, app: str | None
+) -> list[GrantModel]:
     if install and app:
         raise click.UsageError("give one of --install and --app, not both")
+    scope, scope_id = ScopeKind.ORG, ""
     if install:
-        scope_id = await find_install(session, install)
-        return GrantModel(role=role, scope=ScopeKind.INSTALL, scope_id=scope_id)
+        scope, scope_id = ScopeKind.INSTALL, await find_install(session, install)
     if app:
         found = await AppCalls(session.client.calls).get_app(app)
-        return GrantModel(role=role, scope=ScopeKind.APP, scope_id=found.id)
-    return GrantModel(role=role)
+        scope, scope_id = ScopeKind.APP, found.id
+    return [GrantModel(role=Role(role), scope=scope, scope_id=scope_id) for role in roles]
 
 
 @verb(group, "revoke")
-@click.argument("token_id", metavar="ID")
+@click.argument("token", metavar="NAME|ID")
+@click.option("--cascade", is_flag=True, help="Also all credentials that were made with it.")
+@click.option("--runners", is_flag=True, help="Also the runners that joined by its tokens.")
+@click.option("--dry-run", is_flag=True, help="Tell what would be revoked, and revoke nothing.")
 @yes_option
-async def revoke(session: Session, token_id: str, *, yes: bool) -> None:
-    """Make a token worthless, at once."""
-    session.confirm(f"Revoke the token {token_id}?", yes=yes)
-    await session.client.revoke_token(token_id)
-    session.out.show({"id": token_id, "revoked": True}, "")
+async def revoke(
+    session: Session, token: str, *, cascade: bool, runners: bool, dry_run: bool, yes: bool
+) -> None:
+    """Make a token worthless, at once; tell what was made with it and stays valid."""
+    token_id = await find_token(session, token)
+    reach = {"cascade": cascade, "runners": runners}
+    if not dry_run:
+        more = ""
+        if (cascade or runners) and not yes:
+            found = await session.client.revoke_token(token_id, **reach, dry_run=True)
+            more = f" and with it {_count(found.revoked) or 'nothing else'}"
+        session.confirm(f"Revoke the token {token_id}{more}?", yes=yes)
+    done = await session.client.revoke_token(token_id, **reach, dry_run=dry_run)
+    rows = [
+        *([each.kind, each.id, each.name, "revoked"] for each in done.revoked.items),
+        *([each.kind, each.id, each.name, "still valid"] for each in done.still_valid.items),
+    ]
+    session.out.show(done, session.out.table(["KIND", "ID", "NAME", "NOW"], rows))
     if not session.out.json_mode:
-        session.out.say(f"Revoked {token_id}.")
+        _tell_revoked(session, done)
+
+
+@verb(group, "confirm")
+@click.argument("token", metavar="NAME|ID")
+async def confirm(session: Session, token: str) -> None:
+    """Vouch that a token belongs to another person than its maker, where four eyes are asked."""
+    token_id = await find_token(session, token)
+    await session.client.confirm_token(token_id)
+    session.out.show({"id": token_id, "confirmed": True}, "")
+    if not session.out.json_mode:
+        session.out.say(f"Confirmed {token_id}.")
+
+
+async def find_token(session: Session, text: str) -> str:
+    """Turn the name of the one valid token that has it into its id; an id stays what it is."""
+    if is_id(text):
+        return text
+    page = await collect(session.client.list_tokens, limit=_MOST_TOKENS)
+    now = session.deps.clock.now()
+    found = [
+        each.id
+        for each in page.items
+        if each.name == text and each.revoked_at is None and each.expires_at > now
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise Conflict(
+            f"{len(found)} valid tokens are named `{text}`",
+            hint=f"Give the id of the one you mean: {', '.join(found[:5])}.",
+        )
+    raise NotFound(
+        f"there is no valid token `{text}`", hint="`exclave tokens list` shows them all."
+    )
+
+
+def _tell_revoked(session: Session, done: TokenRevoked) -> None:
+    count, left = _count(done.revoked), _count(done.still_valid)
+    verb_ = "Would revoke" if done.dry_run else "Revoked"
+    session.out.say(f"{verb_} {done.id}{f', and with it {count}' if count else ''}.")
+    if left:
+        session.out.say(f"Made with it and still valid: {left}.")
+        session.out.say("`--cascade` revokes credentials, `--runners` runners that joined by them.")
+
+
+def _count(made: MadeList) -> str:
+    """Write `2 tokens, 1 stack code`."""
+    return ", ".join(
+        f"{count} {kind.replace('_', ' ')}{'' if count == 1 else 's'}"
+        for kind, count in made.counts.items()
+    )
 
 
 def _tell_state(token: TokenInfo, *, expired: bool) -> str:
     if token.revoked_at is not None:
         return "revoked"
-    return "expired" if expired else "valid"
+    if expired:
+        return "expired"
+    return f"valid, counts as {token.counts_as}" if token.counts_as else "valid"

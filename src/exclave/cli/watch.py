@@ -5,11 +5,12 @@ from datetime import UTC, datetime
 
 from exclave.base.errors import Problem
 from exclave.cli.deps import Session
-from exclave.cli.errors import FAILED, OK, clean
+from exclave.cli.errors import FAILED, OK
 from exclave.cli.graph import ICONS, describe_state
 from exclave.cli.logs import show_record
 from exclave.cli.output import show_duration
 from exclave.cli.screens import Screen, open_screen
+from exclave.cli.terminal import Styled, clean_line, join
 from exclave.wire.jobs import Reason
 from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply, WorkflowState
 
@@ -107,18 +108,18 @@ class _Watcher:
             return
         self._advised.add(step.blocked_by.hint)
         if not self._session.out.json_mode:
-            self._screen.say(f"{step.name} waits: {clean(step.blocked_by.message)}")
-            self._screen.say(f"hint: {clean(step.blocked_by.hint)}")
+            self._screen.say(f"{step.name} waits: {step.blocked_by.message}")
+            self._screen.say(f"hint: {step.blocked_by.hint}")
 
     def _tell_trouble(self, problem: Problem) -> None:
-        self._screen.say(f"warning: {clean(problem.message)}; trying again")
+        self._screen.say(f"warning: {problem.message}; trying again")
 
     async def _follow_log(self, name: str, job_id: str) -> None:
         try:
             async for record in self._session.client.follow_log(job_id):
                 at = datetime.fromtimestamp(record.t_ms / 1000, UTC)
                 value = {"event": "log", "step": name, "job_id": job_id, "record": record}
-                text = f"| {show_record(self._session, record)}"
+                text = "| " + show_record(self._session, record)
                 self._screen.print_line(value, self._write(at, name, text))
         except Problem as problem:
             self._screen.say(f"warning: no log of `{name}`: {problem.message}")
@@ -130,14 +131,15 @@ class _Watcher:
         if late:
             self._screen.say("Some logs are still arriving: see `exclave logs tail JOB`.")
 
-    def _write(self, at: datetime, name: str, text: str) -> str:
-        return f"{at.astimezone(UTC):%H:%M:%S} {name:<{self._width}} {text}"
+    def _write(self, at: datetime, name: str, text: str) -> Styled:
+        return clean_line(f"{at.astimezone(UTC):%H:%M:%S} {name:<{self._width}} ") + text
 
-    def _write_end(self, workflow: WorkflowReply) -> str:
+    def _write_end(self, workflow: WorkflowReply) -> Styled:
         end = workflow.finished_at or self._session.deps.clock.now()
         took = show_duration((end - workflow.created_at).total_seconds())
         state = self._session.out.paint(workflow.state, workflow.state)
-        return f"{end.astimezone(UTC):%H:%M:%S} workflow {workflow.name} {state} in {took}"
+        head = clean_line(f"{end.astimezone(UTC):%H:%M:%S} workflow {workflow.name}")
+        return join([head, state, f"in {took}"], " ")
 
 
 def _tell_end(session: Session, workflow: WorkflowReply) -> None:

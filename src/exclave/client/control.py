@@ -11,6 +11,7 @@ from exclave.client.control_streams import BEGIN, LogPosition, follow_log, follo
 from exclave.wire.identity import (
     AuditEntry,
     EnrolmentCreated,
+    FourEyesReply,
     NewEnrolment,
     NewOrg,
     NewToken,
@@ -18,8 +19,10 @@ from exclave.wire.identity import (
     OrgReply,
     RevokeRunner,
     RunnerReply,
+    SetFourEyes,
     TokenCreated,
     TokenInfo,
+    TokenRevoked,
     WhoAmI,
 )
 from exclave.wire.installs import InstallDetail, InstallReply, NewInstall
@@ -27,6 +30,7 @@ from exclave.wire.jobs import DeclareLost, JobReply, JobState, ReleaseLane
 from exclave.wire.logs import LogMatches, LogPage, LogRecord
 from exclave.wire.model import Page
 from exclave.wire.stacks import StackCreated, StackReply
+from exclave.wire.usage import UsageReply
 from exclave.wire.workflows import (
     NewWorkflow,
     SetApproveAll,
@@ -56,9 +60,21 @@ class ControlClient:
         """Read the token's org."""
         return await self.calls.get(OrgReply, "/v1/org")
 
+    async def get_usage(self) -> UsageReply:
+        """Read what the org uses and may use."""
+        return await self.calls.get(UsageReply, "/v1/org/usage")
+
     async def create_org(self, body: NewOrg) -> OrgCreated:
         """Make a new tenant; the reply holds the first token of its admin."""
         return await self.calls.post(OrgCreated, "/v1/orgs", body)
+
+    async def get_four_eyes(self) -> FourEyesReply:
+        """Read whether every change needs two people."""
+        return await self.calls.get(FourEyesReply, "/v1/org/four-eyes")
+
+    async def set_four_eyes(self, body: SetFourEyes) -> FourEyesReply:
+        """Let every change need two people, or ask to end that."""
+        return await self.calls.put(FourEyesReply, "/v1/org/four-eyes", body)
 
     async def list_tokens(self, cursor: str | None = None, limit: int = 100) -> Page[TokenInfo]:
         """Read a page of the org's tokens."""
@@ -68,9 +84,19 @@ class ControlClient:
         """Make a token; the reply holds its secret."""
         return await self.calls.post(TokenCreated, "/v1/tokens", body)
 
-    async def revoke_token(self, token_id: str) -> None:
-        """Make a token worthless, at once."""
-        await self.calls.delete(f"/v1/tokens/{part(token_id)}")
+    async def confirm_token(self, token_id: str) -> None:
+        """Vouch that a token belongs to a person of its own."""
+        await self.calls.put_silent(f"/v1/tokens/{part(token_id)}/confirmed")
+
+    async def revoke_token(
+        self, token_id: str, *, cascade: bool = False, runners: bool = False, dry_run: bool = False
+    ) -> TokenRevoked:
+        """Make a token worthless, at once; with `cascade` also what was made with it."""
+        wish = {"cascade": cascade, "runners": runners, "dry_run": dry_run}
+        path = f"/v1/tokens/{part(token_id)}"
+        return await self.calls.delete_told(
+            TokenRevoked, path, **{name: "true" for name, on in wish.items() if on}
+        )
 
     async def list_installs(
         self, cursor: str | None = None, limit: int = 100

@@ -80,6 +80,10 @@ class ControlCalls:
         """Set something."""
         return _read(reply, await self._send("PUT", path, body=body))
 
+    async def put_silent(self, path: str) -> None:
+        """Set something that answers nothing."""
+        await self._send("PUT", path)
+
     async def upload(self, reply: type[Model], path: str, file: Path, **params: Param) -> Model:
         """Put the bytes of a file; the server must bear that they are sent again."""
 
@@ -98,6 +102,10 @@ class ControlCalls:
     async def delete(self, path: str, **params: Param) -> None:
         """Take something away."""
         await self._send("DELETE", path, params=params)
+
+    async def delete_told(self, reply: type[Model], path: str, **params: Param) -> Model:
+        """Take something away, and read what went with it."""
+        return _read(reply, await self._send("DELETE", path, params=params))
 
     @asynccontextmanager
     async def stream(

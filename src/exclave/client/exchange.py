@@ -3,19 +3,23 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
+import httpcore
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from exclave.client.problems import UnexpectedReply
+from exclave.client.problems import TOO_LARGE, UnexpectedReply
 from exclave.client.transport import Link, explain_failure, read_problem
+from exclave.wire.terraform import MAX_FILE
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MAX_REPLY = 64 << 20
+MAX_REPLY = MAX_FILE
 """Most bytes of one reply that are kept in memory."""
 _MAX_PROBLEM = 1 << 20
+_LARGE = 512 * 1024
+_REFUSED_WITHIN_S = 5.0
 
 
 async def ask(
@@ -26,6 +30,8 @@ async def ask(
         async with asyncio.timeout(within_s):
             response = await _receive(client, request)
     except (httpx.HTTPError, OSError) as error:
+        if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):
+            await _raise_if_too_large(client, request)
         raise explain_failure(link, error) from error
     if not response.is_success:
         raise read_problem(response)
@@ -70,6 +76,40 @@ def build_post(
     """Build a request with a JSON body."""
     headers = {"Content-Type": "application/json", **authorise(token)}
     return client.build_request("POST", path, content=body.model_dump_json(), headers=headers)
+
+
+async def _raise_if_too_large(client: httpx.AsyncClient, request: httpx.Request) -> None:
+    """Find out whether a large body broke the connection: a refusal in mid-body is often lost.
+
+    The same request is announced once more, without its body. A proxy that limits bodies refuses
+    it by its length; whoever would take it waits, and gets nothing.
+    """
+    announced = request.headers.get("Content-Length", "")
+    if not announced.isdecimal() or int(announced) < _LARGE:
+        return
+    asked = client.build_request(
+        request.method, request.url, headers=request.headers, content=_NoBody()
+    )
+    try:
+        async with asyncio.timeout(_REFUSED_WITHIN_S):
+            response = await _receive(client, asked)
+    except (httpx.HTTPError, OSError, UnexpectedReply):
+        return
+    if response.status_code == TOO_LARGE:
+        raise read_problem(response)
+
+
+class _NoBody:
+    """A body that is announced and never sent.
+
+    The transport takes the error for that of a peer that does not read on: it reads the answer.
+    """
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        raise httpcore.WriteError
 
 
 async def _receive(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:

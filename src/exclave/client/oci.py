@@ -12,7 +12,7 @@ import httpx
 from exclave.base.clock import Clock
 from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.ids import Randomness
-from exclave.client.oci_auth import Authorization, GetToken
+from exclave.client.oci_auth import Authorization, GetToken, NoteToken
 from exclave.client.oci_auth import Login as Login
 from exclave.client.oci_blobs import hash_file, pull_blob, push_blob
 from exclave.client.oci_calls import PATIENCE, OciCalls
@@ -52,13 +52,14 @@ class OciClient:
         transport: httpx.AsyncBaseTransport | None = None,
         *,
         login: Login | None = None,
+        note_token: NoteToken | None = None,
         policy: RetryPolicy = PATIENCE,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
     ) -> None:
         self._calls = OciCalls(
             base_url,
-            Authorization(token, login),
+            Authorization(token, login, note_token),
             transport,
             policy=policy,
             clock=clock,

@@ -14,6 +14,7 @@ from exclave.client.oci_wire import read_refusal
 from exclave.client.problems import UnexpectedReply
 
 GetToken = Callable[[], Awaitable[str]]
+NoteToken = Callable[[Secret], None]
 
 _PARAMETER = re.compile(r'([a-z_]+)="([^"]*)"')
 
@@ -48,6 +49,8 @@ class Authorization:
 
     token: GetToken | None = None
     login: Login | None = None
+    note_token: NoteToken | None = None
+    """Whom to tell about each token that the registry gives, so that it shows nowhere."""
     _known: dict[str, str] = field(default_factory=dict)
 
     async def write(self, scope: str) -> dict[str, str]:
@@ -90,4 +93,7 @@ class Authorization:
             made = _TokenReply.model_validate_json(reply.content)
         except ValidationError as error:
             raise UnexpectedReply("the registry's token server answered no token") from error
-        return made.token or made.access_token
+        token = made.token or made.access_token
+        if self.note_token is not None:
+            self.note_token(Secret(token))
+        return token

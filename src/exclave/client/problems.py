@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from exclave.base.errors import Kind, Problem
 
+TOO_LARGE = 413
 _KINDS: dict[int, Kind] = {
     400: Kind.INVALID,
     401: Kind.UNAUTHENTICATED,
@@ -12,9 +13,10 @@ _KINDS: dict[int, Kind] = {
     404: Kind.NOT_FOUND,
     409: Kind.CONFLICT,
     410: Kind.GONE,
-    413: Kind.TOO_LARGE,
+    TOO_LARGE: Kind.TOO_LARGE,
     422: Kind.INVALID,
     429: Kind.TOO_MANY,
+    507: Kind.FULL,
 }
 
 
@@ -55,3 +57,17 @@ class UnexpectedReply(Problem):
     kind: ClassVar = Kind.UNAVAILABLE
     code: ClassVar = "unexpected_reply"
     hint: ClassVar = "Check that the address is that of an Exclave server, and its version."
+
+
+class ProxyTooLarge(RemoteProblem):
+    """A proxy refuses bodies of this size: sending the same one again is of no use."""
+
+    code: ClassVar = "proxy_too_large"
+    hint: ClassVar = (
+        "A proxy in front of the control plane limits the size of bodies: raise its limit (nginx:"
+        " `client_max_body_size`), as docs/how-to/run-a-control-plane.md shows."
+    )
+
+    def __init__(self, place: str, size: int) -> None:
+        message = f"{place}: a proxy on the way refuses a body of {size} bytes"
+        super().__init__(TOO_LARGE, type(self).code, message, hint=type(self).hint)

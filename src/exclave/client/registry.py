@@ -1,12 +1,13 @@
 """The registry's routes of the Control API."""
 
-from exclave.client.control_calls import ControlCalls
+from exclave.client.control_calls import ControlCalls, part
 from exclave.wire.model import Page
 from exclave.wire.registry import (
     CollectGarbage,
     GarbageReport,
     NewRegistryToken,
     RegistryTokenCreated,
+    RegistryTokenInfo,
     RepositoryInfo,
     TagInfo,
 )
@@ -21,6 +22,17 @@ class RegistryCalls:
     async def create_token(self, body: NewRegistryToken) -> RegistryTokenCreated:
         """Make a credential for registry clients; the reply holds its secret."""
         return await self._calls.post(RegistryTokenCreated, "/v1/registry/tokens", body)
+
+    async def list_tokens(
+        self, cursor: str | None = None, limit: int = 100
+    ) -> Page[RegistryTokenInfo]:
+        """Read a page of the credentials that are good, without their secrets."""
+        path = "/v1/registry/tokens"
+        return await self._calls.get(Page[RegistryTokenInfo], path, cursor=cursor, limit=limit)
+
+    async def revoke_token(self, token: str) -> None:
+        """Make a credential worthless, at once."""
+        await self._calls.delete(f"/v1/registry/tokens/{part(token)}")
 
     async def list_repositories(
         self, cursor: str | None = None, limit: int = 100

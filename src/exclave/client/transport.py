@@ -10,7 +10,13 @@ import httpx
 
 from exclave import __version__
 from exclave.base.errors import InvalidInput
-from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
+from exclave.client.problems import (
+    TOO_LARGE,
+    ProxyTooLarge,
+    RemoteProblem,
+    UnexpectedReply,
+    Unreachable,
+)
 from exclave.wire.model import ProblemReply
 from exclave.wire.runner import PROTOCOL
 
@@ -94,6 +100,8 @@ def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
     try:
         told = ProblemReply.model_validate_json(response.content)
     except ValueError:
+        if response.status_code == TOO_LARGE:
+            return _explain_limit(response.request)
         return UnexpectedReply(
             f"{response.request.method} {response.request.url.path} was answered"
             f" {response.status_code}, but not by an Exclave server",
@@ -102,6 +110,12 @@ def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
         )
     facts = {**(told.model_extra or {}), **_read_pause(response)}
     return RemoteProblem(response.status_code, told.code, told.detail, hint=told.hint, facts=facts)
+
+
+def _explain_limit(request: httpx.Request) -> ProxyTooLarge:
+    announced = request.headers.get("Content-Length", "")
+    size = int(announced) if announced.isdecimal() else 0
+    return ProxyTooLarge(f"{request.method} {request.url.path}", size)
 
 
 def explain_failure(link: Link, error: Exception) -> Unreachable:

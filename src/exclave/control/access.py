@@ -14,7 +14,7 @@ from exclave.domain.identity import (
     allows,
     list_granted,
 )
-from exclave.storage import accounts, installs, runners
+from exclave.storage import accounts, credentials, installs, runners
 from exclave.storage.database import Tx
 
 API_TOKEN = "xcl"  # noqa: S105 - a prefix
@@ -42,8 +42,14 @@ async def authenticate_user(deps: Deps, token: str) -> User:
     if user is None:
         raise Unauthenticated("the token is unknown, expired or revoked")
     if stale:
-        await deps.db.write(lambda tx: accounts.note_token_use(tx, user.org, user.token))
+        deps.token_uses.note(user.org, user.token)
     return user
+
+
+def hold_token(tx: Tx, user: User) -> None:
+    """Keep the caller's token valid until the commit, for what it makes now and is found by it."""
+    if not credentials.hold_token(tx, user.org, user.token):
+        raise Unauthenticated("the token is unknown, expired or revoked")
 
 
 async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
@@ -68,6 +74,22 @@ def confirm_generation(tx: Tx, who: RunnerIdentity) -> None:
     """Note that a runner showed its newest token, if it had not done so before."""
     if who.unconfirmed is not None:
         runners.confirm_generation(tx, who.org, who.runner, who.unconfirmed)
+
+
+class InstanceAdminNeeded(Forbidden):
+    """This concerns the whole instance, not one org."""
+
+    code = "instance_admin_needed"
+    hint = (
+        "Ask the operator of this Exclave instance: they create orgs, or give a token the right"
+        " with `exclave server instance-admin TOKEN_ID`."
+    )
+
+
+def require_instance_admin(user: User) -> None:
+    """Refuse what concerns other tenants too; the roles of an org never include it."""
+    if not user.instance_admin:
+        raise InstanceAdminNeeded("only an instance admin does this")
 
 
 def require(

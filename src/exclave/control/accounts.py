@@ -4,10 +4,13 @@ from datetime import timedelta
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import Conflict, NotFound
-from exclave.control.access import API_TOKEN, require
-from exclave.control.audit import record
+from exclave.control.access import API_TOKEN, hold_token, require, require_instance_admin
+from exclave.control.audit import OPERATOR, record
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import is_on
 from exclave.control.pages import clamp, make_page
+from exclave.control.quotas import check_count
+from exclave.domain.four_eyes import find_person
 from exclave.domain.identity import (
     AccountId,
     Grant,
@@ -19,8 +22,10 @@ from exclave.domain.identity import (
     TokenId,
     User,
 )
+from exclave.domain.quotas import Counted
 from exclave.storage import accounts, queues
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.four_eyes import find_name
 from exclave.wire.identity import (
     GrantModel,
     NewToken,
@@ -37,8 +42,14 @@ PREFIX_CHARS = 12
 FIRST_TOKEN_S = 366 * 24 * 3600.0
 
 
-def create_org(tx: Tx, deps: Deps, name: str, admin: str) -> OrgCreated:
-    """Create a tenant with its build queue, its first admin and that admin's token."""
+def create_org(
+    tx: Tx, deps: Deps, name: str, admin: str, *, instance_admin: bool = False
+) -> OrgCreated:
+    """Create a tenant with its build queue, its first admin and that admin's token.
+
+    The first admin of the first org is the first instance admin: somebody has to be.
+    """
+    is_first = not accounts.has_orgs(tx)
     if accounts.find_org_named(tx, name) is not None:
         raise Conflict(f"there is an org named `{name}` already", hint="Choose another name.")
     org = OrgId(deps.ids.new("org"))
@@ -47,7 +58,7 @@ def create_org(tx: Tx, deps: Deps, name: str, admin: str) -> OrgCreated:
     queues.add_queue(tx, org, build, QueueKind.BUILD)
     wish = NewToken(
         name="first", account=admin, grants=[GrantModel(role=Role.ADMIN)],
-        expires_in_s=FIRST_TOKEN_S,
+        expires_in_s=FIRST_TOKEN_S, instance_admin=instance_admin or is_first,
     )  # fmt: skip
     made = _create_token(tx, deps, org, wish)
     record(tx, deps, org, admin, "org_created", org)
@@ -55,9 +66,28 @@ def create_org(tx: Tx, deps: Deps, name: str, admin: str) -> OrgCreated:
 
 
 async def add_org(deps: Deps, user: User, name: str) -> OrgCreated:
-    """Create another tenant; only an admin may, and becomes its admin too."""
-    require(user, Right.ADMINISTER)
-    return await deps.db.write(lambda tx: create_org(tx, deps, name, user.name))
+    """Create another tenant; an instance admin may, and becomes its admin too.
+
+    Nobody else gets as far as the name: whether it is taken says which other tenants there are.
+    """
+    require_instance_admin(user)
+
+    def add(tx: Tx) -> OrgCreated:
+        made = create_org(tx, deps, name, user.name)
+        record(tx, deps, user.org, user.name, "org_created", made.id, name=name)
+        return made
+
+    return await deps.db.write(add)
+
+
+def set_instance_admin(tx: Tx, deps: Deps, token: TokenId, *, on: bool) -> None:
+    """Give a token the right to create orgs, or take it; for the operator of the instance."""
+    row = accounts.find_token_anywhere(tx, token)
+    if row is None:
+        raise NotFound("there is no such token", hint="`exclave tokens list` shows their ids.")
+    accounts.set_instance_admin(tx, row.org_id, token, on=on)
+    action = "instance_admin_granted" if on else "instance_admin_taken"
+    record(tx, deps, row.org_id, OPERATOR, action, token)
 
 
 async def show_org(deps: Deps, user: User) -> OrgReply:
@@ -71,15 +101,20 @@ async def who_am_i(deps: Deps, user: User) -> WhoAmI:
     return WhoAmI(
         org=org, account_id=user.account, account=user.name, token_id=user.token,
         grants=[_show_grant(grant) for grant in user.grants],
+        instance_admin=user.instance_admin,
     )  # fmt: skip
 
 
 async def create_token(deps: Deps, user: User, wish: NewToken) -> TokenCreated:
     """Create an API token; its secret is in this reply and nowhere else."""
     require(user, Right.ADMINISTER)
+    if wish.instance_admin:
+        require_instance_admin(user)
 
     def create(tx: Tx) -> TokenCreated:
-        made = _create_token(tx, deps, user.org, wish)
+        hold_token(tx, user)
+        check_count(tx, deps, user.org, Counted.TOKENS)
+        made = _create_token(tx, deps, user.org, wish, user)
         record(tx, deps, user.org, user.name, "token_created", made.id, account=wish.account)
         return made
 
@@ -94,23 +129,16 @@ async def list_tokens(deps: Deps, user: User, cursor: str, limit: int) -> Page[T
     return make_page(rows, wanted, _show_token)
 
 
-async def revoke_token(deps: Deps, user: User, token: TokenId) -> None:
-    """Revoke an API token at once."""
-    require(user, Right.ADMINISTER)
-
-    def revoke(tx: Tx) -> None:
-        if not accounts.revoke_token(tx, user.org, token):
-            raise NotFound("there is no such token")
-        record(tx, deps, user.org, user.name, "token_revoked", token)
-
-    await deps.db.write(revoke)
-
-
-def _create_token(tx: Tx, deps: Deps, org: OrgId, wish: NewToken) -> TokenCreated:
+def _create_token(
+    tx: Tx, deps: Deps, org: OrgId, wish: NewToken, maker: User | None = None
+) -> TokenCreated:
     account = accounts.find_account(tx, org, wish.account)
     if account is None:
         account = AccountId(deps.ids.new("acc"))
         accounts.add_account(tx, org, account, wish.account)
+    person = None
+    if maker is not None:
+        person = find_person(maker, account, four_eyes=is_on(tx, org))
     secret = deps.ids.token(API_TOKEN)
     token = TokenId(deps.ids.new("tok"))
     expires = tx.now + timedelta(seconds=wish.expires_in_s)
@@ -118,11 +146,15 @@ def _create_token(tx: Tx, deps: Deps, org: OrgId, wish: NewToken) -> TokenCreate
         tx, org, account, token=token, name=wish.name, prefix=secret[:PREFIX_CHARS],
         hashed=hash_token(secret), expires_at=expires,
         grants=[Grant(grant.role, grant.scope, grant.scope_id) for grant in wish.grants],
+        instance_admin=wish.instance_admin, parent=None if maker is None else maker.token,
+        person=person,
     )  # fmt: skip
     return TokenCreated(
         id=token, name=wish.name, account=wish.account, prefix=secret[:PREFIX_CHARS],
         grants=wish.grants, created_at=tx.now, expires_at=expires, revoked_at=None,
-        last_used_at=None, token=secret,
+        last_used_at=None, token=secret, instance_admin=wish.instance_admin,
+        made_with=None if maker is None else maker.token,
+        counts_as=find_name(tx, org, person),
     )  # fmt: skip
 
 
@@ -143,5 +175,6 @@ def _show_token(row: AnyRow) -> TokenInfo:
         id=row.id, name=row.name, account=row.account, prefix=row.prefix,
         grants=[_show_grant(grant) for grant in accounts.read_grants(row.grants)],
         created_at=row.created_at, expires_at=row.expires_at, revoked_at=row.revoked_at,
-        last_used_at=row.last_used_at,
+        last_used_at=row.last_used_at, instance_admin=bool(row.instance_admin),
+        made_with=row.parent_id, counts_as=row.person,
     )  # fmt: skip

@@ -5,11 +5,14 @@ from typing import Any
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.base.names import suggest
+from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.install_inputs import find_app_install, show_begun
+from exclave.control.install_schedules import NEVER
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
 from exclave.control.pages import clamp, make_page
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs, install_parts, schedules
 from exclave.storage.database import AnyRow, Tx
@@ -38,8 +41,11 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
         parts = configs.list_parts(tx, user.org, row.config_id, "action")
         found = {part.name: part.value for part in parts}
         _refuse_unfit(wish.action, found)
+        if wish.env or wish.role:
+            # A variable such as PATH or BASH_ENV makes another script of it.
+            require_on(tx, user, Right.APPROVE, install, noun="install")
         workflow = begin_install_workflow(
-            tx, deps, user.org, user.name, install, WorkflowKind.ACTION_RUN,
+            tx, deps, user.org, Author.of(user), install, WorkflowKind.ACTION_RUN,
             Request(action=wish.action, env=wish.env, role=wish.role),
         )  # fmt: skip
         record(tx, deps, user.org, user.name, "action_started", workflow, name=wish.action)
@@ -96,7 +102,7 @@ def _show_trigger(value: Mapping[str, Any], cron: AnyRow | None) -> TriggerReply
     return TriggerReply(
         type=value["type"], component=value.get("component_name", ""),
         cron=value.get("cron_schedule", ""),
-        next_at=cron.next_at if is_cron and cron is not None else None,
+        next_at=cron.next_at if is_cron and cron is not None and cron.next_at < NEVER else None,
         note=cron.note if is_cron and cron is not None else "",
     )  # fmt: skip
 

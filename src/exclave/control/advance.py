@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from exclave.base.errors import NotFound, Problem
@@ -12,16 +13,28 @@ from exclave.control.deps import Deps
 from exclave.control.install_endings import end_install_workflow
 from exclave.control.intents.making import make_job
 from exclave.control.intents.scope import NotReady, Scope
+from exclave.control.outputs import OutputsInvalid, load_outputs
 from exclave.control.parts import MOST_REPLANS, note_failed
+from exclave.control.renderings import NotRendered, Renderings
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobKind, JobState, Reason
 from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
 from exclave.flow.decide import Deed, Move, approved_digest, decide
-from exclave.flow.events import Answered, Event, JobEnded, Retried, Then, apply_event
+from exclave.flow.events import (
+    Answered,
+    Event,
+    JobEnded,
+    Retried,
+    Then,
+    apply_event,
+    with_steps,
+)
 from exclave.storage import jobs, workflows
 from exclave.storage.database import Tx
 from exclave.storage.workflows import Key, Loaded
 
+_MESSAGE = 4000
+"""Most characters of the message of a step."""
 Aim = Callable[[Tx, QueueId, Workflow], Event]
 """Makes an event from the workflow as it is by then; raises what speaks against it."""
 
@@ -36,6 +49,8 @@ class Happening:
     outputs: Mapping[str, Any] | None = None
     message: str = ""
     by: str | None = None
+    texts: Renderings | None = None
+    """Texts of its steps that were rendered ahead."""
 
     @property
     def key(self) -> Key:
@@ -51,6 +66,7 @@ class _Change:
     after: Workflow
     moves: tuple[Move, ...] = ()
     notes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    texts: Renderings | None = None
 
 
 def begin_new(tx: Tx, deps: Deps, new: Sequence[Loaded]) -> None:
@@ -94,6 +110,7 @@ def _work_in(tx: Tx, change: _Change | None, happening: Happening) -> Problem | 
     if change is None:
         return NotFound("there is no such workflow")
     event = happening.event
+    change.texts = happening.texts or change.texts
     try:
         if callable(event):
             event = event(tx, change.before.queue, change.after)
@@ -159,14 +176,19 @@ def _job_rows(
     specs = change.before.specs or workflows.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
-        job = specs[index]["job"]
-        if job is None:
-            try:
-                job = make_job(_open_scope(tx, deps, change, step), specs[index]["intent"])
-            except NotReady as problem:
-                follow += give_up_step(tx, change.before, step, specs[index]["intent"], problem)
-                continue
-        inputs = workflows.load_outputs(tx, key, step.needs) if step.needs else {}
+        job, intent = specs[index]["job"], specs[index].get("intent") or {}
+        if job is None and change.texts is None and deps.postponed.has(*key, step):
+            _postpone(tx, deps, change, step)
+            continue
+        try:
+            inputs = _load_inputs(tx, key, step)
+            job = job or make_job(_open_scope(tx, deps, change, step), intent)
+        except NotRendered:
+            _postpone(tx, deps, change, step)
+            continue
+        except NotReady as problem:
+            follow += give_up_step(tx, change.before, step, intent, problem)
+            continue
         yield {
             "org_id": change.before.org, "id": deps.ids.new("job"),
             "queue_id": change.before.queue, "workflow_id": change.after.id, "step": index,
@@ -178,26 +200,46 @@ def _job_rows(
         }  # fmt: skip
 
 
+def _load_inputs(tx: Tx, key: Key, step: Step) -> dict[str, Any]:
+    try:
+        return load_outputs(tx, key, step.needs) if step.needs else {}
+    except OutputsInvalid as problem:
+        raise NotReady(Reason.RENDER_FAILED, problem.message, hint=problem.advice) from problem
+
+
 def _open_scope(tx: Tx, deps: Deps, change: _Change, step: Step) -> Scope:
     return Scope(
         tx, deps, change.before.org, change.before.queue, change.after, change.before.job_ids,
-        step.name,
+        step.name, texts=change.texts,
     )  # fmt: skip
+
+
+def _postpone(tx: Tx, deps: Deps, change: _Change, step: Step) -> None:
+    """Leave a step where it was, until its texts are rendered outside of transactions."""
+    change.after = with_steps(change.after, [step._replace(state=StepState.PENDING)])
+    change.moves = tuple(move for move in change.moves if move.step != step.index)
+    tx.when_committed(partial(deps.postponed.add, change.before.org, change.after.id, step))
 
 
 def give_up_step(
     tx: Tx, loaded: Loaded, step: Step, intent: Mapping[str, Any], problem: NotReady
 ) -> list[Happening]:
     """End a step that cannot become a job; a stale plan is made again instead."""
-    message = f"{problem.message}. {problem.advice}".strip()
+    message = _make_storable(f"{problem.message}. {problem.advice}".strip())
     ended = JobEnded(step.index, step.attempt, JobState.FAILED, "", str(problem.reason))
     follow = [Happening(loaded.org, loaded.value.id, ended, None, message)]
     if problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS:
         plan = next(each for each in loaded.value.steps if each.name == intent["plan"])
         return [*follow, Happening(loaded.org, loaded.value.id, Retried(plan.index))]
     if "part" in intent and not intent.get("scan"):
-        note_failed(tx, loaded.org, loaded.queue, intent["part"], loaded.value.id, problem.message)
+        why = _make_storable(problem.message)
+        note_failed(tx, loaded.org, loaded.queue, intent["part"], loaded.value.id, why)
     return follow
+
+
+def _make_storable(text: str) -> str:
+    """Keep of a message what every database takes: it may quote what a template was given."""
+    return text.encode(errors="replace").decode().replace("\0", "?")[:_MESSAGE]
 
 
 def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:

@@ -12,6 +12,9 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.wire.identity import AuditEntry
 from exclave.wire.model import Page
 
+OPERATOR = "operator of the server"
+"""The actor of what was done on the machine of the server, not over the API."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

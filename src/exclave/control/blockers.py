@@ -1,12 +1,14 @@
 """What stands before work that could begin: a lane, a turn, a runner that is missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from exclave.control.deps import Deps
 from exclave.control.missing_runners import find_missing_runner
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import ExecutionId, JobId, JobState
-from exclave.domain.lanes import LaneState, conflict, conflicts_any
+from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.storage import executions, installs, jobs, queues, workflows
 from exclave.storage.database import AnyRow, Tx
@@ -20,14 +22,15 @@ def find_step_blockers(
     if workflow.state != WorkflowState.RUNNING:
         return {}
     states = {step.position: StepState(step.state) for step in steps}
+    look = _Look(tx, deps, org, QueueId(workflow.queue_id))
     found = {}
     for step in steps:
         lanes = step.lanes.split(",") if step.lanes else []
         blocker = None
         if step.state == StepState.ACTIVE and step.job_state == JobState.QUEUED:
-            blocker = find_job_blocker(tx, deps, org, (workflow.queue_id, step.job_kind, lanes))
+            blocker = look.find_for_job(step.job_kind, lanes)
         elif step.mutating and _is_ready(step, states):
-            blocker = _find_turn(tx, org, workflow, lanes)
+            blocker = look.find_turn(workflow.id, lanes)
         if blocker is not None:
             found[int(step.position)] = blocker
     return found
@@ -38,22 +41,83 @@ def find_job_blocker(
 ) -> Blocker | None:
     """Find what keeps a queued job, by its queue, kind and lanes, from a runner."""
     queue, kind, lanes = job
-    found = _find_lane_blocker(tx, org, queue, lanes)
-    return found or find_missing_runner(tx, deps, org, queue, kind)
+    return _Look(tx, deps, org, queue).find_for_job(kind, lanes)
 
 
-def _find_lane_blocker(tx: Tx, org: OrgId, queue: str, lanes: Sequence[str]) -> Blocker | None:
-    """Find the lane that keeps a queued job from a runner; one to be looked at comes first."""
+@dataclass
+class _Look:
+    """One look at a queue: whatever many steps have in common is read once."""
+
+    tx: Tx
+    deps: Deps
+    org: OrgId
+    queue: QueueId
+    told: dict[str, Blocker | None] = field(default_factory=dict)
+    """What was found out already, by lane, workflow or kind of job."""
+
+    @cached_property
+    def taken(self) -> dict[str, AnyRow]:
+        """The lanes that are not free."""
+        rows = queues.list_lanes(self.tx, self.org, self.queue)
+        return {row.name: row for row in rows if row.state != LaneState.FREE}
+
+    @cached_property
+    def line(self) -> Sequence[AnyRow]:
+        """All places in line, first come first."""
+        return queues.list_tickets(self.tx, self.org, self.queue)
+
+    @cached_property
+    def first(self) -> dict[str, AnyRow]:
+        """The first place in line by lane."""
+        return {row.lane: row for row in reversed(self.line)}
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The first place in line by workflow."""
+        return {row.workflow_id: row.seq for row in reversed(self.line)}
+
+    def find_for_job(self, kind: str, lanes: Sequence[str]) -> Blocker | None:
+        """Find what keeps a queued job from a runner; a lane to be looked at comes first."""
+        rows = _pick_conflicting(self.taken, lanes)
+        if rows:
+            lane = min(rows, key=lambda row: (row.state == LaneState.BUSY, row.name))
+            return self._once(
+                f"lane {lane.name}", lambda: _tell_lane(self.tx, self.org, self.queue, lane)
+            )
+        return self._once(
+            f"kind {kind}",
+            lambda: find_missing_runner(self.tx, self.deps, self.org, self.queue, kind),
+        )
+
+    def find_turn(self, workflow: WorkflowId, lanes: Sequence[str]) -> Blocker | None:
+        """Find the workflow that came first on a lane which a step wants."""
+        mine = self.places.get(workflow, 0)
+        ahead = [row for row in _pick_conflicting(self.first, lanes) if row.seq < mine]
+        if not ahead:
+            return None
+        row = min(ahead, key=lambda each: (each.seq, each.lane))
+        found = self._once(f"turn {row.workflow_id}", lambda: _tell_turn(self.tx, self.org, row))
+        if found is None or found.lane == row.lane:
+            return found
+        message = found.message.replace(f"on lane {found.lane}", f"on lane {row.lane}")
+        return found.model_copy(update={"lane": row.lane, "message": message})
+
+    def _once(self, name: str, find: Callable[[], Blocker | None]) -> Blocker | None:
+        if name not in self.told:
+            self.told[name] = find()
+        return self.told[name]
+
+
+def _pick_conflicting(rows: Mapping[str, AnyRow], lanes: Sequence[str]) -> list[AnyRow]:
+    """Pick of rows by lane those that exclude one of some lanes."""
     if not lanes:
-        return None
-    rows = [
-        row
-        for row in queues.list_lanes(tx, org, QueueId(queue))
-        if row.state != LaneState.FREE and conflicts_any(lanes, [row.name])
-    ]
-    if not rows:
-        return None
-    lane = min(rows, key=lambda row: (row.state == LaneState.BUSY, row.name))
+        return []
+    if SANDBOX in lanes:
+        return list(rows.values())
+    return [rows[lane] for lane in dict.fromkeys((SANDBOX, *lanes)) if lane in rows]
+
+
+def _tell_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
     job = _find_holder(tx, org, lane)
     about = {
         "lane": lane.name, "job_id": None if job is None else job.id,
@@ -77,25 +141,16 @@ def _is_ready(step: AnyRow, states: Mapping[int, StepState]) -> bool:
     return is_job and all(states[need].lets_pass for need in needs)
 
 
-def _find_turn(tx: Tx, org: OrgId, workflow: AnyRow, lanes: Sequence[str]) -> Blocker | None:
-    """Find the workflow that came first on a lane which a step wants."""
-    rows = queues.list_tickets(tx, org, QueueId(workflow.queue_id))
-    mine = min((row.seq for row in rows if row.workflow_id == workflow.id), default=0)
-    ahead = [
-        row
-        for row in rows
-        if row.workflow_id != workflow.id and row.seq < mine
-        and any(conflict(lane, row.lane) for lane in lanes)
-    ]  # fmt: skip
-    first = None if not ahead else workflows.find_workflow(tx, org, ahead[0].workflow_id)
+def _tell_turn(tx: Tx, org: OrgId, place: AnyRow) -> Blocker | None:
+    first = workflows.find_workflow(tx, org, place.workflow_id)
     if first is None:
         return None
     gate = _find_gate(tx, org, first.id)
     waits = f", and waits for approval of `{gate}`" if gate else ""
     answer = f"Answer it: exclave workflows approve {first.id} {gate}" if gate else "Wait for it"
     return Blocker(
-        lane=ahead[0].lane, workflow_id=first.id, job_id=None,
-        message=f"workflow `{first.name}` ({first.id}) came first on lane {ahead[0].lane}{waits}",
+        lane=place.lane, workflow_id=first.id, job_id=None,
+        message=f"workflow `{first.name}` ({first.id}) came first on lane {place.lane}{waits}",
         hint=f"{answer}, or cancel it: exclave workflows cancel {first.id}",
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from exclave.control.audit import record
 from exclave.control.build_plans import Wanted, list_wanted, name_part
 from exclave.control.build_waits import end_build
 from exclave.control.deps import Deps
+from exclave.control.outputs import read_count, read_word
 from exclave.control.pages import clamp, make_page
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.jobs import JobState
@@ -133,6 +134,7 @@ def _begin(
     app = apps.find_app(tx, org, config.app_id)
     if app is None:
         raise NotFound("there is no such app")
+    deps.standing.begin_work(deps.quotas, org)
     workflow = WorkflowId(deps.ids.new("wfl"))
     repository = f"apps/{app.name}"
     builds.add_builds(tx, [
@@ -146,7 +148,8 @@ def _begin(
         [{
             "org_id": org, "id": workflow, "queue_id": queues.find_build_queue(tx, org),
             "name": "build", "kind": "", "state": WorkflowState.RUNNING, "approve_all": False,
-            "plan_only": False, "cancel_requested": False, "revision": 1, "laned": False,
+            "plan_only": False, "cancel_requested": False, "revision": 1,
+            "laned": True,  # builds end one after the other: the last one finds who waits for all
             "labels": {"app": app.name, "config": str(config.version)}, "created_by": by,
         }],
         [_make_step(org, workflow, position, build, one, repository)
@@ -189,8 +192,8 @@ def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[st
     if state is JobState.SUCCEEDED and _DIGEST.fullmatch(digest):
         return {
             "state": builds.SUCCEEDED, "digest": digest, "error": "",
-            "commit": str(outputs.get("commit", "")), "size": int(outputs.get("size", 0)),
-            "provenance": str(outputs.get("provenance", "")),
+            "commit": read_word(outputs, "commit"), "size": read_count(outputs, "size"),
+            "provenance": read_word(outputs, "provenance"),
         }  # fmt: skip
     missing = "the build runner named no artifact" if state is JobState.SUCCEEDED else ""
     return {"state": builds.FAILED, "error": missing or message or str(state)}

@@ -8,7 +8,7 @@ from typing import Any
 from exclave.control.deps import Deps
 from exclave.control.fleet import Place
 from exclave.domain.identity import OrgId, QueueId, RunnerIdentity
-from exclave.domain.jobs import ExecutionId, JobState
+from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.database import Tx
@@ -140,6 +140,6 @@ def _record(tx: Tx, place: Place, dispatches: list[Dispatch], envelopes: list[st
 
 
 def _take(tx: Tx, dispatch: Dispatch) -> None:
-    jobs.set_state(tx, dispatch.org_id, dispatch.job_id, JobState.OFFERED)  # type: ignore[arg-type]
+    jobs.offer_job(tx, dispatch.org_id, dispatch.job_id)  # type: ignore[arg-type]
     lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
     queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]

@@ -25,8 +25,8 @@ class Change(StrEnum):
     REMOVED = "removed"
 
 
-class Part(Protocol):
-    """One stored part, as far as it is compared."""
+class Hashed(Protocol):
+    """One stored part, as far as it is told apart from others."""
 
     @property
     def section(self) -> str:
@@ -40,6 +40,10 @@ class Part(Protocol):
     def hash(self) -> str:
         """The name of its content."""
 
+
+class Part(Hashed, Protocol):
+    """One stored part, as far as it is compared."""
+
     @property
     def value(self) -> Mapping[str, Any]:
         """What it says, as plain JSON."""
@@ -52,15 +56,6 @@ class FieldChange:
     path: str
     before: str | None
     after: str | None
-
-    @property
-    def diff(self) -> str:
-        """The change of a text of several lines, as a unified diff; empty for short ones."""
-        before, after = self.before or "", self.after or ""
-        if "\n" not in before and "\n" not in after:
-            return ""
-        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=3)
-        return "\n".join(list(lines)[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +85,16 @@ class ConfigDiff:
         return tuple(part.key for part in self.parts)
 
 
+def diff_lines(texts: Sequence[tuple[str, str]]) -> list[str]:
+    """Compare texts line by line, as unified diffs. It may take long: a worker does it."""
+    return [
+        "\n".join(
+            list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3))[2:]
+        )
+        for old, new in texts
+    ]
+
+
 def diff_parts(
     before: Sequence[Part], after: Sequence[Part],
     old_folders: Folders = NOTHING, new_folders: Folders = NOTHING,
@@ -113,6 +118,15 @@ def diff_parts(
             found.append(PartChange(*key, Change.CHANGED, fields))
     found += [PartChange(*key, Change.REMOVED) for key in old if key not in new]
     return ConfigDiff(tuple(found))
+
+
+def find_changed(before: Sequence[Hashed], after: Sequence[Hashed]) -> list[str]:
+    """Name every part that differs, by hashes alone."""
+    old = {(part.section, part.name): part.hash for part in before}
+    new = {(part.section, part.name): part.hash for part in after}
+    found = [key for key, digest in new.items() if old.get(key) != digest]
+    found += [key for key in old if key not in new]
+    return [f"{section}:{name}" if name else section for section, name in found]
 
 
 def _diff_values(before: Part, after: Part) -> tuple[FieldChange, ...]:

@@ -4,18 +4,24 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from exclave.appconfig.parts import FrozenApp
+from exclave.base.digests import canonical_json
 from exclave.base.errors import NotFound
+from exclave.control import quotas
 from exclave.control.apps import find_app, show_config
 from exclave.control.audit import record
-from exclave.control.config_diff import NOTHING, ConfigDiff, Folders, diff_parts
+from exclave.control.config_diff import NOTHING, ConfigDiff, Folders, diff_lines, diff_parts
 from exclave.control.deps import Deps
 from exclave.control.impact import find_impact
 from exclave.control.pages import clamp, make_page
+from exclave.control.workers import TookTooLong, TookTooMuch, WorkerDied
 from exclave.domain.identity import OrgId, QueueKind, Right, RunnerIdentity, User
+from exclave.domain.quotas import Stored
 from exclave.storage import apps, configs
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.apps import ConfigDiffReply, ConfigFieldChange, ConfigPartChange, ConfigReply
 from exclave.wire.model import Page
+
+_DIFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,7 @@ class NewConfig:
     app: FrozenApp
     archive: str
     archive_digest: str
+    archive_size: int
 
 
 async def list_configs(
@@ -61,7 +68,7 @@ async def compare_configs(
             installs=impact.installs, more_installs=impact.more,
         )  # fmt: skip
 
-    return await deps.db.read(compare)
+    return await add_line_diffs(deps, user.org, await deps.db.read(compare))
 
 
 def store_config(tx: Tx, deps: Deps, user: User, app: AnyRow, new: NewConfig) -> AnyRow:
@@ -72,18 +79,25 @@ def store_config(tx: Tx, deps: Deps, user: User, app: AnyRow, new: NewConfig) ->
         "org_id": user.org, "id": config_id, "app_id": app.id, "version": version,
         "digest": new.app.digest, "archive": new.archive, "archive_digest": new.archive_digest,
         "outline": dict(new.app.outline), "created_by": user.name,
+        "by_person": user.person, "by_token": user.token,
     })  # fmt: skip
     configs.add_parts(tx, [
         {"org_id": user.org, "config_id": config_id, "section": part.section, "name": part.name,
          "position": position, "hash": part.hash, "value": dict(part.value)}
         for position, part in enumerate(new.app.parts)
     ])  # fmt: skip
+    quotas.reserve(tx, deps, user.org, Stored.CONFIGS, new.archive_size + _measure(new.app), 1)
     apps.set_config(tx, user.org, app.id, config_id)
     record(tx, deps, user.org, user.name, "app_synced", app.id,
            config=config_id, version=str(version))  # fmt: skip
     found = configs.find_config(tx, user.org, config_id)
     assert found is not None  # noqa: S101 - it was just stored
     return found
+
+
+def _measure(app: FrozenApp) -> int:
+    """Return how many bytes the parts of an app have as they are stored."""
+    return sum(len(canonical_json(dict(part.value))) for part in app.parts)
 
 
 def diff_configs(tx: Tx, org: OrgId, before: str, after: str) -> ConfigDiff:
@@ -99,6 +113,36 @@ def _list_folders(tx: Tx, org: OrgId, config: str) -> Folders:
     return NOTHING if found is None else found.outline.get("folders", NOTHING)
 
 
+async def add_line_diffs(deps: Deps, org: OrgId, reply: ConfigDiffReply) -> ConfigDiffReply:
+    """Add to texts of several lines what differs in them, as far as that is soon found out."""
+    fields = [
+        field
+        for part in reply.parts
+        for field in part.fields
+        if "\n" in (field.before or "") or "\n" in (field.after or "")
+    ]
+    if not fields:
+        return reply
+    texts = [(field.before or "", field.after or "") for field in fields]
+    try:
+        diffs = await deps.workers.run(org, diff_lines, texts, seconds=_DIFF_S)
+    except (TookTooLong, TookTooMuch, WorkerDied):
+        return reply  # both texts are there
+    found = {id(field): diff for field, diff in zip(fields, diffs, strict=True)}
+    parts = [
+        part.model_copy(
+            update={
+                "fields": [
+                    field.model_copy(update={"diff": found.get(id(field), "")})
+                    for field in part.fields
+                ]
+            }
+        )
+        for part in reply.parts
+    ]
+    return reply.model_copy(update={"parts": parts})
+
+
 def show_parts(diff: ConfigDiff) -> list[ConfigPartChange]:
     """Show what differs."""
     return [
@@ -106,7 +150,7 @@ def show_parts(diff: ConfigDiff) -> list[ConfigPartChange]:
             section=part.section, name=part.name, change=part.change,
             fields=[
                 ConfigFieldChange(
-                    path=field.path, before=field.before, after=field.after, diff=field.diff
+                    path=field.path, before=field.before, after=field.after, diff=""
                 )
                 for field in part.fields
             ],

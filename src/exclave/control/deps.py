@@ -4,13 +4,24 @@ from dataclasses import dataclass, field
 
 from exclave.base.clock import Clock
 from exclave.base.ids import Ids
+from exclave.control.chore_tallies import ChoreTallies
 from exclave.control.fleet import Fleet
+from exclave.control.health_watch import HealthWatch
 from exclave.control.keys import Keyring
+from exclave.control.log_limits import LogLimits
+from exclave.control.log_turns import LogTurns
+from exclave.control.postponed import Postponed
 from exclave.control.rates import Rates
+from exclave.control.standing import Standing
+from exclave.control.token_uses import TokenUses
+from exclave.control.turns import Turns
 from exclave.control.vault import Vault
+from exclave.control.workers import InlineWorkers, Workers
+from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.database import Database
+from exclave.storage.disk import Disk
 from exclave.storage.hub import Hub
 
 
@@ -30,5 +41,17 @@ class Deps:
     registry_url: str = ""
     runs_stacks: bool = False
     """Whether the Stacks of installs that ask for it are run here: only `exclave dev` does."""
+    chores: ChoreTallies = field(default_factory=ChoreTallies)
     fleet: Fleet = field(default_factory=Fleet)
     rates: Rates = field(default_factory=Rates)
+    quotas: Quotas = field(default_factory=Quotas)
+    standing: Standing = field(default_factory=Standing)
+    token_uses: TokenUses = field(default_factory=TokenUses)
+    health: HealthWatch = field(default_factory=HealthWatch)
+    disk: Disk | None = None
+    """The disk of the data folder; None where nothing is kept on one."""
+    workers: Workers = field(default_factory=InlineWorkers)
+    turns: Turns = field(default_factory=Turns)
+    postponed: Postponed = field(default_factory=Postponed)
+    log_limits: LogLimits = field(default_factory=LogLimits)
+    log_turns: LogTurns = field(default_factory=LogTurns)

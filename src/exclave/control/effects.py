@@ -1,5 +1,6 @@
 """What the end of a job means for its install (state, parts, runs), and for the plan behind it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 from exclave.control import builds as building
 from exclave.control import parts
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import is_on
 from exclave.control.install_states import Document, write_state
+from exclave.control.outputs import OutputsInvalid, read_count, read_table
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobKind, JobState, Reason
+from exclave.domain.tf_addresses import read_name
 from exclave.flow.events import Then
 from exclave.storage import configs, install_parts, workflows
 from exclave.storage.database import AnyRow, Tx
@@ -19,6 +23,8 @@ _PASSING = frozenset({
     Reason.ARTIFACT_UNAVAILABLE, Reason.EXIT_CODE,
 })  # fmt: skip
 """Failures that may be over the next time; a syntax error or a missing right will not."""
+_SECRET = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+"""What the name of a secret looks like; it becomes part of a placeholder."""
 _FIRST_DELAY_S = 10.0
 _LONGEST_DELAY_S = 300.0
 
@@ -84,6 +90,7 @@ def _take_terraform(tx: Tx, ended: Ended) -> Verdict:
 def _take_plan(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
     job, org = ended.job, OrgId(ended.job.org_id)
     noop = bool(ended.outputs.get("noop"))
+    read_count(ended.outputs, "serial")  # the apply compares it
     if intent.get("scan"):
         if intent.get("kind") == "drift_scan":
             drift = {"drift": "none" if noop else "drifted", "drift_at": tx.now}
@@ -95,7 +102,7 @@ def _take_plan(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
     parts.note_part(tx, org, job.queue_id, intent["part"], parts.PLANNED, workflow=job.workflow_id)
     if noop:
         return Verdict(Then.GO_ON)
-    passed = intent.get("auto") and job.spec.get("policies")
+    passed = intent.get("auto") and job.spec.get("policies") and not is_on(tx, org)
     return Verdict(Then.APPROVE if passed else Then.ASK)
 
 
@@ -104,7 +111,8 @@ def _take_apply(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
     if intent["destroy"]:
         parts.note_gone(tx, org, job.queue_id, intent["part"], job.workflow_id)
     else:
-        outputs = ended.outputs.get("outputs", {})
+        told = read_table(ended.outputs, "outputs")
+        outputs = {read_name(name): value for name, value in told.items()}
         parts.note_deployed(tx, org, job.queue_id, intent, outputs, job.workflow_id)
     return Verdict()
 
@@ -130,18 +138,25 @@ def _take_action(tx: Tx, ended: Ended) -> None:
 
 
 def _take_secrets(tx: Tx, ended: Ended) -> None:
-    found = ended.outputs.get("secrets")
-    if ended.state is not JobState.SUCCEEDED or not isinstance(found, dict):
+    if ended.state is not JobState.SUCCEEDED or ended.outputs.get("secrets") is None:
         return
+    table = read_table(ended.outputs, "secrets")
+    found = {name: _read_secret(name, facts) for name, facts in table.items()}
 
     def change(document: Document) -> None:
-        document["secrets"] = {
-            name: {"name": name, "arn": f"((exclave:secret:{name}))", **facts}
-            for name, facts in found.items()
-        }
+        document["secrets"] = found
 
     job = ended.job
     write_state(tx, OrgId(job.org_id), job.queue_id, "secrets", change, job.workflow_id)
+
+
+def _read_secret(name: str, facts: object) -> dict[str, Any]:
+    if not isinstance(facts, dict):
+        raise OutputsInvalid("an entry of the output `secrets` is not a table")
+    if not _SECRET.fullmatch(name):
+        raise OutputsInvalid("an entry of the output `secrets` has a name that no secret has")
+    known = {"exists": bool(facts.get("exists")), "length": read_count(facts, "length")}
+    return {"name": name, "arn": f"((exclave:secret:{name}))", **known}
 
 
 def _load_intent(tx: Tx, job: AnyRow) -> Mapping[str, Any] | None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import Conflict, Unauthenticated
+from exclave.control import nonces
 from exclave.control.access import ACCESS_TOKEN
 from exclave.control.audit import record
 from exclave.control.deps import Deps
@@ -27,9 +28,10 @@ from exclave.wire.runner import (
     token_message,
 )
 
-_NONCE_S = 60.0
 _NEXT_NONCE_S = 7200.0
 """How long a nonce for the next token lives: longer than any poll, after which it is needed."""
+_ALARM_EVERY = timedelta(hours=1)
+_TRIED_LATE = "somebody tried its expired enrolment token with another key"
 _CLONED = "two holders of one key: the identity may have been copied"
 
 
@@ -51,16 +53,16 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
     """Exchange a one-time token for an identity bound to the runner's key.
 
     The same key may repeat the request after a lost reply. Another key with a spent token means
-    that the token leaked: the runner that it made is revoked.
+    that the token leaked: within the token's lifetime the runner that it made is revoked. Later the
+    token is refused and an alarm is raised: old tokens lie in shell histories and CI logs, and
+    whoever finds one must not be able to stop a runner.
     """
     check_protocol(request.protocol)
 
     def enrol(tx: Tx) -> Enrolled | Unauthenticated:
         row = runners.find_enrolment(tx, hash_token(request.token))
         if row is None or (row.used_at is None and row.expires_at <= tx.now):
-            raise Unauthenticated(
-                "the enrolment token is unknown or expired", hint="Ask for a new one."
-            )
+            raise _unknown_token()
         if row.used_at is not None:
             return _enrol_again(tx, deps, row, request)
         runner = RunnerId(deps.ids.new("run"))
@@ -81,25 +83,16 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
 
 async def give_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
     """Give a nonce to sign; an unknown runner gets one too, and learns nothing from it."""
-    nonce = _make_nonce(deps)
-
-    def give(tx: Tx) -> None:
-        row = runners.find_runner_anywhere(tx, runner)
-        if row is not None:
-            runners.add_nonce(
-                tx, row.org_id, runner, nonce, generation=row.generation,
-                expires_at=tx.now + timedelta(seconds=_NONCE_S),
-            )  # fmt: skip
-
-    await deps.db.write(give)
-    return NonceReply(nonce=nonce)
+    row = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
+    generation = runners.UNKNOWN_GENERATION if row is None else row.generation
+    return NonceReply(nonce=nonces.make_nonce(deps, runner, generation))
 
 
 async def give_token(deps: Deps, request: AskToken) -> TokenReply:
     """Give an access token to whoever holds the key; an old generation betrays a copied key."""
 
     def give(tx: Tx) -> TokenReply | Unauthenticated:
-        row = _prove(tx, request)
+        row = _prove(tx, deps, request)
         if not _is_expected(row, request.generation):
             revoke_identity(tx, row, runners.LOCKED, _CLONED)
             record(tx, deps, OrgId(row.org_id), row.name, "runner_locked", row.id, reason=_CLONED)
@@ -119,21 +112,35 @@ def _make_nonce(deps: Deps) -> str:
     return deps.ids.token("non")[4:]
 
 
-def _prove(tx: Tx, request: AskToken) -> AnyRow:
+def _prove(tx: Tx, deps: Deps, request: AskToken) -> AnyRow:
     refused = Unauthenticated("the runner is unknown, or its signature or nonce is wrong")
     row = runners.find_runner_anywhere(tx, RunnerId(request.runner_id))
     if row is None:
         raise refused
-    if not runners.use_nonce(tx, row.org_id, row.id, request.nonce):
-        raise refused
     message = token_message(request.runner_id, request.nonce, request.generation)
     if not verify_signature(row.public_key, message, request.signature):
+        raise refused
+    if not _spend_nonce(tx, deps, row, request.nonce):
         raise refused
     if row.state == runners.LOCKED:
         raise RunnerLocked(f"the runner is locked: {row.state_reason}")
     if row.state != runners.ACTIVE:
         raise RunnerRevoked(f"the runner was revoked: {row.state_reason}")
     return row
+
+
+def _spend_nonce(tx: Tx, deps: Deps, row: AnyRow, nonce: str) -> bool:
+    """Spend a nonce; false if it is not this runner's, old, used, or of a past generation.
+
+    Those of a past generation end when a newer one is confirmed: a late copy of the runner's own
+    request must not look like a copied key.
+    """
+    if not nonces.is_signed(nonce):
+        return runners.use_nonce(tx, row.org_id, row.id, nonce)
+    alive = (row.generation,) if row.generation_used else (row.generation, row.generation - 1)
+    if not nonces.is_genuine(deps, nonce, row.id, alive, tx.now):
+        return False
+    return runners.mark_used(tx, row.org_id, row.id, nonce, expires_at=tx.now + nonces.KEPT)
 
 
 def _is_expected(row: AnyRow, generation: int) -> bool:
@@ -173,6 +180,9 @@ def _enrol_again(
     row = runners.find_runner(tx, enrolment.org_id, enrolment.runner_id, lock=True)
     if row is not None and row.public_key == request.public_key and row.state == runners.ACTIVE:
         return _welcome(tx, deps, row.org_id, row.id)
+    if enrolment.expires_at <= tx.now:
+        _raise_alarm(tx, deps, row)
+        return _unknown_token()
     why = "the one-time enrolment token was used twice"
     if row is not None and row.state == runners.ACTIVE:
         revoke_identity(tx, row, runners.REVOKED, why)
@@ -181,6 +191,23 @@ def _enrol_again(
         "It may have leaked, or its script ran in two folders. Ask for a new one, and use it where"
         " the first one was: what is there stays."
     ))  # fmt: skip
+
+
+def _raise_alarm(tx: Tx, deps: Deps, row: AnyRow | None) -> None:
+    """Note on a runner that its expired token was tried, at most once in `_ALARM_EVERY`.
+
+    Anybody who holds the old token can repeat this; more rows would tell nothing more.
+    """
+    if row is None or row.state != runners.ACTIVE:
+        return
+    if row.alarm_at is not None and tx.now - row.alarm_at < _ALARM_EVERY:
+        return
+    runners.update_runner(tx, row.org_id, row.id, {"alarm": _TRIED_LATE, "alarm_at": tx.now})
+    record(tx, deps, OrgId(row.org_id), row.name, "runner_alarm", row.id, reason=_TRIED_LATE)
+
+
+def _unknown_token() -> Unauthenticated:
+    return Unauthenticated("the enrolment token is unknown or expired", hint="Ask for a new one.")
 
 
 def _list_allowed(queue: str, kinds: Sequence[JobKind]) -> list[str]:

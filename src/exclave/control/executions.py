@@ -1,11 +1,21 @@
 """What a runner tells about its executions: start, renew, hand in the result."""
 
+from dataclasses import dataclass, replace
+
 from exclave.base.digests import digest_json
-from exclave.base.errors import NotFound
+from exclave.base.errors import NotFound, Unavailable
+from exclave.base.logs import Log
 from exclave.control.deps import Deps
-from exclave.control.endings import Account, end_execution, end_interrupted, end_stopped
+from exclave.control.endings import (
+    Account,
+    end_execution,
+    end_interrupted,
+    end_stopped,
+    withdraw_offers,
+)
 from exclave.control.handover import Handover
 from exclave.control.offers import find_active
+from exclave.control.outputs import OutputsInvalid
 from exclave.control.presence import expect_next
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import (
@@ -18,7 +28,8 @@ from exclave.domain.jobs import (
     end_by_result,
 )
 from exclave.storage import executions, jobs, runners
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.database import AnyRow, StatementFailed, Tx
+from exclave.storage.executions import OPEN, STARTED, Expected
 from exclave.wire.runner import (
     Outcome,
     Renew,
@@ -29,6 +40,10 @@ from exclave.wire.runner import (
     StartReply,
 )
 
+log = Log("executions")
+
+_MESSAGE = 4000
+"""Most characters of a result's message."""
 _BEFORE_START = frozenset({Reason.ENVELOPE_REFUSED, Reason.KIND_UNSUPPORTED, Reason.CANCELLED})
 """Why an offer may end without having been started."""
 
@@ -45,16 +60,30 @@ async def start_execution(
         if job is not None:
             found = jobs.run_job(tx, who.org, job)
         else:
+            find_active(tx, who)
             row = _find_own(tx, who, execution)
             if not _is_started_here(row, request):
                 raise Superseded(f"execution {execution} is not yours to start")
             found = jobs.find_job(tx, who.org, row.job_id)
         if found is None:
-            raise NotFound("there is no such job")
+            raise _JobEnded
         tx.wake(f"workflow:{found.workflow_id}", f"job:{found.id}")
         return StartReply(cancel=found.cancel_requested_at is not None)
 
-    return await deps.db.write(start, key=who.queue)
+    try:
+        return await deps.db.write(start, key=who.queue)
+    except _JobEnded:
+        # Cancelled while it was being offered: the lanes need not wait for the offer to expire.
+        await deps.db.write(lambda tx: _withdraw(tx, deps, who, execution), key=who.queue)
+        raise Superseded(f"the job of execution {execution} has ended") from None
+
+
+class _JobEnded(Exception):  # noqa: N818 - carries a fact out of a transaction that it undoes
+    """The job was cancelled at the moment at which it was offered."""
+
+
+def _withdraw(tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId) -> None:
+    withdraw_offers(tx, deps, [_find_own(tx, who, execution)])
 
 
 async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> RenewReply:
@@ -88,17 +117,55 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
 async def hand_in(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, result: Result
 ) -> ResultReply:
-    """Record how an execution ended, exactly once; the same result again is fine."""
-    digest = digest_json(result.model_dump(mode="json"))
+    """Record how an execution ended, exactly once; the same result again is fine.
 
+    What a result brings along may break what follows from it. That must not keep it from being
+    recorded: a job that never ends holds its lanes. It fails then, and all else is undone.
+    """
+    digest = digest_json(result.model_dump(mode="json"))
+    given = _Given(result.epoch, result.outcome, digest)
+    try:
+        return await _record(deps, who, execution, given)
+    except _BrokenEnding as broken:
+        failed = _fail(result.outcome, _explain(broken, who, execution))
+    given = replace(given, outcome=failed)
+    try:
+        return await _record(deps, who, execution, given)
+    except _BrokenEnding as broken:
+        _explain(broken, who, execution)
+    return await _record(deps, who, execution, replace(given, bare=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A result to record."""
+
+    epoch: int
+    outcome: Outcome
+    digest: str
+    """Of the result as the runner sent it, which it may send again."""
+    bare: bool = False
+
+
+class _BrokenEnding(Exception):  # noqa: N818 - carries an error out of the transaction it undoes
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def _record(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, given: _Given
+) -> ResultReply:
     def record(tx: Tx) -> ResultReply | Superseded:
         handover = Handover(tx, deps, who.org, who.queue)
         row = _find_own(tx, who, execution)
-        if row.result_digest == digest:
+        if row.result_digest == given.digest:
             return ResultReply(recorded=True)
-        if not _may_end(row, result) or not _end(tx, deps, row, result.outcome, digest):
+        if row.epoch != given.epoch or not _end_unbroken(tx, deps, row, given):
+            if _find_own(tx, who, execution).result_digest == given.digest:
+                return ResultReply(recorded=True)  # a copy of the request was first
             executions.keep_late_result(
-                tx, who.org, execution, result.outcome.model_dump(mode="json")
+                tx, who.org, execution, given.outcome.model_dump(mode="json")
             )
             return Superseded(f"execution {execution} has ended already")
         handover.finish()
@@ -107,29 +174,58 @@ async def hand_in(
     return await deps.db.write(record, key=who.queue)
 
 
-def _end(tx: Tx, deps: Deps, row: AnyRow, outcome: Outcome, digest: str) -> bool:
+def _end_unbroken(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
+    try:
+        return _end(tx, deps, row, given)
+    except (StatementFailed, Unavailable):
+        raise
+    except Exception as error:
+        raise _BrokenEnding(error) from error
+
+
+def _explain(broken: _BrokenEnding, who: RunnerIdentity, execution: ExecutionId) -> str:
+    """Say what was wrong with a result; what nobody expected goes to the log as well."""
+    error = broken.error
+    if isinstance(error, OutputsInvalid):
+        return error.message
+    log.error(
+        "result_broken", exc=error, org_id=who.org, queue_id=who.queue, runner_id=who.runner,
+        execution_id=execution,
+    )  # fmt: skip
+    return f"what it handed in cannot be worked in ({type(error).__name__})"
+
+
+def _fail(outcome: Outcome, why: str) -> Outcome:
+    """Make of a result one that brings nothing along; a success is none then."""
+    message = f"{why}. {outcome.message}".strip()[:_MESSAGE]
+    bare = outcome.model_copy(update={"message": message, "outputs": {}})
+    if outcome.state is not OutcomeState.SUCCEEDED:
+        return bare
+    failed = {"state": OutcomeState.FAILED, "reason": Reason.OUTPUTS_INVALID}
+    return bare.model_copy(update=failed)
+
+
+def _end(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
+    outcome = given.outcome
     account = Account(
         message=outcome.message, exit_code=outcome.exit_code, outputs=outcome.outputs,
-        row={"result_digest": digest, "log_end": outcome.log_end,
+        row={"result_digest": given.digest, "log_end": outcome.log_end,
              "log_sha256": outcome.log_sha256},
+        bare=given.bare,
     )  # fmt: skip
+    expected = _find_expected(outcome)
     if outcome.state is OutcomeState.INTERRUPTED:
-        return end_interrupted(tx, deps, row, outcome.reason, account)
+        return end_interrupted(tx, deps, row, outcome.reason, expected, account)
     ending = end_by_result(
         outcome.state, outcome.reason, mutating=row.mutating, attempts=0, timings=deps.timings
     )
-    return end_execution(tx, deps, row, ending, account)
+    return end_execution(tx, deps, row, ending, expected, account)
 
 
-def _may_end(row: AnyRow, result: Result) -> bool:
-    if row.state == ExecutionState.ENDED or row.epoch != result.epoch:
-        return False
-    if row.state == ExecutionState.RUNNING:
-        return True
-    return (
-        result.outcome.reason in _BEFORE_START
-        and result.outcome.state is not OutcomeState.SUCCEEDED
-    )
+def _find_expected(outcome: Outcome) -> Expected:
+    """Return what an execution must be to end like this: only some results need no start."""
+    needs_start = outcome.reason not in _BEFORE_START or outcome.state is OutcomeState.SUCCEEDED
+    return STARTED if needs_start else OPEN
 
 
 def _find_own(tx: Tx, who: RunnerIdentity, execution: ExecutionId) -> AnyRow:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from exclave.control.config_diff import Part, diff_parts
+from exclave.control.config_diff import Part, find_changed
 from exclave.domain.identity import OrgId
 from exclave.storage import apps, configs
 from exclave.storage.database import Tx
@@ -30,7 +30,7 @@ def find_impact(tx: Tx, org: OrgId, app_id: str, parts: Sequence[Part]) -> Impac
     changes: dict[str, list[str]] = {}
     same: list[str] = []
     for row in apps.list_used_configs(tx, org, app_id):
-        keys = diff_parts(configs.list_all_parts(tx, org, row.id), parts).keys
+        keys = find_changed(configs.list_part_hashes(tx, org, row.id), parts)
         if keys:
             versions[row.id], changes[row.id] = row.version, list(keys)
         else:

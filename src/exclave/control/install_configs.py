@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from exclave.appconfig.kinds.inputs import Input
 from exclave.base.errors import Problem
-from exclave.control.access import require
 from exclave.control.apps import find_app
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
 from exclave.control.input_values import fill_values
 from exclave.control.install_creation import add_app_install, find_current
 from exclave.control.install_inputs import CONFIG, change_inputs
@@ -32,6 +32,8 @@ from exclave.control.install_values import (
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
 from exclave.control.installs import replace_labels
 from exclave.control.parts import ABSENT
+from exclave.control.renderings import Renderings, write_rendered
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import Right, User
 from exclave.storage import configs, install_parts, install_states, installs
 from exclave.storage.database import AnyRow, Tx
@@ -70,19 +72,21 @@ class _Plan:
 async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsSynced:
     """Create and update installs; one that cannot be stops them all."""
 
-    def sync(tx: Tx) -> InstallsSynced:
+    def sync(tx: Tx, texts: Renderings) -> InstallsSynced:
         app = find_app(tx, user, wish.app, Right.OPERATE)
         if any(each.approval_option != PROMPT for each in wish.installs):
-            require(user, Right.APPROVE, app=app.id, noun="app")
+            require_approve_all(tx, user, None, app=app.id, noun="app")
         plans = [_plan(tx, deps, user, app, each) for each in _refuse_doubles(wish.installs)]
         stopped = wish.dry_run or any(plan.problem for plan in plans)
-        done = {} if stopped else {p.wish.name: _apply(tx, deps, user, app, p) for p in plans}
+        done = {}
+        if not stopped:
+            done = {p.wish.name: _apply(tx, deps, user, app, p, texts) for p in plans}
         return InstallsSynced(
             applied=not stopped,
             installs=[_tell(plan, *done.get(plan.wish.name, (None, None, None))) for plan in plans],
         )
 
-    return await deps.db.write(sync, key=wish.app)
+    return await write_rendered(deps, user.org, sync, key=wish.app)
 
 
 def _refuse_doubles(wishes: Sequence[InstallConfig]) -> Sequence[InstallConfig]:
@@ -169,18 +173,18 @@ def _warn(declared: Sequence[Input], wish: InstallConfig) -> Iterator[str]:
 
 
 def _apply(
-    tx: Tx, deps: Deps, user: User, app: AnyRow, plan: _Plan
+    tx: Tx, deps: Deps, user: User, app: AnyRow, plan: _Plan, texts: Renderings
 ) -> tuple[str | None, str | None, str | None]:
-    wish, row = plan.wish, plan.row
+    wish, row, by = plan.wish, plan.row, Author.of(user)
     if row is None:
         new = NewInstall(
             name=wish.name, app=app.id, labels=wish.labels, inputs=wish.inputs,
             approve_all=wish.approval_option == APPROVE_ALL, provision=False,
         )  # fmt: skip
-        install, _ = add_app_install(tx, deps, user, new, app.id)
+        install, _ = add_app_install(tx, deps, user, new, app.id, texts)
         _store_options(tx, user, install, wish, {})
         kind = WorkflowKind.PROVISION
-        return install, begin_install_workflow(tx, deps, user.org, user.name, install, kind), None
+        return install, begin_install_workflow(tx, deps, user.org, by, install, kind), None
     if plan.action == "none":
         return row.id, None, None
     _store_options(tx, user, row.id, wish, read_overrides(row), read_toggles(row))
@@ -191,7 +195,7 @@ def _apply(
     gone = None
     if off:
         kind, request = WorkflowKind.TEARDOWN, Request(components=off)
-        gone = begin_install_workflow(tx, deps, user.org, user.name, row.id, kind, request)
+        gone = begin_install_workflow(tx, deps, user.org, by, row.id, kind, request)
     return row.id, changed.workflow.id if changed.workflow else None, gone
 
 

@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 
-from exclave.appconfig.templates import ROOT, Fault, render_text
+from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.control import input_values
 from exclave.control.access import require
 from exclave.control.apps import find_app
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_states import first_state
 from exclave.control.install_values import list_declared, merge_values, store_values
 from exclave.control.install_workflows import WorkflowKind, begin_install_workflow
+from exclave.control.quotas import check_count
+from exclave.control.renderings import Renderings
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
+from exclave.domain.quotas import Counted
 from exclave.storage import apps, configs, installs, queues, stacks
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.installs import NewInstall
@@ -20,6 +25,8 @@ from exclave.wire.installs import NewInstall
 LOCAL = "local"
 """The only target that installs can have so far."""
 NEW = "new"
+_MOST_LABELS = 32
+"""Of an app, as of an install; one that was synced by an older server may have more."""
 
 
 def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> InstallId:
@@ -33,7 +40,7 @@ def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> Insta
 
 
 def add_app_install(
-    tx: Tx, deps: Deps, user: User, wish: NewInstall, app_name: str
+    tx: Tx, deps: Deps, user: User, wish: NewInstall, app_name: str, texts: Renderings
 ) -> tuple[InstallId, str | None]:
     """Make an install of an app and begin to provision it; answer both ids."""
     app = find_app(tx, user, app_name, Right.OPERATE)
@@ -43,26 +50,28 @@ def add_app_install(
             hint="Leave it out, then run what `exclave installs stack NAME` prints.",
         )
     if wish.approve_all:
-        require(user, Right.APPROVE, app=app.id, noun="app")
+        require_approve_all(tx, user, None, app=app.id, noun="app")
     config = find_current(tx, user.org, app)
     declared = list_declared(tx, user.org, config.id)
     values = merge_values(declared, {}, wish.inputs)
-    install = _add_install(tx, deps, user, wish.name, {})
+    made = texts.make_once(f"install {wish.name}", lambda: deps.ids.new("ins"))
+    install = _add_install(tx, deps, user, wish.name, {}, made)
     installs.add_app_install(tx, user.org, install, {
         "app_id": app.id, "config_id": config.id, "target": LOCAL, "state": NEW,
         "approve_all": wish.approve_all, "here": wish.here, "managed_by": "",
-        "state_version": 1, "input_version": 1,
+        "state_version": 1, "input_version": 1, "config_by": user.person,
     })  # fmt: skip
     store_values(tx, deps, user.org, install, declared, values, user.name)
     hidden = input_values.hide_values(declared, values)
-    labels = {**_read_labels(tx, user.org, config, app, install, wish.name), **wish.labels}
+    defaults = _read_labels(tx, texts, user.org, config, app, install, wish.name)
+    labels = {**defaults, **wish.labels}
     installs.set_labels(tx, user.org, install, labels)
     first_state(tx, user.org, install, config.outline, hidden)
     stacks.add_version(tx, user.org, deps.ids.new("stk"), install, 1, config.id)
     if not wish.provision:
         return install, None
     kind = WorkflowKind.PROVISION
-    return install, begin_install_workflow(tx, deps, user.org, user.name, install, kind)
+    return install, begin_install_workflow(tx, deps, user.org, Author.of(user), install, kind)
 
 
 def find_app_ids(tx: Tx, org: OrgId, name: str) -> list[str]:
@@ -93,10 +102,13 @@ def refuse_cloud(app: str, config: AnyRow) -> None:
         )
 
 
-def _add_install(tx: Tx, deps: Deps, user: User, name: str, labels: Mapping[str, str]) -> InstallId:
+def _add_install(
+    tx: Tx, deps: Deps, user: User, name: str, labels: Mapping[str, str], made: str = ""
+) -> InstallId:
     if installs.find_install_named(tx, user.org, name) is not None:
         raise Conflict(f"there is an install named `{name}` already", hint="Choose another name.")
-    install = InstallId(deps.ids.new("ins"))
+    check_count(tx, deps, user.org, Counted.INSTALLS)
+    install = InstallId(made or deps.ids.new("ins"))
     queues.add_queue(tx, user.org, QueueId(install), QueueKind.INSTALL)
     installs.add_install(tx, user.org, install, name, labels)
     record(tx, deps, user.org, user.name, "install_created", install, name=name)
@@ -104,16 +116,16 @@ def _add_install(tx: Tx, deps: Deps, user: User, name: str, labels: Mapping[str,
 
 
 def _read_labels(
-    tx: Tx, org: OrgId, config: AnyRow, app: AnyRow, install: str, name: str
+    tx: Tx, texts: Renderings, org: OrgId, config: AnyRow, app: AnyRow, install: str, name: str
 ) -> dict[str, str]:
     """Read the labels that the app puts on every install."""
     metadata = configs.find_part(tx, org, config.id, "metadata")
     given = {} if metadata is None else metadata.value.get("default_labels", {})
     ids = {"id": install, "name": name}
     tree = {**ids, "install": ids, "org": {"id": org}, "app": {"id": app.id, "name": app.name}}
-    labels = {}
-    for key, text in given.items():
-        done = render_text(str(text), {ROOT: tree})
+    labels: dict[str, str] = {}
+    for key, text in list(given.items())[:_MOST_LABELS]:
+        done = texts.render(tx, str(text), {ROOT: tree}, install)
         if isinstance(done, Fault):
             raise InvalidInput(f"the app's label `{key}`: {done.message}", hint=done.hint)
         labels[key] = done

@@ -24,7 +24,7 @@ def end_install_workflow(
         return
     install_states.update_app_install(tx, org, install, {"state": now})
     if now == _LIVING:
-        start_schedules(tx, deps, org, install)
+        start_schedules(tx, deps, org, install, refuse=False)
     elif now in {"deprovisioned", _NEW}:
         schedules.drop_schedules(tx, org, install)
     tx.wake(f"install:{install}", "installs")
@@ -56,9 +56,9 @@ def _look_at_parts(tx: Tx, org: OrgId, row: AnyRow) -> str:
     return _LIVING if all(states.get(part) == ACTIVE for part in wanted) else "failed"
 
 
-def start_schedules(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:
+def start_schedules(tx: Tx, deps: Deps, org: OrgId, install: str, *, refuse: bool = True) -> None:
     """Make the schedules of an install those of the config that it is on now."""
     row = install_states.find_app_install(tx, org, install)
     config = None if row is None else configs.find_config(tx, org, row.config_id)
     if config is not None:
-        refresh_schedules(tx, deps, org, install, config)
+        refresh_schedules(tx, deps, org, install, config, refuse=refuse)

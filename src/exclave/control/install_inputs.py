@@ -9,6 +9,7 @@ from exclave.control import input_values, showing
 from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_values import (
     find_changed,
     find_touched,
@@ -20,6 +21,7 @@ from exclave.control.install_values import (
 )
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
 from exclave.control.parts import ABSENT
+from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.storage import (
     configs,
@@ -77,7 +79,7 @@ async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs
                 " with `exclave installs manage INSTALL by-hand`.",
             )
         if wish.approve_all:
-            require_on(tx, user, Right.APPROVE, install)
+            require_approve_all(tx, user, install)
         return change_inputs(tx, deps, user, row, wish)
 
     return await deps.db.write(change, key=install)
@@ -94,8 +96,9 @@ def change_inputs(
     before = read_values(tx, deps, user.org, row.id)
     after = merge_values(declared, before.clear, wish.values, wish.unset, install=row.name)
     changed = find_changed(declared, before.clear, after)
+    by = Author.of(user)
     if not wish.dry_run and after == before.clear and again:
-        workflow = begin_update(tx, deps, user.org, user.name, row, (), wish.approve_all, again)
+        workflow = begin_update(tx, deps, user.org, by, row, (), wish.approve_all, again)
         return _tell_change(tx, user.org, row, before.version, changed, workflow)
     if wish.dry_run or after == before.clear:
         return _tell_change(tx, user.org, row, before.version, changed, None)
@@ -105,7 +108,7 @@ def change_inputs(
         tx, deps, user.org, user.name, "inputs_set", row.id, version=str(version),
         inputs=" ".join(sorted({*wish.values, *wish.unset})),
     )  # fmt: skip
-    workflow = begin_update(tx, deps, user.org, user.name, row, changed, wish.approve_all, again)
+    workflow = begin_update(tx, deps, user.org, by, row, changed, wish.approve_all, again)
     return _tell_change(tx, user.org, row, version, changed, workflow)
 
 
@@ -134,12 +137,12 @@ def take_customer_inputs(
         store_values(tx, deps, org, install, declared, after, by)
         put_into_state(tx, org, install, declared, after)
     if changed:
-        begin_update(tx, deps, org, by, row, changed, None)
+        begin_update(tx, deps, org, Author(by, NOBODY), row, changed, None)
     return changed
 
 
 def begin_update(
-    tx: Tx, deps: Deps, org: OrgId, by: str, row: AnyRow, changed: Sequence[str],
+    tx: Tx, deps: Deps, org: OrgId, by: Author, row: AnyRow, changed: Sequence[str],
     approve_all: bool | None,  # noqa: FBT001 - None is the third answer
     again: Sequence[str] = (),
 ) -> str | None:  # fmt: skip

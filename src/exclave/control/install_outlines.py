@@ -36,7 +36,7 @@ def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
         sandbox_deployed=_is_there(parts.get("sandbox")),
         sandbox_auto_approve=auto or bool(sandbox and _is_auto(sandbox.value)),
         has_secrets=bool(outline["secrets"]),
-        builds_pending=builds.has_pending(tx, org, config.id),
+        builds_pending=builds.has_pending(tx, org, config.id, hold=True),
     )
 
 

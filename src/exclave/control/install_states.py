@@ -5,16 +5,28 @@ transaction of the event. What the tree shows twice is stored once and mirrored 
 """
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any
 
 from exclave.base.errors import NotFound
+from exclave.control.outputs import OutputsInvalid
 from exclave.domain.identity import OrgId, QueueId
 from exclave.storage import install_states, queues
 from exclave.storage.database import Tx
+from exclave.storage.types import write_json
 
+MOST_BYTES = 1024 * 1024
+"""Of a version of the state: every template reads it, and every event writes it anew."""
+_SMALL = 4096
+_COPIED = 3
 Document = dict[str, Any]
 Change = Callable[[Document], None]
+
+
+class StateTooLarge(OutputsInvalid):
+    """All inputs and outputs of an install together pass a limit."""
+
+    code = "state_too_large"
+    hint = "Give fewer or shorter outputs and inputs; keep large values in files or secrets."
 
 
 def first_state(
@@ -67,6 +79,14 @@ def read_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> 
     return complete(row.document)
 
 
+def read_named_state(tx: Tx, org: OrgId, install: str) -> tuple[str, Document]:
+    """Read the newest version, and a name that no other version has."""
+    row = install_states.find_state(tx, org, install)
+    if row is None:
+        raise NotFound("there is no such version of the install's state")
+    return f"{install}@{row.version}", complete(row.document)
+
+
 def complete(document: Mapping[str, Any]) -> Document:
     """Show a stored document as templates see it, with the older paths of the tree."""
     outputs = document["sandbox"]["outputs"] or {}
@@ -95,12 +115,30 @@ def write_state(
     row = install_states.find_state(tx, org, install)
     if row is None:
         raise NotFound("the install has no state")
-    document: Document = deepcopy(dict(row.document))
+    document = _copy(row.document, _COPIED)
     change(document)
     if document == row.document:
         return int(row.version)
+    _refuse_growth(row.document, document)
     _store(tx, org, install, row.version + 1, cause, workflow, document)
     return int(row.version) + 1
+
+
+def _copy(table: Mapping[str, Any], depth: int) -> Document:
+    """Copy a document as deep as changes go; copying all of a large one takes long."""
+    return {
+        key: _copy(value, depth - 1) if depth and isinstance(value, dict) else value
+        for key, value in table.items()
+    }
+
+
+def _refuse_growth(before: Mapping[str, Any], after: Document) -> None:
+    """Refuse what makes the state too large; small changes of a large one are still possible."""
+    size = len(write_json(after))
+    if size > MOST_BYTES and size > len(write_json(before)) + _SMALL:
+        raise StateTooLarge(
+            f"the install's state would have {size} bytes; {MOST_BYTES} are possible"
+        )
 
 
 def _store(

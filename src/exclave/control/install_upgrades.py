@@ -7,9 +7,9 @@ from typing import Any
 from exclave.appconfig.kinds.inputs import Input
 from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control import input_values
-from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_creation import refuse_cloud
 from exclave.control.install_details import read_hashes
 from exclave.control.install_endings import start_schedules
@@ -24,6 +24,8 @@ from exclave.control.install_values import (
 )
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
 from exclave.control.parts import ABSENT, FAILED
+from exclave.control.unasked import list_unasked, require_unasked
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.storage import configs, install_parts, install_states, stacks
 from exclave.storage.database import AnyRow, Tx
@@ -59,10 +61,11 @@ async def upgrade_install(
     def upgrade(tx: Tx) -> UpgradeReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
         if wish.approve_all:
-            require_on(tx, user, Right.APPROVE, install, noun="install")
+            require_approve_all(tx, user, install)
         move = _plan_move(tx, deps, user, row, wish)
         if wish.dry_run:
             return _tell(move)
+        _refuse_unasked(tx, user, move)
         if move.obstacles:
             raise move.obstacles[0]
         _move(tx, deps, user, move)
@@ -70,6 +73,21 @@ async def upgrade_install(
         return _tell(move).model_copy(update={"workflow": show_begun(tx, user.org, workflow)})
 
     return await deps.db.write(upgrade, key=install)
+
+
+def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
+    """Refuse an older config to who may not approve, if it does more without asking.
+
+    The newest config was checked when it was synced; an older one may have been left for a reason.
+    """
+    newest, target = move.row.newest_id, move.target.id
+    if newest is None or newest == target:
+        return
+    unasked = list_unasked(
+        configs.list_all_parts(tx, user.org, newest), configs.list_all_parts(tx, user.org, target)
+    )
+    if unasked:
+        require_unasked(tx, user, unasked, install=move.row.id)
 
 
 def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _Move:
@@ -186,7 +204,9 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
     org, row, target = user.org, move.row, move.target
     if row.config_id == target.id and not move.changed_inputs:
         return
-    install_states.update_app_install(tx, org, row.id, {"config_id": target.id})
+    install_states.update_app_install(
+        tx, org, row.id, {"config_id": target.id, "config_by": user.person}
+    )
     tx.wake(f"stack:{row.id}")
     if move.changed_inputs or move.dropped_inputs:
         declared = list_declared(tx, org, target.id)
@@ -229,7 +249,7 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str |
     else:
         return None
     return begin_install_workflow(
-        tx, deps, org, user.name, row.id, kind, request, approve_all=wish.approve_all
+        tx, deps, org, Author.of(user), row.id, kind, request, approve_all=wish.approve_all
     )
 
 

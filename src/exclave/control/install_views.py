@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from exclave.appconfig.templates import ROOT, Fault, render_text
+from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.install_inputs import find_app_install
-from exclave.control.install_states import complete, read_state
+from exclave.control.install_states import complete, read_named_state
+from exclave.control.renderings import Renderings, read_rendered
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs, install_states
 from exclave.storage.database import Tx
@@ -42,21 +43,22 @@ async def show_state(
 async def show_readme(deps: Deps, user: User, install: InstallId) -> ReadmeReply:
     """Render the app's README; where that fails the text stays as it is, with a warning."""
 
-    def show(tx: Tx) -> ReadmeReply:
+    def show(tx: Tx, texts: Renderings) -> ReadmeReply:
         row = find_app_install(tx, user, install, Right.READ)
         metadata = configs.find_part(tx, user.org, row.config_id, "metadata")
         text = "" if metadata is None else str(metadata.value.get("readme", ""))
         if not text:
             warning = "the app has no README: name one as `readme` in its metadata.toml"
             return ReadmeReply(text="", rendered=False, warnings=[warning])
-        done = render_text(text, {ROOT: read_state(tx, user.org, install)})
+        name, state = read_named_state(tx, user.org, install)
+        done = texts.render(tx, text, {ROOT: state}, name)
         if isinstance(done, Fault):
             where = f"line {done.position.line}, column {done.position.column}"
             warning = " ".join(filter(None, [f"{where}: {done.message}.", done.hint]))
             return ReadmeReply(text=text, rendered=False, warnings=[warning])
         return ReadmeReply(text=done, rendered=True, warnings=[])
 
-    return await deps.db.read(show)
+    return await read_rendered(deps, user.org, show)
 
 
 _HINT = "Versions count from 1; without a version you get the newest."

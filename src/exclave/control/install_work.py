@@ -1,11 +1,12 @@
 """Asking for the workflows of an install."""
 
 from exclave.base.errors import InvalidInput
-from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_inputs import find_app_install, show_begun
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs
 from exclave.storage.database import AnyRow, Tx
@@ -24,9 +25,9 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
     def start(tx: Tx) -> WorkflowReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
         if wish.approve_all:
-            require_on(tx, user, Right.APPROVE, install, noun="install")
+            require_approve_all(tx, user, install)
         workflow = begin_install_workflow(
-            tx, deps, user.org, user.name, install, WorkflowKind(wish.kind),
+            tx, deps, user.org, Author.of(user), install, WorkflowKind(wish.kind),
             _read_request(tx, row, wish), approve_all=wish.approve_all,
         )  # fmt: skip
         record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=wish.kind)

@@ -8,10 +8,12 @@ from exclave.control import install_details
 from exclave.control.access import require, require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import refuse_approve_all
 from exclave.control.install_creation import add_app_install, add_plain_install, find_app_ids
 from exclave.control.install_inputs import CONFIG, find_app_install
 from exclave.control.install_states import write_state
 from exclave.control.pages import clamp, make_page
+from exclave.control.renderings import Renderings, write_rendered
 from exclave.control.runners import revoke_identity
 from exclave.domain.identity import (
     InstallId,
@@ -55,14 +57,14 @@ class Wanted:
 async def create_install(deps: Deps, user: User, wish: NewInstall) -> InstallReply:
     """Create an install with all that it needs, and begin to provision it."""
 
-    def create(tx: Tx) -> InstallReply:
+    def create(tx: Tx, texts: Renderings) -> InstallReply:
         if wish.app is None:
             install = add_plain_install(tx, deps, user, wish)
             return install_details.show_row(_find(tx, user, install, Right.READ))
-        install, workflow = add_app_install(tx, deps, user, wish, wish.app)
+        install, workflow = add_app_install(tx, deps, user, wish, wish.app, texts)
         return install_details.show_row(_find(tx, user, install, Right.READ), workflow)
 
-    return await deps.db.write(create)
+    return await write_rendered(deps, user.org, create)
 
 
 async def list_installs(
@@ -148,6 +150,8 @@ async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: boo
 
     def change(tx: Tx) -> InstallReply:
         find_app_install(tx, user, install, Right.APPROVE)
+        if on:
+            refuse_approve_all(tx, user.org)
         install_states.update_app_install(
             tx, user.org, install, {"approve_all": on, "approval": None}
         )
@@ -177,15 +181,17 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
     """Take an install out of the lists; `forget` says why, if something of it may be left."""
 
     def delete(tx: Tx) -> None:
+        installs.lock_install(tx, user.org, install)
         row = _find(tx, user, install, Right.OPERATE)
+        for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):
+            revoke_identity(tx, runner, runners.REVOKED, "its install was deleted")
+        queues.lock_queue(tx, user.org, QueueId(install))  # waits for workflows that begin now
         _refuse_in_use(tx, user, row, forget)
         installs.hide_install(tx, user.org, install, row.name)
         install_inputs.forget_sealed(tx, user.org, install)
         workflows.forget_sealed(tx, user.org, QueueId(install))
         stacks.drop_codes(tx, user.org, install)
         stacks.void_enrolments(tx, user.org, install, tx.now)
-        for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):
-            revoke_identity(tx, runner, runners.REVOKED, "its install was deleted")
         detail = {"name": row.name, **({"forget": forget} if forget else {})}
         record(tx, deps, user.org, user.name, "install_deleted", install, **detail)
 

@@ -11,8 +11,9 @@ from exclave.control.endings import end_interrupted
 from exclave.control.pages import clamp, make_page
 from exclave.domain.identity import Right, User
 from exclave.domain.jobs import JobId, JobState, Reason
-from exclave.storage import executions, jobs
+from exclave.storage import executions, jobs, queues
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.executions import STARTED
 from exclave.wire.jobs import JobReply
 from exclave.wire.model import Page
 
@@ -53,6 +54,7 @@ async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
         row = find_job(tx, user, job, Right.OPERATE)
         if JobState(row.state).is_final and row.state != JobState.CANCELLED:
             raise Conflict(f"the job has ended: it is {row.state}")
+        queues.lock_queue(tx, user.org, row.queue_id)  # as those do who offer its jobs
         happening = end_unstarted_job(tx, user.org, job)
         if happening is not None:
             advance(tx, deps, [happening, *end_unstarted_build(tx, user.org, job)])
@@ -71,7 +73,8 @@ async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobRe
         execution = executions.find_open_of_job(tx, user.org, job)
         if row.state != JobState.RUNNING or execution is None:
             raise Conflict(f"the job does not run: it is {row.state}")
-        end_interrupted(tx, deps, execution, Reason.DECLARED_LOST)
+        if not end_interrupted(tx, deps, execution, Reason.DECLARED_LOST, STARTED):
+            raise Conflict("the job ended a moment ago", hint="Look at how it ended.")
         record(tx, deps, user.org, user.name, "job_declared_lost", job, reason=reason)
 
     await deps.db.write(declare)

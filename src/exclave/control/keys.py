@@ -36,11 +36,13 @@ class Keyring:
 
     def ensure_key(self, tx: Tx) -> None:
         """Make the first key of a new control plane."""
+        stored.lock_chain(tx)
         if not stored.list_keys(tx):
             self.rotate(tx)
 
     def rotate(self, tx: Tx) -> str:
         """Append a key, vouched for by the one before it, and sign with it from now on."""
+        stored.lock_chain(tx)
         chain = stored.list_keys(tx)
         key = Ed25519PrivateKey.from_private_bytes(self._ids.randomness.bits(256).to_bytes(32))
         kid = f"k{len(chain) + 1}-{public_text(key)[:8].lower().replace('_', 'x')}"

@@ -1,25 +1,33 @@
 """Job logs: append by offset, read, follow, search; segments are blobs, their index is a table."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
 
-import zstandard
-
-from exclave.base.errors import Conflict, InvalidInput, NotFound, TooLarge
+from exclave.base.errors import Conflict, NotFound
 from exclave.control.deps import Deps
 from exclave.control.jobs import find_job
+from exclave.control.log_blobs import fetch_pieces, run_aside
+from exclave.control.log_limits import check_bytes, check_pieces
+from exclave.control.log_pieces import read_piece, unpack_piece
 from exclave.domain.identity import Right, RunnerIdentity, User
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Superseded
+from exclave.domain.quotas import Stored
 from exclave.storage import executions, logs
 from exclave.storage.database import AnyRow, Tx
-from exclave.wire.logs import MAX_SEGMENT, LogPage, LogRecord, read_records
+from exclave.storage.usage import Account, Amount, note_growth
+from exclave.wire.logs import LogPage, LogRecord
 from exclave.wire.runner import LogReply
 
 _LONGEST_WAIT_S = 15.0
 _REST_WITHIN = timedelta(minutes=5)
-_SEGMENTS = 200
-"""Segments that are looked up at once."""
+_BATCH = 500
+"""Records that are parsed at once."""
+_PAGE_RECORDS = 2000
+_PAGE_BYTES = 1 << 20
+"""A page has at most so many records, and no more after so many bytes of the stream."""
 
 
 class WrongOffset(Conflict):
@@ -46,15 +54,16 @@ async def append_log(
 
     What was stored before is not stored again, and a piece beyond the end is refused.
     """
-    data = unpack(body)
-    if not data.endswith(b"\n"):
-        raise InvalidInput("a piece of log ends with a whole record")
-    row = await deps.db.read(lambda tx: executions.find_execution(tx, who.org, execution))
+    row, now = await deps.db.read(
+        lambda tx: (executions.find_execution(tx, who.org, execution), tx.now)
+    )
     if row is None or row.runner_id != who.runner:
         raise NotFound("there is no such execution")
     if row.log_bytes != offset:
         raise WrongOffset("the stream continues elsewhere", next_offset=row.log_bytes)
-    end = offset + len(data)
+    check_pieces(row, now, deps.log_limits)
+    end = offset + len(await run_aside(len(body), lambda: unpack_piece(body)))
+    check_bytes(end, deps.log_limits)
     blob = f"logs/{who.org}/{execution}/{offset:015d}-{deps.ids.new('seg')}.zst"
     await deps.blobs.put(blob, body)
 
@@ -62,29 +71,17 @@ async def append_log(
         held = (execution, epoch)
         if not executions.extend_log(tx, who.org, who.runner, held, offset=offset, end=end):
             raise _explain(executions.find_execution(tx, who.org, execution), epoch, offset)
-        logs.add_segment(tx, who.org, execution, start=offset, end=end, blob=blob)
+        place = (offset, end)
+        logs.add_segment(tx, who.org, execution, place, blob=blob, stored=len(body))
+        note_growth(tx, Account(who.org, Stored.LOGS), Amount(end - offset, 1))
         tx.wake(f"log:{execution}")
         return LogReply(next_offset=end)
 
     try:
         return await deps.db.write(index, key=who.queue)
-    except (WrongOffset, Superseded):
+    except (WrongOffset, Superseded, NotFound):
         await deps.blobs.delete(blob)
         raise
-
-
-def unpack(body: bytes) -> bytes:
-    """Decompress a piece of log without trusting it to be small."""
-    try:
-        reader = zstandard.ZstdDecompressor(max_window_size=1 << 23).stream_reader(body)
-        data = reader.read(MAX_SEGMENT + 1)
-    except zstandard.ZstdError as error:
-        raise InvalidInput("the body is not zstd") from error
-    if len(data) > MAX_SEGMENT:
-        raise TooLarge(f"a piece of log has at most {MAX_SEGMENT} bytes", limit=MAX_SEGMENT)
-    if not data:
-        raise InvalidInput("the piece of log is empty")
-    return data
 
 
 async def read_log(
@@ -105,7 +102,7 @@ async def read_log(
     async for record in read_from(deps, user, stream.execution, offset):
         records.append(record)
         end = record.offset
-        if len(records) >= limit:
+        if len(records) >= min(limit, _PAGE_RECORDS) or end - offset >= _PAGE_BYTES:
             break
     complete = stream.closed and end >= stream.size
     return LogPage(
@@ -144,33 +141,15 @@ async def read_from(
     deps: Deps, user: User, execution: ExecutionId, offset: int
 ) -> AsyncIterator[LogRecord]:
     """Yield the stored records that begin at or after an offset."""
-    while True:
-        rows = await _list_segments(deps, user, execution, offset)
-        for row in rows:
-            try:
-                data = unpack_stored(await deps.blobs.get(row.blob))
-            except NotFound:
-                break  # it was merged into another segment meanwhile: look again
-            for record in read_records(execution, data[max(0, offset - row.start) :], offset):
-                offset = record.offset
+    async for piece in fetch_pieces(deps, user.org, execution, offset):
+        take = partial(_take_some, read_piece(piece))
+        while records := await run_aside(piece.end - piece.begin, take):
+            for record in records:
                 yield record
-        else:
-            if len(rows) < _SEGMENTS:
-                return
 
 
-async def _list_segments(
-    deps: Deps, user: User, execution: ExecutionId, offset: int
-) -> Sequence[AnyRow]:
-    return await deps.db.read(
-        lambda tx: logs.list_segments(tx, user.org, execution, offset=offset, limit=_SEGMENTS)
-    )
-
-
-def unpack_stored(body: bytes) -> bytes:
-    """Decompress a stored segment, which may be several pieces one after the other."""
-    reader = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True)
-    return reader.read()
+def _take_some(records: Iterator[LogRecord]) -> list[LogRecord]:
+    return list(islice(records, _BATCH))
 
 
 async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None) -> Stream | None:

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from exclave.control.chore_tallies import ChoreTally
 from exclave.control.deps import Deps
 from exclave.domain.jobs import JobState
 from exclave.domain.presence import PresenceState, tell_presence
-from exclave.storage import jobs, metrics
-from exclave.storage.database import Tx
+from exclave.domain.quotas import Stored
+from exclave.storage import jobs, metrics, usage
+from exclave.storage.database import AnyRow, Tx
 from exclave.wire.runner import Stats
 
 
@@ -16,11 +18,20 @@ from exclave.wire.runner import Stats
 class Totals:
     """How much there is of everything, over all orgs."""
 
+    chores: Mapping[str, ChoreTally]
     jobs: Mapping[str, int]
     runners: Mapping[str, int]
     workflows_running: int
     polls_open: int
     rate_refusals: int
+    disk_free_bytes: int
+    disk_reserve_bytes: int
+    stored_bytes: Mapping[str, int]
+    worker_calls_waiting: int
+    worker_calls_running: int
+    worker_calls: int
+    worker_seconds: float
+    worker_kills: int
     runner_log_backlog_bytes: int
     runner_results_waiting: int
     runner_envelopes_refused: int
@@ -40,11 +51,20 @@ async def gather_totals(deps: Deps) -> Totals:
             for row, told in zip(rows, stats, strict=True)
         )
         return Totals(
+            chores=deps.chores.list_all(),
             jobs={**_zeros(s for s in JobState if not s.is_final), **jobs.count_by_state(tx)},
             runners={**_zeros(PresenceState), **Counter(states)},
             workflows_running=metrics.count_running_workflows(tx),
             polls_open=deps.fleet.polling,
             rate_refusals=deps.rates.refused,
+            disk_free_bytes=0 if deps.disk is None else deps.disk.free,
+            disk_reserve_bytes=0 if deps.disk is None else deps.disk.reserve,
+            stored_bytes={**_zeros(Stored), **_add_up(usage.list_all_usage(tx))},
+            worker_calls_waiting=deps.workers.tally.waiting,
+            worker_calls_running=deps.workers.tally.running,
+            worker_calls=deps.workers.tally.calls,
+            worker_seconds=deps.workers.tally.seconds,
+            worker_kills=deps.workers.tally.kills,
             runner_log_backlog_bytes=sum(each.log_backlog_bytes for each in stats),
             runner_results_waiting=sum(each.results_waiting for each in stats),
             runner_envelopes_refused=sum(each.envelopes_refused for each in stats),
@@ -54,9 +74,12 @@ async def gather_totals(deps: Deps) -> Totals:
     return await deps.db.read(gather)
 
 
-async def check_health(deps: Deps) -> None:
-    """Fail if the database does not answer."""
-    await deps.db.read(metrics.count_running_workflows)
+def _add_up(rows: Iterable[AnyRow]) -> dict[str, int]:
+    """Add up the bytes of each kind, over all orgs."""
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums[row.kind] += row.used_bytes
+    return {kind: sums[kind] for kind in Stored if kind in sums}
 
 
 def _zeros(names: Iterable[str]) -> dict[str, int]:

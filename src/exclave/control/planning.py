@@ -7,8 +7,8 @@ from typing import Any
 
 from exclave.base.errors import InvalidInput
 from exclave.domain.identity import OrgId, QueueId, User
-from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
-from exclave.flow.graph import resolve_needs
+from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.flow.graph import find_unguarded, resolve_needs
 from exclave.wire.workflows import NewStep, NewWorkflow
 
 
@@ -21,6 +21,8 @@ class Planned:
     id: WorkflowId
     row: Mapping[str, Any]
     steps: Sequence[Mapping[str, Any]]
+    unguarded: tuple[str, ...] = ()
+    """The steps that change something before anybody was asked."""
 
 
 def plan_workflow(user: User, workflow: WorkflowId, wish: NewWorkflow) -> Planned:
@@ -39,9 +41,24 @@ def plan_workflow(user: User, workflow: WorkflowId, wish: NewWorkflow) -> Planne
         "state": WorkflowState.RUNNING, "approve_all": wish.approve_all,
         "plan_only": wish.plan_only, "cancel_requested": False, "revision": 1,
         "laned": any(step.mutating for step in wish.steps), "labels": wish.labels,
-        "created_by": user.name,
+        "created_by": user.name, "by_person": user.person, "by_token": user.token,
     }  # fmt: skip
-    return Planned(user.org, QueueId(wish.queue_id), workflow, row, rows)
+    unguarded = _list_unguarded(wish.steps, [needs[step.name] for step in wish.steps])
+    return Planned(user.org, QueueId(wish.queue_id), workflow, row, rows, unguarded)
+
+
+def _list_unguarded(steps: Sequence[NewStep], needs: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
+    """Name the steps that run a script, or say that they change something, before any gate.
+
+    A script may do anything, whatever its step says about itself.
+    """
+    gates = [at for at, step in enumerate(steps) if step.kind is StepKind.GATE]
+    acting = [
+        at
+        for at, step in enumerate(steps)
+        if step.mutating or (step.job is not None and step.job.kind != "noop")
+    ]
+    return tuple(steps[at].name for at in find_unguarded(needs, gates, acting)) if acting else ()
 
 
 def _plan(step: NewStep) -> dict[str, Any]:

@@ -5,14 +5,12 @@ from datetime import datetime, timedelta
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import Unauthenticated
-from exclave.control.access import ACCESS_TOKEN, authenticate_runner, require
-from exclave.control.audit import record
+from exclave.control.access import ACCESS_TOKEN, authenticate_runner
 from exclave.control.deps import Deps
-from exclave.domain.identity import QueueKind, Right, RunnerIdentity, User
+from exclave.domain.identity import QueueKind, RunnerIdentity
 from exclave.domain.registry import ALL, Reach
 from exclave.storage import registry_tokens
-from exclave.storage.database import Tx
-from exclave.wire.registry import NewRegistryToken, RegistryPlace, RegistryTokenCreated
+from exclave.wire.registry import RegistryPlace
 
 REGISTRY_TOKEN = "xcg"  # noqa: S105 - a prefix
 USERNAME = "exclave"
@@ -56,31 +54,6 @@ async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
             )
             repositories = () if name is None else (f"apps/{name}",)
             return Admitted(Reach(who.org, who.runner, repositories), until)
-
-
-async def create_registry_token(
-    deps: Deps, user: User, wish: NewRegistryToken
-) -> RegistryTokenCreated:
-    """Make a short-lived credential for a registry client; its secret is in this reply only."""
-    require(user, Right.ADMINISTER if wish.push else Right.OPERATE)
-
-    def create(tx: Tx) -> RegistryTokenCreated:
-        secret = deps.ids.token(REGISTRY_TOKEN)
-        expires = tx.now + timedelta(minutes=wish.minutes)
-        registry_tokens.add_registry_token(
-            tx, user.org, hashed=hash_token(secret), repository=wish.repository, push=wish.push,
-            by=user.name, expires_at=expires,
-        )  # fmt: skip
-        record(
-            tx, deps, user.org, user.name, "registry_token_created", wish.repository,
-            push=str(wish.push).lower(), minutes=str(wish.minutes),
-        )  # fmt: skip
-        return RegistryTokenCreated(
-            url=deps.runner_url, repository=f"{user.org}/{wish.repository}", push=wish.push,
-            username=USERNAME, password=secret, expires_at=expires,
-        )  # fmt: skip
-
-    return await deps.db.write(create)
 
 
 async def show_place(deps: Deps, who: RunnerIdentity) -> RegistryPlace:

@@ -7,12 +7,14 @@ from typing import TypeVar
 
 from exclave.base.ids import read_moment
 from exclave.base.logs import Log
+from exclave.control import quotas
 from exclave.control.access import require
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.registry_pins import find_reachable
 from exclave.control.registry_uploads import FOLDER
 from exclave.domain.identity import OrgId, Right, User
+from exclave.domain.quotas import Stored
 from exclave.storage import registry_blobs, registry_gc
 from exclave.storage.database import Tx
 from exclave.wire.registry import CollectGarbage, GarbageReport
@@ -23,6 +25,13 @@ T = TypeVar("T")
 GRACE = timedelta(days=1)
 """How long content stays that nothing names: a push uploads blobs first, the manifest last."""
 EVERY = timedelta(hours=6)
+"""How often an org has a collection."""
+_AGAIN = timedelta(minutes=15)
+"""When a collection is tried again that failed."""
+GARBAGE = "garbage"
+"""The name of the chore."""
+_LOOK_S = 60.0
+_ROUND_S = 60.0
 _UPLOAD_AGE = timedelta(days=1)
 _ORPHAN_AGE = timedelta(days=7)
 """Bytes that no row knows may belong to a transfer that has been under way for long."""
@@ -64,12 +73,44 @@ async def collect_garbage(deps: Deps, user: User, wish: CollectGarbage) -> Garba
     return report
 
 
-async def collect_all(deps: Deps) -> None:
-    """Collect in every org, as the sweeper does now and then."""
-    for org in await deps.db.read(registry_gc.list_orgs):
-        report = await collect_org(deps, org, GRACE)
-        if report.blobs or report.manifests or report.uploads or report.orphans:
-            log.info("garbage_collected", org=org, **report.model_dump(exclude={"dry_run"}))
+async def collect_due(deps: Deps) -> float:
+    """Collect in the orgs whose time it is, one after the other; answer when to look again.
+
+    When an org had its last collection is stored, so that neither restarts nor other servers
+    change how often it has one.
+    """
+    began = deps.clock.monotonic()
+    tally = deps.chores.of(GARBAGE)
+    while deps.clock.monotonic() - began < _ROUND_S:
+        org = await deps.db.write(_claim_org)
+        if org is None:
+            return _LOOK_S
+        try:
+            await _collect_scheduled(deps, org)
+        except Exception as error:  # noqa: BLE001 - the edge of one org
+            log.error("garbage_collection_failed", exc=error, org=org)
+            tally.rows_failed += 1
+            await deps.db.write(lambda tx, org=org: _retry_soon(tx, org))  # type: ignore[misc]
+    return 0.0
+
+
+def _claim_org(tx: Tx) -> OrgId | None:
+    """Find an org that is due and note that it has its collection: of all servers, one gets it."""
+    before = tx.now - EVERY
+    while (org := registry_gc.find_due(tx, before)) is not None:
+        if registry_gc.claim_collection(tx, org, before):
+            return org
+    return None
+
+
+def _retry_soon(tx: Tx, org: OrgId) -> None:
+    registry_gc.set_collected(tx, org, tx.now - EVERY + _AGAIN)
+
+
+async def _collect_scheduled(deps: Deps, org: OrgId) -> None:
+    report = await collect_org(deps, org, GRACE)
+    if report.blobs or report.manifests or report.uploads or report.orphans:
+        log.info("garbage_collected", org=org, **report.model_dump(exclude={"dry_run"}))
 
 
 async def collect_org(
@@ -110,7 +151,8 @@ def _collect_repository(tx: Tx, turn: _Round, name: str) -> None:
     turn.pinned += len(find_reachable(graph, pins))
     turn.unlinked[name] = lost
     if not turn.dry_run:
-        registry_gc.drop_manifests(tx, org, name, dead)
+        sizes = registry_gc.drop_manifests(tx, org, name, dead)
+        quotas.release(tx, org, Stored.REGISTRY, sum(sizes), len(sizes))
         registry_gc.drop_links(tx, org, name, lost)
 
 
@@ -126,15 +168,20 @@ def _collect_blobs(tx: Tx, turn: _Round) -> tuple[int, int, list[str]]:
             kept.add(row.digest)
     gone = {digest: found for digest, found in sizes.items() if digest not in kept}
     if not turn.dry_run:
-        registry_gc.drop_blobs(tx, turn.org, gone)
+        dropped = registry_gc.drop_blobs(tx, turn.org, gone)
+        quotas.release(tx, turn.org, Stored.REGISTRY, sum(dropped), len(dropped))
     return len(gone), sum(size for size, _ in gone.values()), [key for _, key in gone.values()]
 
 
 def _collect_uploads(tx: Tx, turn: _Round, age: timedelta) -> tuple[int, list[str]]:
     """Forget the uploads that were left lying; tell how many, and the keys of their pieces."""
-    rows = registry_gc.list_uploads(tx, turn.org, turn.deps.clock.now() - age)
-    if not turn.dry_run:
-        registry_gc.drop_uploads(tx, turn.org, [row.id for row in rows])
+    before = turn.deps.clock.now() - age
+    if turn.dry_run:
+        rows = registry_gc.list_uploads(tx, turn.org, before)
+    else:
+        rows = registry_gc.drop_uploads(tx, turn.org, before)
+        quotas.release(tx, turn.org, Stored.REGISTRY, sum(row.reserved for row in rows))
+        quotas.release(tx, turn.org, Stored.UPLOADS, 0, len(rows))
     return len(rows), [part["key"] for row in rows for part in row.parts]
 
 

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from exclave.base.digests import digest_bytes
+from exclave.control import quotas
 from exclave.control.deps import Deps
 from exclave.control.registry_pins import check_unpinned
+from exclave.domain import quotas as kinds
 from exclave.domain.manifests import Content, ReadManifest, read_manifest
 from exclave.domain.registry import (
     DigestInvalid,
@@ -52,7 +54,8 @@ async def push_manifest(
     def push(tx: Tx) -> None:
         registry_blobs.hold_off_collector(tx, place.org)
         _check_parts(tx, place, manifest)
-        registry.put_manifest(tx, place.org, place.repository, digest, manifest, content)
+        if registry.put_manifest(tx, place.org, place.repository, digest, manifest, content):
+            quotas.reserve(tx, deps, place.org, kinds.Stored.REGISTRY, len(content), 1)
         if tag is not None:
             registry.put_tag(tx, place.org, place.repository, tag, digest)
 
@@ -85,8 +88,10 @@ async def delete_manifest(deps: Deps, reach: Reach, name: str, reference: str) -
             return
         registry_blobs.hold_off_pushes(tx, place.org)
         check_unpinned(tx, place, check_digest(reference))
-        if not registry.drop_manifest(*mine, reference):
+        size = registry.drop_manifest(*mine, reference)
+        if size is None:
             raise _missing(tx, place)
+        quotas.release(tx, place.org, kinds.Stored.REGISTRY, size, 1)
 
     await deps.db.write(remove, key=place.org)
 

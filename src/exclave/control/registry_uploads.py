@@ -6,7 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from exclave.base.errors import NotFound
+from exclave.control import quotas
 from exclave.control.deps import Deps
+from exclave.control.upload_space import UploadSpace
+from exclave.domain.identity import OrgId
+from exclave.domain.quotas import Stored
 from exclave.domain.registry import (
     ContentTooLarge,
     DigestInvalid,
@@ -19,8 +23,9 @@ from exclave.domain.registry import (
     check_digest,
     find_place,
 )
-from exclave.storage import registry_blobs
+from exclave.storage import registry_blobs, usage
 from exclave.storage.database import Tx
+from exclave.storage.usage import Account, Amount
 
 MAX_BLOB = 64 << 30
 MAX_PARTS = 10_000
@@ -34,6 +39,11 @@ class Incoming(Protocol):
     @property
     def cut(self) -> bool:
         """Whether it ended before its end."""
+        ...
+
+    @property
+    def announced(self) -> int | None:
+        """How many bytes it has, if the client said so."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -63,10 +73,12 @@ async def begin_upload(deps: Deps, reach: Reach, name: str) -> Upload:
     """Begin an upload."""
     place = find_place(reach, name, push=True)
     upload = Upload(deps.ids.new("upl"), 0)
-    await deps.db.write(
-        lambda tx: registry_blobs.add_upload(tx, place.org, place.repository, upload.id),
-        key=place.org,
-    )
+
+    def begin(tx: Tx) -> None:
+        quotas.reserve(tx, deps, place.org, Stored.UPLOADS, 0, 1)
+        registry_blobs.add_upload(tx, place.org, place.repository, upload.id)
+
+    await deps.db.write(begin, key=place.org)
     return upload
 
 
@@ -78,7 +90,8 @@ async def show_upload(deps: Deps, reach: Reach, name: str, upload: str) -> Uploa
 async def cancel_upload(deps: Deps, reach: Reach, name: str, upload: str) -> None:
     """End an upload and forget its pieces."""
     place = find_place(reach, name, push=True)
-    await _forget(deps, place, await _find(deps, place, upload))
+    while not await _forget(deps, place, await _find(deps, place, upload)):
+        pass  # it has grown since it was looked up
 
 
 async def append(
@@ -95,11 +108,20 @@ async def append(
         raise _out_of_order(held)
     if len(held.parts) >= MAX_PARTS:
         raise UploadInvalid("the upload has too many pieces", hint="Send larger pieces.")
-    part = await _store(deps, place, body, MAX_BLOB - held.size)
-    if size is not None and part.size != size and not body.cut:
-        await deps.blobs.delete(part.key)
-        raise SizeInvalid(f"{part.size} bytes came where {size} were announced")
-    return await _grow(deps, place, held, part)
+    space = UploadSpace(deps, place, upload)
+    try:
+        most = _find_longest(deps)
+        if body.announced is not None:
+            if held.size + body.announced > most:
+                raise _too_large(most)
+            await space.need(body.announced)
+        part = await _store(deps, place, _set_aside(body, space), most - held.size)
+        if size is not None and part.size != size and not body.cut:
+            await deps.blobs.delete(part.key)
+            raise SizeInvalid(f"{part.size} bytes came where {size} were announced")
+        return await _grow(deps, place, held, part, space)
+    finally:
+        await space.give_back()
 
 
 async def finish(
@@ -150,14 +172,30 @@ async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: i
             digest.update(chunk)
             size += len(chunk)
             if size > room:
-                raise ContentTooLarge(f"a blob has {MAX_BLOB} bytes at most")
+                raise _too_large(_find_longest(deps))
             yield chunk
 
     await deps.blobs.put_stream(key, measure())
     return Part(key, size, f"sha256:{digest.hexdigest()}")
 
 
-async def _grow(deps: Deps, place: Place, held: Upload, part: Part) -> Upload:
+async def _set_aside(body: Incoming, space: UploadSpace) -> AsyncIterator[bytes]:
+    size = 0
+    async for chunk in body:
+        size += len(chunk)
+        await space.need(size)
+        yield chunk
+
+
+def _find_longest(deps: Deps) -> int:
+    return min(MAX_BLOB, deps.quotas.upload_bytes or MAX_BLOB)
+
+
+def _too_large(most: int) -> ContentTooLarge:
+    return ContentTooLarge(f"a blob has {most} bytes at most")
+
+
+async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: UploadSpace) -> Upload:
     """Note a piece, unless another one came first or the upload has ended meanwhile."""
     if part.size == 0:
         await deps.blobs.delete(part.key)
@@ -171,6 +209,7 @@ async def _grow(deps: Deps, place: Place, held: Upload, part: Part) -> Upload:
         )  # fmt: skip
 
     if await deps.db.write(grow, key=place.org):
+        space.keep(part.size)
         return grown
     await deps.blobs.delete(part.key)
     raise _out_of_order(await _find(deps, place, held.id))
@@ -196,10 +235,12 @@ async def _settle(deps: Deps, place: Place, held: Upload, joined: Part) -> None:
     def settle(tx: Tx) -> str | None:
         registry_blobs.hold_off_collector(tx, place.org)
         mine = (tx, place.org, place.repository)
-        if not registry_blobs.drop_upload(*mine, held.id, at=held.size):
+        reserved = registry_blobs.drop_upload(*mine, held.id, at=held.size)
+        if reserved is None:
             return None
         kept = registry_blobs.add_blob(tx, place.org, joined.digest, joined.size, joined.key)
         registry_blobs.link_blob(*mine, joined.digest)
+        _count_settled(tx, place.org, reserved, joined.size if kept == joined.key else 0)
         return kept
 
     kept = await deps.db.write(settle, key=place.org)
@@ -214,11 +255,30 @@ async def _settle(deps: Deps, place: Place, held: Upload, joined: Part) -> None:
         await deps.blobs.delete(key)
 
 
-async def _forget(deps: Deps, place: Place, held: Upload) -> None:
-    mine = (place.org, place.repository, held.id)
-    if await deps.db.write(lambda tx: registry_blobs.drop_upload(tx, *mine), key=place.org):
-        for part in held.parts:
-            await deps.blobs.delete(part.key)
+async def _forget(deps: Deps, place: Place, held: Upload) -> bool:
+    """End an upload that has not grown since; return whether it was ended."""
+
+    def forget(tx: Tx) -> bool:
+        mine = (tx, place.org, place.repository, held.id)
+        reserved = registry_blobs.drop_upload(*mine, at=held.size)
+        if reserved is not None:
+            quotas.release(tx, place.org, Stored.REGISTRY, reserved)
+            quotas.release(tx, place.org, Stored.UPLOADS, 0, 1)
+        return reserved is not None
+
+    if not await deps.db.write(forget, key=place.org):
+        return False
+    for part in held.parts:
+        await deps.blobs.delete(part.key)
+    return True
+
+
+def _count_settled(tx: Tx, org: OrgId, reserved: int, stored: int) -> None:
+    """Let the bytes of a finished upload count as those of its blob; a known blob adds none."""
+    quotas.release(tx, org, Stored.UPLOADS, 0, 1)
+    quotas.release(tx, org, Stored.REGISTRY, max(0, reserved - stored))
+    if stored:
+        usage.add_usage(tx, Account(org, Stored.REGISTRY), Amount(max(0, stored - reserved), 1))
 
 
 def _has(tx: Tx, place: Place, digest: str) -> bool:

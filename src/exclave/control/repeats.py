@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
-from exclave.base.digests import digest_json
+from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.errors import Conflict, Kind, Problem
 from exclave.control.deps import Deps
 from exclave.domain.identity import User
@@ -41,9 +41,11 @@ async def answer_once(
 
     Without `keep` the reply is not stored, as it holds a secret: a repetition is refused then.
     """
-    print_of = digest_json([user.token, request])
+    asked = canonical_json([user.token, request])
+    print_of = deps.vault.sign("idempotent request", asked)
     row = await deps.db.read(lambda tx: audit.find_reply(tx, user.org, user.account, key))
-    if row is not None and row.request != print_of:
+    # Rows of older versions hold a digest without a key; they are forgotten after a day.
+    if row is not None and row.request not in {print_of, digest_bytes(asked)}:
         raise KeyReused("this Idempotency-Key was used for another request")
     if row is not None and row.status is not None:
         return row.status, row.reply
@@ -76,14 +78,17 @@ class _OnceDatabase(Database):
         self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
     ) -> T:
         """Run a function in a transaction; the first also spends the key, or fails with it."""
-        spend, self._spend = self._spend, None
 
         def change_once(tx: Tx) -> T | Problem:
-            if spend is not None:
-                spend(tx)
+            if self._spend is not None:
+                self._spend(tx)
+                tx.when_committed(self._forget)  # what is undone spends nothing
             return change(tx)
 
         return await self._inner.write(change_once, key=key, patient=patient)
+
+    def _forget(self) -> None:
+        self._spend = None
 
     async def write_each(
         self, handler: Handler[C, T], command: C, *, key: str = "", patient: bool = False

@@ -7,6 +7,7 @@ from exclave.control.endings import end_interrupted, withdraw_offers
 from exclave.domain.jobs import ExecutionState, Reason
 from exclave.storage import executions, keys, queues, runners
 from exclave.storage.database import Tx
+from exclave.storage.executions import STARTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def settle_restore(tx: Tx, deps: Deps) -> Restored:
     running = [row for row in open_ones if row.state == ExecutionState.RUNNING]
     withdraw_offers(tx, deps, offers)
     for row in running:
-        end_interrupted(tx, deps, row, Reason.RESTORED)
+        end_interrupted(tx, deps, row, Reason.RESTORED, STARTED)
     runners.forget_generations(tx)
     why = "restored: what was still to be done here may have been done since the backup"
     blocked = queues.block_wanted_lanes(tx, generation, why)

@@ -13,6 +13,7 @@ from exclave.control.deps import Deps
 from exclave.control.install_inputs import find_app_install, show_begun
 from exclave.control.install_workflows import Request, WorkflowKind, begin_install_workflow
 from exclave.control.sensitive import hide_values
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.flow.plans.outline import RunbookStep
 from exclave.storage import configs
@@ -49,7 +50,7 @@ async def run_runbook(
         values = _check_inputs(runbook, wish.inputs)
         secret = {each.name for each in runbook.input if each.sensitive} & values.keys()
         workflow = begin_install_workflow(
-            tx, deps, user.org, user.name, install, WorkflowKind.RUNBOOK_RUN,
+            tx, deps, user.org, Author.of(user), install, WorkflowKind.RUNBOOK_RUN,
             Request(
                 runbook=runbook.name, runbook_inputs=hide_values(values, secret),
                 runbook_steps=tuple(_read_steps(runbook)),

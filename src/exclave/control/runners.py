@@ -4,12 +4,14 @@ from datetime import datetime, timedelta
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import NotFound
-from exclave.control.access import ENROLMENT_TOKEN, require_on, require_there
+from exclave.control.access import ENROLMENT_TOKEN, hold_token, require_on, require_there
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.pages import clamp, make_page
 from exclave.control.presence import judge_runner
+from exclave.control.quotas import check_count
 from exclave.domain.identity import QueueId, Right, RunnerId, User
+from exclave.domain.quotas import Counted
 from exclave.storage import queues, runners
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.identity import EnrolmentCreated, RunnerReply
@@ -25,11 +27,13 @@ async def create_enrolment(deps: Deps, user: User, queue: QueueId) -> EnrolmentC
     def create(tx: Tx) -> EnrolmentCreated:
         if queues.find_queue(tx, user.org, queue) is None:
             raise NotFound("there is no such install or build queue")
+        hold_token(tx, user)
+        check_count(tx, deps, user.org, Counted.ENROLMENTS)
         enrolment = deps.ids.new("enr")
         expires = tx.now + timedelta(seconds=deps.timings.enrolment_s)
         runners.add_enrolment(
             tx, user.org, queue, enrolment=enrolment, hashed=hash_token(secret), by=user.name,
-            expires_at=expires,
+            parent=user.token, expires_at=expires,
         )  # fmt: skip
         record(tx, deps, user.org, user.name, "enrolment_created", enrolment, queue=queue)
         return EnrolmentCreated(
@@ -103,5 +107,5 @@ def show_runner_row(deps: Deps, row: AnyRow, now: datetime, running: int) -> Run
         presence=presence.state, cause=row.state_reason if closed else presence.cause,
         seen_at=row.seen_at, version=row.version, protocol=row.protocol,
         capabilities=row.capabilities, stats=stats, running=running,
-        created_at=row.created_at,
+        created_at=row.created_at, alarm=row.alarm or "", alarm_at=row.alarm_at,
     )  # fmt: skip

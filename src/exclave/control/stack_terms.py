@@ -5,22 +5,23 @@ from typing import Any
 
 from exclave.appconfig.freezing import thaw
 from exclave.appconfig.kinds.secrets import Secret
-from exclave.appconfig.templates import ROOT, Fault, render_text
-from exclave.control.install_states import read_state
+from exclave.appconfig.templates import ROOT, Fault
+from exclave.control.install_states import read_named_state
 from exclave.control.install_values import list_declared
+from exclave.control.renderings import Renderings
 from exclave.domain.identity import OrgId
 from exclave.storage import configs
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.stacks import INPUT_SECRET, StackInput, StackReport, StackSecret, StackTerms
 
 
-def read_terms(tx: Tx, org: OrgId, install: AnyRow) -> StackTerms:
+def read_terms(tx: Tx, org: OrgId, install: AnyRow, texts: Renderings) -> StackTerms:
     """Read what the install's config declares for the customer's side."""
     return StackTerms(
         install_id=install.id,
         install=install.name,
         app=install.app_name,
-        secrets=_read_secrets(tx, org, install),
+        secrets=_read_secrets(tx, org, install, texts),
         inputs=[
             StackInput(
                 name=one.name, description=one.description, type=one.type, default=one.default,
@@ -66,21 +67,21 @@ def refer_to_secret(name: str) -> str:
     return f"((exclave:secret:{name}))"
 
 
-def _read_secrets(tx: Tx, org: OrgId, install: AnyRow) -> list[StackSecret]:
+def _read_secrets(tx: Tx, org: OrgId, install: AnyRow, texts: Renderings) -> list[StackSecret]:
     rows = configs.list_parts(tx, org, install.config_id, "secret")
     if not rows:
         return []
-    state = read_state(tx, org, install.id)
+    name, state = read_named_state(tx, org, install.id)
+
+    def render(text: str) -> str:
+        done = texts.render(tx, text, {ROOT: state}, name)
+        return text if isinstance(done, Fault) else done
+
     found: Sequence[Secret] = [thaw(Secret, row.value) for row in rows]
     return [
         StackSecret(
-            name=_render(one.name, state), description=_render(one.description, state),
+            name=render(one.name), description=render(one.description),
             required=one.required, auto_generate=one.auto_generate,
         )
         for one in found
     ]  # fmt: skip
-
-
-def _render(text: str, state: dict[str, Any]) -> str:
-    done = render_text(text, {ROOT: state})
-    return text if isinstance(done, Fault) else done

@@ -6,18 +6,20 @@ from typing import Any
 from exclave import __version__
 from exclave.base.digests import hash_token
 from exclave.base.errors import NotFound
-from exclave.control.access import ENROLMENT_TOKEN
+from exclave.control.access import ENROLMENT_TOKEN, hold_token
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.install_inputs import find_app_install, take_customer_inputs
 from exclave.control.install_states import write_state
+from exclave.control.renderings import Renderings, write_rendered
 from exclave.control.runner_package import RunnerPackage, load_package
 from exclave.control.runners import revoke_identity
+from exclave.control.stack_limits import limit_changes
 from exclave.control.stack_terms import build_outputs, find_owed, list_inputs, read_terms
 from exclave.control.stack_waits import answer_waits
 from exclave.domain.identity import InstallId, OrgId, QueueId, Right, RunnerIdentity, User
-from exclave.stacks.local import LocalStack, make_command, make_local_script
-from exclave.storage import installs, runners, stacks
+from exclave.stacks.local import LocalStack, make_command, make_local_script, make_warning
+from exclave.storage import install_states, installs, runners, stacks
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.stacks import (
     Resigned,
@@ -37,35 +39,40 @@ async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreat
     """Make a fresh Stack for the customer; what was made before and not used is void."""
     code, package = deps.ids.token(CODE), load_package()
 
-    def create(tx: Tx) -> StackCreated:
+    def create(tx: Tx, texts: Renderings) -> StackCreated:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
         version = _find_version(tx, deps, user.org, row)
         stacks.drop_codes(tx, user.org, install)
-        token, enrolment, expires = _enrol(tx, deps, user.org, install, user.name)
+        hold_token(tx, user)
+        token, enrolment, expires = _enrol(
+            tx, deps, user.org, install, user.name, parent=user.token
+        )
         stacks.add_code(tx, user.org, {
             "id": deps.ids.new("stc"), "install_id": install, "hash": hash_token(code),
             "enrolment_id": enrolment, "created_by": user.name, "expires_at": expires,
+            "parent_id": user.token,
         })  # fmt: skip
         record(tx, deps, user.org, user.name, "stack_created", install)
         return StackCreated(
             id=version.id, version=version.version, expires_at=expires,
-            command=make_command(deps.runner_url, code),
-            script=_write_script(tx, deps, user.org, row, token, package),
+            command=make_command(deps.runner_url, code), warning=make_warning(deps.runner_url),
+            script=_write_script(tx, deps, user.org, row, token, package, texts),
         )  # fmt: skip
 
-    return await deps.db.write(create, key=install)
+    return await write_rendered(deps, user.org, create, key=install)
 
 
 async def make_document(deps: Deps, user: User, install: InstallId) -> StackDocument:
     """Make a fresh Stack for a machine of our own: the document without the script."""
 
-    def make(tx: Tx) -> StackDocument:
+    def make(tx: Tx, texts: Renderings) -> StackDocument:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
         _find_version(tx, deps, user.org, row)
-        token, _, _ = _enrol(tx, deps, user.org, install, user.name)
-        return _build_document(tx, deps, user.org, row, token)
+        hold_token(tx, user)
+        token, _, _ = _enrol(tx, deps, user.org, install, user.name, parent=user.token)
+        return _build_document(tx, deps, user.org, row, token, texts)
 
-    return await deps.db.write(make, key=install)
+    return await write_rendered(deps, user.org, make, key=install)
 
 
 async def show_stack(deps: Deps, user: User, install: InstallId) -> StackReply:
@@ -91,7 +98,7 @@ async def fetch_script(deps: Deps, code: str) -> str:
     """
     package = load_package()
 
-    def fetch(tx: Tx) -> str:
+    def fetch(tx: Tx, texts: Renderings) -> str:
         found = stacks.find_code(tx, hash_token(code))
         if found is None or found.used_at is not None:
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
@@ -100,13 +107,22 @@ async def fetch_script(deps: Deps, code: str) -> str:
         if row is None or row.config_id is None:
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
         token, enrolment, _ = _enrol(
-            tx, deps, org, row.id, found.created_by, expires_at=found.expires_at
-        )
+            tx, deps, org, row.id, found.created_by, parent=found.parent_id,
+            expires_at=found.expires_at,
+        )  # fmt: skip
         stacks.point_code(tx, org, found.id, enrolment)
         record(tx, deps, org, found.created_by, "stack_fetched", row.id)
-        return _write_script(tx, deps, org, row, token, package)
+        return _write_script(tx, deps, org, row, token, package, texts)
 
-    return await deps.db.write(fetch)
+    org = await deps.db.read(lambda tx: _find_owner(tx, code))
+    return await write_rendered(deps, org, fetch)
+
+
+def _find_owner(tx: Tx, code: str) -> OrgId:
+    found = stacks.find_code(tx, hash_token(code), lock=False)
+    if found is None:
+        raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
+    return OrgId(found.org_id)
 
 
 def find_package(file: str) -> RunnerPackage:
@@ -120,26 +136,29 @@ def find_package(file: str) -> RunnerPackage:
 async def report_stack(deps: Deps, who: RunnerIdentity, report: StackReport) -> StackTerms:
     """Take what a Stack says about itself; answer what the app asks of the customer now."""
 
-    def take(tx: Tx) -> StackTerms:
+    def take(tx: Tx, texts: Renderings) -> StackTerms:
         row = installs.find_install(tx, who.org, who.queue, lock=True)
         if row is None or row.config_id is None:
             raise NotFound("this runner's install runs no app")
-        terms = read_terms(tx, who.org, row)
+        terms = read_terms(tx, who.org, row, texts)
         version = _find_version(tx, deps, who.org, row)
+        before = install_states.find_app_install(tx, who.org, row.id)
         take_customer_inputs(tx, deps, who.org, row.id, list_inputs(terms, report), who.name)
         owed = find_owed(terms, report)
         _note_report(tx, who, version, build_outputs(terms, report), owed)
+        limit_changes(tx, deps, who.org, row.id, before)
         if not owed:
             answer_waits(tx, deps, who.org, who.queue, who.name)
         return terms
 
-    return await deps.db.write(take, key=who.queue)
+    return await write_rendered(deps, who.org, take, key=who.queue)
 
 
 async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
     """Close the identity of a runner by its own wish: the customer removes the Stack."""
 
     def resign(tx: Tx) -> None:
+        installs.lock_install(tx, who.org, who.queue)
         version = stacks.find_newest(tx, who.org, who.queue, lock=True)
         row = runners.find_runner(tx, who.org, who.runner, lock=True)
         if version is None or row is None:
@@ -166,29 +185,33 @@ def _find_version(tx: Tx, deps: Deps, org: OrgId, install: AnyRow) -> AnyRow:
 
 
 def _enrol(
-    tx: Tx, deps: Deps, org: OrgId, install: str, by: str, expires_at: datetime | None = None
-) -> tuple[str, str, datetime]:
+    tx: Tx, deps: Deps, org: OrgId, install: str, by: str, *, parent: str | None,
+    expires_at: datetime | None = None,
+) -> tuple[str, str, datetime]:  # fmt: skip
     """Make the one token that is good from now on; answer it, its id and its end."""
     stacks.void_enrolments(tx, org, install, tx.now)
     token, enrolment = deps.ids.token(ENROLMENT_TOKEN), deps.ids.new("enr")
     expires = expires_at or tx.now + timedelta(seconds=deps.timings.enrolment_s)
     runners.add_enrolment(
         tx, org, QueueId(install), enrolment=enrolment, hashed=hash_token(token), by=by,
-        expires_at=expires,
+        parent=parent, expires_at=expires,
     )  # fmt: skip
     return token, enrolment, expires
 
 
 def _write_script(
-    tx: Tx, deps: Deps, org: OrgId, install: AnyRow, token: str, package: RunnerPackage
-) -> str:
-    document = _build_document(tx, deps, org, install, token).model_dump(mode="json")
+    tx: Tx, deps: Deps, org: OrgId, install: AnyRow, token: str, package: RunnerPackage,
+    texts: Renderings,
+) -> str:  # fmt: skip
+    document = _build_document(tx, deps, org, install, token, texts).model_dump(mode="json")
     return make_local_script(LocalStack(document, package.file, package.sha256))
 
 
-def _build_document(tx: Tx, deps: Deps, org: OrgId, install: AnyRow, token: str) -> StackDocument:
+def _build_document(
+    tx: Tx, deps: Deps, org: OrgId, install: AnyRow, token: str, texts: Renderings
+) -> StackDocument:
     return StackDocument(
-        terms=read_terms(tx, org, install), runner_url=deps.runner_url,
+        terms=read_terms(tx, org, install, texts), runner_url=deps.runner_url,
         keys=deps.keys.list_public(tx), version=__version__, enrolment=token,
     )  # fmt: skip
 

@@ -1,29 +1,29 @@
-"""Slow repairs: silent executions, forgotten offers, due timers, missed wake-ups."""
+"""Giving up: executions whose runner is silent for too long, offers that nobody starts."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
 
+from exclave.base.errors import Problem
 from exclave.base.logs import Log
-from exclave.control.advance import Happening, advance
+from exclave.control import chores
+from exclave.control.chores import RowWorker
 from exclave.control.deps import Deps
-from exclave.control.endings import end_interrupted, withdraw_offers
-from exclave.control.log_merge import merge_logs
-from exclave.control.registry_gc import EVERY, collect_all
-from exclave.domain.jobs import Reason, is_silent_too_long
-from exclave.domain.workflows import StepKind
-from exclave.flow.events import Answered, Denied
-from exclave.storage import audit, executions, registry_tokens, runners, workflows
-from exclave.storage.database import AnyRow, Tx
+from exclave.control.endings import Account, end_interrupted, withdraw_offers
+from exclave.domain.jobs import Reason, Silence, find_silence
+from exclave.storage import executions
+from exclave.storage.database import AnyRow, StatementFailed, Tx
+from exclave.storage.executions import silent_since
 
 log = Log("sweep")
+T = TypeVar("T")
+_ListFrom = Callable[[Tx, str], Sequence[AnyRow]]
 
-SWEEP_S = 5.0
+LOST = "lost"
+"""The name of the chore."""
 _GAP_S = 30.0
 """A longer pause between two sweeps means that we were down: nobody could have renewed."""
-_BATCH = 200
-_UNMOVED_S = 60.0
-PEERS = "peers"
-"""Nobody waits for it: the other servers hear that this one is there."""
-_REPLIES_KEPT = timedelta(hours=24)
 
 
 class Sweeper:
@@ -31,110 +31,76 @@ class Sweeper:
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
+        self._rows = RowWorker(deps, LOST)
         self._listening_since: datetime | None = None
         self._last: datetime | None = None
-        self._collected: datetime | None = None
 
-    async def run(self) -> None:
-        """Sweep for ever; a failed sweep (a database that is away) starts the waiting anew."""
-        while True:
-            try:
-                await self.sweep()
-            except Exception as error:  # noqa: BLE001 - the edge of a background task
-                log.error("sweep_failed", exc=error)
-                self._last = None
-            await self._deps.clock.sleep(min(SWEEP_S, self._deps.timings.lost_read_only_s / 4))
+    async def sweep(self) -> float:
+        """Do one round; answer when the next one is due.
 
-    async def sweep(self) -> None:
-        """Do one round of repairs."""
-        self._deps.hub.note_round()
-        await self._deps.db.write(self._sweep_executions)
-        await fire_due(self._deps)
-        await self._deps.db.write(self._move_unmoved)
-        await self._deps.db.write(_forget)
-        await merge_logs(self._deps)
-        await self._collect_garbage()
+        Each execution ends in a transaction of its own, whose statement checks again that it is
+        what was listed. So one that cannot be ended keeps nobody else waiting.
+        """
+        timings = self._deps.timings
+        now = await self._read(lambda tx: tx.now)
+        since = self._listen(now)
+        stale = now - timedelta(seconds=timings.offer_s)
+        await self._work_pages(
+            lambda tx, after: executions.list_stale_offers(tx, stale, after), self._withdraw
+        )
+        for mutating in (False, True):
+            silence = find_silence(now, since, mutating=mutating, timings=timings)
+            list_silent = partial(_list_silent, silence=silence, mutating=mutating)
+            await self._work_pages(list_silent, partial(self._give_up, silence))
+        # However long this took, runners could renew meanwhile: that is no gap.
+        self._last = await self._read(lambda tx: tx.now)
+        return min(chores.PACE_S, timings.lost_read_only_s / 4)
 
-    async def _collect_garbage(self) -> None:
-        """Look for garbage now and then; the first time some hours after the start."""
-        now = self._deps.clock.now()
-        if self._collected is None:
-            self._collected = now
-        elif now - self._collected >= EVERY:
-            self._collected = now
-            await collect_all(self._deps)
-
-    def _sweep_executions(self, tx: Tx) -> None:
-        deps, timings = self._deps, self._deps.timings
-        tx.wake(PEERS)
-        since = self._listen(tx.now)
-        stale = executions.list_stale_offers(tx, tx.now - timedelta(seconds=timings.offer_s))
-        withdraw_offers(tx, deps, stale)
-        quiet = tx.now - timedelta(seconds=timings.lost_read_only_s)
-        for row in executions.list_silent(tx, quiet):
-            if is_silent_too_long(
-                self._last_contact(row, since), tx.now, mutating=row.mutating, timings=timings
-            ):
-                end_interrupted(tx, deps, row, Reason.RUNNER_SILENT)
+    async def _read(self, query: Callable[[Tx], T]) -> T:
+        try:
+            return await self._deps.db.read(query)
+        except Exception:
+            self._last = None  # the database is away, so that runners could not renew either
+            raise
 
     def _listen(self, now: datetime) -> datetime:
+        """Answer since when we listen. Only pauses of this very chore count as deafness."""
         paused = self._last is None or now - self._last > timedelta(seconds=_GAP_S)
         if self._listening_since is None or paused:
             self._listening_since = now
         self._last = now
         return self._listening_since
 
-    def _last_contact(self, row: AnyRow, since: datetime) -> datetime:
-        """Count silence from our own start at the earliest; changes get a longer grace."""
-        grace = self._deps.timings.start_grace_s if row.mutating else 0.0
-        started: datetime = row.renewed_at
-        if started >= since:
-            return started
-        return max(started, since + timedelta(seconds=grace))
+    async def _work_pages(
+        self,
+        list_from: _ListFrom,
+        work: Callable[[AnyRow], Awaitable[object]],
+    ) -> None:
+        """List page after page, each from after the last id of the one before."""
+        after = ""
+        while rows := await self._read(lambda tx: list_from(tx, after)):  # noqa: B023 - awaited here
+            await self._rows.work_off(rows, lambda row: str(row.id), work)
+            if len(rows) < executions.PAGE:
+                return
+            after = rows[-1].id
 
-    def _move_unmoved(self, tx: Tx) -> None:
-        before = tx.now - timedelta(seconds=_UNMOVED_S)
-        keys = workflows.list_unmoved(tx, before, _BATCH)
-        if keys:
-            advance(tx, self._deps, [Happening(org, workflow) for org, workflow in keys])
-            workflows.note_looked(tx, keys)
+    async def _withdraw(self, row: AnyRow) -> None:
+        deps = self._deps
+        await deps.db.write(lambda tx: withdraw_offers(tx, deps, [row]), key=row.queue_id)
 
+    async def _give_up(self, silence: Silence, row: AnyRow) -> None:
+        def end(tx: Tx, account: Account | None = None) -> bool:
+            gone = silent_since(silence.until)
+            return end_interrupted(tx, self._deps, row, Reason.RUNNER_SILENT, gone, account)
 
-async def fire_due(deps: Deps) -> datetime | None:
-    """Ring the timers and close the gates whose time has come; tell when the next one is due."""
-
-    def fire(tx: Tx) -> datetime | None:
-        happenings = [
-            Happening(row.org_id, row.workflow_id, _event_of(row))
-            for row in workflows.list_due(tx, _BATCH)
-        ]
-        if happenings:
-            advance(tx, deps, happenings)
-        return workflows.next_due(tx)
-
-    return await deps.db.write(fire)
-
-
-async def run_timers(deps: Deps) -> None:
-    """Sleep until the next timer is due, or until a new one is set."""
-    with deps.hub.watch("timers") as watch:
-        while True:
-            try:
-                due = await fire_due(deps)
-            except Exception as error:  # noqa: BLE001 - the edge of a background task
-                log.error("timers_failed", exc=error)
-                due = None
-            left = SWEEP_S if due is None else (due - deps.clock.now()).total_seconds()
-            await watch.wait(max(0.01, min(left, SWEEP_S)))
+        try:
+            await self._deps.db.write(end, key=row.queue_id)
+        except (Problem, StatementFailed):
+            raise
+        except Exception as error:  # noqa: BLE001 - lanes must not stay taken because of it
+            log.error("ending_broken", exc=error, org_id=row.org_id, execution_id=row.id)
+            await self._deps.db.write(lambda tx: end(tx, Account(bare=True)), key=row.queue_id)
 
 
-def _event_of(row: AnyRow) -> Answered | Denied:
-    if row.kind == StepKind.GATE:
-        return Denied(row.position, row.digest, reason="expired")
-    return Answered(row.position, row.attempt)
-
-
-def _forget(tx: Tx) -> None:
-    runners.drop_expired(tx)
-    registry_tokens.drop_expired_registry_tokens(tx)
-    audit.drop_old_replies(tx, _REPLIES_KEPT)
+def _list_silent(tx: Tx, after: str, *, silence: Silence, mutating: bool) -> Sequence[AnyRow]:
+    return executions.list_silent(tx, silence, mutating=mutating, after=after)

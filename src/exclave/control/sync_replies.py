@@ -1,30 +1,29 @@
 """What a sync answers: findings with their lines, what differs, what is built, who would see it."""
 
-import dataclasses
 from collections.abc import Sequence
 
-from exclave.appconfig.apps import Reading
-from exclave.appconfig.codes import Code, Severity
-from exclave.appconfig.diagnostics import Diagnostic
 from exclave.appconfig.parts import FrozenApp
 from exclave.control.apps import show_config
 from exclave.control.config_diff import diff_parts
 from exclave.control.configs import show_parts
 from exclave.control.impact import find_impact
+from exclave.control.sync_work import ShownFinding
 from exclave.domain.identity import OrgId
 from exclave.storage import configs
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.apps import AppFinding, ConfigDiffReply, SyncReply
 
 
-def show_findings(reading: Reading) -> list[AppFinding]:
-    """Show all findings; a remote file that nobody fetches is an error here."""
-    return [_show_finding(reading, each) for each in map(_judge, reading.diagnostics)]
-
-
-def count_errors(findings: Sequence[AppFinding]) -> int:
-    """Count what must be repaired."""
-    return sum(each.severity == Severity.ERROR for each in findings)
+def show_findings(findings: Sequence[ShownFinding]) -> list[AppFinding]:
+    """Show what was found in a directory."""
+    return [
+        AppFinding(
+            severity=each.found.severity, code=each.found.code, file=each.found.file,
+            line=each.found.line, column=each.found.column, message=each.found.message,
+            hint=each.found.hint, text=each.text,
+        )
+        for each in findings
+    ]  # fmt: skip
 
 
 def show_unchanged(
@@ -74,19 +73,3 @@ def show_tried(reply: SyncReply, before: AnyRow | None) -> SyncReply:
 
 def _find_workflow(started: Sequence[AnyRow]) -> str | None:
     return next((row.workflow_id for row in started if row.workflow_id), None)
-
-
-def _judge(found: Diagnostic) -> Diagnostic:
-    if found.code is not Code.REFERENCE_NOT_FOLLOWED:
-        return found
-    hint = "A sync fetches nothing: keep the file in the app directory."
-    return dataclasses.replace(found, severity=Severity.ERROR, hint=hint)
-
-
-def _show_finding(reading: Reading, found: Diagnostic) -> AppFinding:
-    source = reading.sources.get(found.file)
-    return AppFinding(
-        severity=found.severity, code=found.code, file=found.file, line=found.line,
-        column=found.column, message=found.message, hint=found.hint,
-        text=None if source is None else source.read_line(found.line),
-    )  # fmt: skip

@@ -8,22 +8,19 @@ from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.appconfig.apps import read_app
-from exclave.appconfig.packing import UPLOAD_LIMITS
-from exclave.appconfig.parts import freeze_app
-from exclave.base.archives import unpack_archive
-from exclave.base.errors import Conflict, NotFound, Problem
+from exclave.base.errors import Conflict, Kind, NotFound, Problem
 from exclave.control import builds
 from exclave.control.apps import find_app
-from exclave.control.configs import NewConfig, store_config
+from exclave.control.configs import NewConfig, add_line_diffs, store_config
 from exclave.control.deps import Deps
 from exclave.control.sync_replies import (
-    count_errors,
     show_findings,
     show_stored,
     show_tried,
     show_unchanged,
 )
+from exclave.control.sync_work import SECONDS, Checked, check_upload
+from exclave.control.unasked import list_unasked, require_unasked
 from exclave.domain.identity import Right, User
 from exclave.storage import apps, configs
 from exclave.storage.database import AnyRow, Tx
@@ -75,7 +72,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Upload:
-    """A directory that was received and unpacked."""
+    """An archive that was received, and where it is unpacked."""
 
     archive: Path
     digest: str
@@ -110,36 +107,37 @@ async def _receive(chunks: AsyncIterable[bytes], folder: Path, name: str) -> _Up
         async for chunk in chunks:
             hashed.update(chunk)
             await asyncio.to_thread(file.write, chunk)
-    await asyncio.to_thread(_unpack, archive, directory)
     return _Upload(archive, f"sha256:{hashed.hexdigest()}", directory)
-
-
-def _unpack(archive: Path, directory: Path) -> None:
-    with archive.open("rb") as file:
-        unpack_archive(file, directory, limits=UPLOAD_LIMITS)
 
 
 async def _take(
     deps: Deps, user: User, known: _Known, upload: _Upload, wish: SyncWish
 ) -> SyncReply:
-    reading = await asyncio.to_thread(
-        read_app, upload.directory, strict=wish.strict, sealed=True, before=known.types
-    )
-    findings = show_findings(reading)
-    _refuse_errors(known, findings, len(reading.graph.needs))
-    frozen = await asyncio.to_thread(freeze_app, reading)
-    blob = f"configs/{user.org}/{upload.digest.removeprefix('sha256:')}.tar"
+    checked = await deps.workers.run(
+        user.org, check_upload, str(upload.archive), str(upload.directory), wish.strict,
+        dict(known.types), seconds=SECONDS,
+    )  # fmt: skip
+    findings = show_findings(checked.findings)
+    if checked.app is None:
+        raise _refuse(known, findings, checked)
+    frozen = checked.app
+    blob = f"configs/{user.org}/{deps.ids.new('arc')}.tar"
     if frozen.digest != known.digest and not wish.dry_run:
-        # First the bytes, then the row that names them; bytes without a row harm nobody.
+        # First the bytes, then the row that names them.
         await deps.blobs.put_stream(blob, _read_file(upload.archive))
-    new = NewConfig(frozen, blob, upload.digest)
+    new = NewConfig(frozen, blob, upload.digest, upload.archive.stat().st_size)
     try:
         reply = await deps.db.write(
             lambda tx: _store(tx, deps, user, known, new, wish), key=known.id
         )
     except _Tried as tried:
         reply = tried.reply
-    return reply.model_copy(update={"findings": findings})
+    except Problem as problem:
+        if problem.kind is not Kind.UNAVAILABLE:  # then it may have been stored
+            await deps.blobs.delete(blob)
+        raise
+    diff = await add_line_diffs(deps, user.org, reply.diff)
+    return reply.model_copy(update={"findings": findings, "diff": diff})
 
 
 def _store(
@@ -152,6 +150,9 @@ def _store(
         made = builds.ensure_builds(tx, deps, user.org, user.name, before.id)
         reply = show_unchanged(tx, user.org, app, before, made)
     else:
+        if not wish.dry_run:
+            old = configs.list_all_parts(tx, user.org, before.id) if before else ()
+            require_unasked(tx, user, list_unasked(old, new.app.parts), app=app.id)
         config = store_config(tx, deps, user, app, new)
         made = builds.ensure_builds(tx, deps, user.org, user.name, config.id)
         reply = show_stored(tx, user.org, app, config, new.app, made)
@@ -160,14 +161,13 @@ def _store(
     return reply
 
 
-def _refuse_errors(known: _Known, findings: Sequence[AppFinding], components: int) -> None:
-    errors = count_errors(findings)
-    if errors:
-        raise AppInvalid(
-            f"the app `{known.name}` has {errors} error{'' if errors == 1 else 's'}",
-            diagnostics=[each.model_dump() for each in findings],
-            components=components,
-        )
+def _refuse(known: _Known, findings: Sequence[AppFinding], checked: Checked) -> AppInvalid:
+    errors = checked.errors
+    return AppInvalid(
+        f"the app `{known.name}` has {errors} error{'' if errors == 1 else 's'}",
+        diagnostics=[each.model_dump() for each in findings],
+        components=checked.components,
+    )
 
 
 def _look(tx: Tx, user: User, app: str) -> _Known:

@@ -14,6 +14,7 @@ from exclave.domain.jobs import ExecutionId, JobId
 from exclave.domain.terraform import StateRefused
 from exclave.storage import attachments, jobs, queues, tf_states
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.group_commit import Raced
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
     RescuedState,
@@ -77,7 +78,7 @@ async def restore_state(
 
     try:
         await deps.db.write(restore, key=queue)
-    except (StateRefused, Conflict, NotFound):
+    except (StateRefused, Conflict, NotFound, Raced):
         await deps.blobs.delete(blob)
         raise
     return await show_workspace(deps, user, install, workspace, None)

@@ -3,15 +3,18 @@
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TypeVar
 
-from exclave.base.errors import Conflict, InvalidInput, NotFound
+from exclave.base.errors import Conflict, InvalidInput, NotFound, TooLarge
+from exclave.control import quotas
 from exclave.control.deps import Deps
 from exclave.control.measuring import Measured
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
+from exclave.domain.quotas import QuotaExceeded, Stored
 from exclave.domain.terraform import LockHeld, StateRefused
 from exclave.storage import executions, tf_states
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.executions import Held
+from exclave.storage.group_commit import Raced
 from exclave.wire.terraform import (
     MAX_ATTACHMENT,
     LockState,
@@ -67,6 +70,7 @@ async def write_state(
         )
         if version is None:
             raise _explain_refusal(tx, who, held, workspace, lock_id, header)
+        _count(tx, deps, who, execution, workspace, sealed.size)
         return StateReply(version=version)
 
     return await _write_or_delete(deps, who, add, blob)
@@ -124,9 +128,23 @@ def _make_header(tx: Tx, who: RunnerIdentity, row: AnyRow) -> StateHeader:
 async def _write_or_delete(deps: Deps, who: RunnerIdentity, add: Callable[[Tx], T], blob: str) -> T:
     try:
         return await deps.db.write(add, key=who.queue)
-    except (Superseded, StateRefused, LockHeld, Conflict):
+    except (Superseded, StateRefused, LockHeld, Conflict, Raced, QuotaExceeded, TooLarge):
         await deps.blobs.delete(blob)
         raise
+
+
+def _count(
+    tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId, workspace: str, size: int
+) -> None:
+    """Count a version that was just stored.
+
+    A state that is not stored is work that nobody knows of: so a running apply may pass the quota,
+    and only twice of it is the end. The org begins nothing new meanwhile.
+    """
+    most = deps.quotas.tf_states_per_execution_bytes
+    if most and tf_states.sum_sizes(tx, who.org, who.queue, workspace, execution) > most:
+        raise TooLarge(f"the states of an execution have {most} bytes at most", limit=most)
+    quotas.reserve(tx, deps, who.org, Stored.TF_STATES, size, 1, slack=2)
 
 
 def _find_same(

@@ -2,12 +2,30 @@
 
 from collections.abc import Sequence
 
+from exclave.base.errors import Conflict
+from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.lanes import conflict
 from exclave.domain.workflows import Workflow, WorkflowId
 from exclave.flow.decide import lanes_wanted
 from exclave.storage import queues
 from exclave.storage.database import Tx
 from exclave.storage.workflows import Loaded
+
+MOST_TICKETS = 5_000
+"""Places in the lines of one queue: one for each lane that a workflow changes."""
+
+
+class Crowded(Conflict):
+    """Many workflows that change the same install wait for each other."""
+
+    code = "crowded"
+    hint = "Wait until some of them have ended, or cancel those that are not needed any more."
+
+
+def refuse_crowd(tx: Tx, org: OrgId, queue: QueueId) -> None:
+    """Refuse one more workflow where many wait: each event of the queue looks at all of them."""
+    if queues.count_tickets(tx, org, queue) > MOST_TICKETS:
+        raise Crowded("too many workflows wait for the lanes of this install")
 
 
 def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:

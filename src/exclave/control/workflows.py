@@ -3,17 +3,25 @@
 from collections.abc import AsyncIterator, Sequence
 
 from exclave.base.digests import digest_json
-from exclave.base.errors import Conflict, NotFound, Problem
+from exclave.base.errors import Conflict, Forbidden, NotFound, Problem
 from exclave.control import showing
 from exclave.control.access import require_on, require_there
 from exclave.control.advance import begin_new
 from exclave.control.blockers import find_step_blockers
 from exclave.control.deps import Deps
+from exclave.control.four_eyes import (
+    refuse_approve_all,
+    refuse_own_work,
+    require_approve_all,
+)
 from exclave.control.handover import Handover
 from exclave.control.pages import clamp, make_page
 from exclave.control.planning import Planned, plan_workflow
 from exclave.control.steering import Wish, aim_at, find_step, steer
+from exclave.control.tickets import refuse_crowd
+from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import OrgId, QueueId, Right, User
+from exclave.domain.quotas import Stored
 from exclave.domain.workflows import (
     Step,
     StepKind,
@@ -34,6 +42,8 @@ from exclave.flow.events import (
 )
 from exclave.storage import queues, workflows
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.types import write_json
+from exclave.storage.usage import Account, Amount, note_growth
 from exclave.wire.model import Page
 from exclave.wire.workflows import (
     Approve,
@@ -44,6 +54,7 @@ from exclave.wire.workflows import (
     WorkflowSummary,
 )
 
+_PUT_GATE = "Put a step of kind `gate` before it; who may approve answers that."
 _LONGEST_WAIT_S = 15.0
 """A watcher looks again after this time even if nobody woke it."""
 
@@ -58,10 +69,36 @@ async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowI
     """Create a workflow without looking at how far it got."""
     await require_there(deps, user, Right.OPERATE, wish.queue_id)
     if wish.approve_all:
-        await require_there(deps, user, Right.APPROVE, wish.queue_id)
+        await deps.db.read(lambda tx: require_approve_all(tx, user, wish.queue_id))
     made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), wish)
+    if made.unguarded:
+        await _refuse_unguarded(deps, user, made)
+    deps.standing.begin_work(deps.quotas, user.org)
+    if made.row["laned"]:
+        await deps.db.read(lambda tx: refuse_crowd(tx, user.org, made.queue), alone=True)
     await deps.db.write_each(_begin_all, (deps, made), key=wish.queue_id)
     return made.id
+
+
+async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
+    """Refuse scripts before any gate to who may not approve; to all, where two people are asked.
+
+    Whether the org asks for two was read with the token, a moment ago: the path of every workflow
+    is spared a query, and a wish that arrived before the switch came before it.
+    """
+    names = list(made.unguarded)
+    told = f"step `{names[0]}` runs without anybody's approval"
+    if user.four_eyes:
+        raise SecondPersonNeeded(
+            f"{told}, and this org asks for four eyes", hint=_PUT_GATE, steps=names[:20]
+        )
+    try:
+        await require_there(deps, user, Right.APPROVE, made.queue)
+    except Forbidden:
+        raise Forbidden(
+            f"{told}, which needs the right to approve", hint=_PUT_GATE, right=Right.APPROVE,
+            steps=names[:20],
+        ) from None  # fmt: skip
 
 
 def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
@@ -74,6 +111,9 @@ def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Pro
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
     good = [made for _, made in requests if (made.org, made.queue) in known]
     workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
+    for made in good:
+        size = sum(len(write_json(step["spec"])) for step in made.steps)
+        note_growth(tx, Account(made.row["org_id"], Stored.DOCUMENTS), Amount(size, 1))
     begin_new(tx, deps, [workflows.lock_new(tx, m.row, m.steps) for m in good])
     for handover in handovers:
         handover.finish()
@@ -129,7 +169,12 @@ async def approve_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Approve
 ) -> WorkflowReply:
     """Approve exactly the digest that a gate shows."""
-    aim = aim_at(step, lambda found: Approved(found.index, answer.digest))
+
+    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+        del queue
+        refuse_own_work(tx, user, value)
+        return Approved(find_step(value, step).index, answer.digest)
+
     return await _steer(deps, user, Wish(
         workflow, Right.APPROVE, "step_approved", aim, step=step, note=answer.comment,
     ))  # fmt: skip
@@ -221,9 +266,14 @@ async def set_approve_all(
 ) -> WorkflowReply:
     """Switch automatic approval of open and coming gates."""
     action = "approve_all_on" if on else "approve_all_off"
-    return await _steer(
-        deps, user, Wish(workflow, Right.APPROVE, action, lambda *_: ApproveAllSet(on))
-    )
+
+    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+        del queue, value
+        if on:
+            refuse_approve_all(tx, user.org)
+        return ApproveAllSet(on)
+
+    return await _steer(deps, user, Wish(workflow, Right.APPROVE, action, aim))
 
 
 async def _steer(deps: Deps, user: User, wish: Wish) -> WorkflowReply:

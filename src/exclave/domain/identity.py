@@ -64,6 +64,17 @@ class User:
     name: str
     token: TokenId
     grants: tuple[Grant, ...]
+    acts_as: AccountId | None = None
+    """Whom the token counts as where two people are needed; None: the account itself."""
+    instance_admin: bool = False
+    """May create orgs; no role of an org includes this."""
+    four_eyes: bool = False
+    """Whether the org asked for two people when the token was looked up."""
+
+    @property
+    def person(self) -> AccountId:
+        """The person behind the token."""
+        return self.acts_as or self.account
 
 
 class QueueKind(StrEnum):

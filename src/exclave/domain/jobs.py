@@ -1,7 +1,7 @@
 """Jobs and their executions: states, exit reasons, and what an ending or a silence leads to."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar, NewType
 
@@ -150,9 +150,26 @@ def end_unfinished(reason: Reason, *, mutating: bool, attempts: int, timings: Ti
     return Ending(JobState.LOST, Reason.TOO_MANY_ATTEMPTS)
 
 
-def is_silent_too_long(
-    last_contact: datetime, now: datetime, *, mutating: bool, timings: Timings
-) -> bool:
-    """Tell whether a running execution may be given up for lack of any sign of life."""
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """The last signs of life that are too old to wait any longer: from `since`, before `until`."""
+
+    since: datetime
+    until: datetime
+
+
+def find_silence(
+    now: datetime, listening_since: datetime, *, mutating: bool, timings: Timings
+) -> Silence:
+    """Decide after which silence running work is given up, if we have listened all the time.
+
+    What was silent before we began to listen counts as heard then; changes get a grace on top.
+    """
     patience = timings.lost_mutating_s if mutating else timings.lost_read_only_s
-    return now - last_contact >= timedelta(seconds=patience)
+    grace = timings.start_grace_s if mutating else 0.0
+    until = now - timedelta(seconds=patience)
+    listened = listening_since + timedelta(seconds=grace) <= until
+    return Silence(_EVER if listened else listening_since, until)
+
+
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)

@@ -37,5 +37,7 @@ def conflict(one: str, other: str) -> bool:
 
 def conflicts_any(lanes: Iterable[str], taken: Iterable[str]) -> bool:
     """Tell whether any wanted lane is excluded by any taken one."""
-    held = tuple(taken)
-    return any(conflict(lane, other) for lane in lanes for other in held)
+    wanted, held = frozenset(lanes), frozenset(taken)
+    if not wanted or not held:
+        return False
+    return SANDBOX in wanted or SANDBOX in held or not wanted.isdisjoint(held)

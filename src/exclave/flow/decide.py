@@ -1,13 +1,13 @@
 """`decide`: look at the stored steps and answer what to do next. No clock, no memory, no I/O."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from exclave.base.digests import digest_json
 from exclave.domain.lanes import conflicts_any
 from exclave.domain.workflows import Step, StepKind, StepState, Workflow, WorkflowState
-from exclave.flow.events import with_steps
+from exclave.flow.events import list_dependents, with_steps
 
 
 class Deed(StrEnum):
@@ -54,11 +54,10 @@ def decide(workflow: Workflow, blocked: Iterable[str] = ()) -> Progress:
     if workflow.cancel_requested:
         return _wind_down(workflow)
     held = frozenset(blocked)
-    moves: list[Move] = []
-    changed = True
-    while changed:
-        workflow, begun, changed = _begin_ready_steps(workflow, held)
-        moves += begun
+    workflow, moves, passed = _begin_ready_steps(workflow, workflow.steps, held)
+    if passed:
+        workflow, more = _follow(workflow, passed, held)
+        moves += more
     return Progress(_settle(workflow, held), tuple(moves))
 
 
@@ -90,9 +89,9 @@ def approved_digest(workflow: Workflow, step: Step) -> str | None:
 
 
 def _begin_ready_steps(
-    workflow: Workflow, held: frozenset[str]
-) -> tuple[Workflow, list[Move], bool]:
-    steps = workflow.steps
+    workflow: Workflow, steps: Iterable[Step], held: frozenset[str]
+) -> tuple[Workflow, list[Move], list[int]]:
+    """Begin those of some steps that can; answer the deeds, and which steps let pass at once."""
     changed: list[Step] = []
     moves: list[Move] = []
     for step in steps:
@@ -101,8 +100,36 @@ def _begin_ready_steps(
             changed.append(new)
             if new.state is StepState.ACTIVE:
                 moves.append(Move(_DEEDS[step.kind], step.index))
-    again = any(step.state.lets_pass for step in changed)
-    return (with_steps(workflow, changed) if changed else workflow), moves, again
+    passed = [step.index for step in changed if step.state.lets_pass]
+    return (with_steps(workflow, changed) if changed else workflow), moves, passed
+
+
+def _follow(
+    workflow: Workflow, passed: Sequence[int], held: frozenset[str]
+) -> tuple[Workflow, list[Move]]:
+    """Begin what follows from steps that let pass, and what follows from that; each need is
+    counted down once, so that a long chain costs no more than a short one of as many needs.
+    """
+    dependents = list_dependents(workflow.steps)
+    missing = {
+        step.index: sum(not workflow.steps[need].state.lets_pass for need in step.needs)
+        for step in workflow.steps
+        if step.state is StepState.PENDING
+    }
+    ready = {
+        each for index in passed for each in dependents.get(index, ()) if not missing.get(each, 1)
+    }
+    moves: list[Move] = []
+    while ready:
+        steps = [workflow.steps[index] for index in sorted(ready)]
+        workflow, begun, passed = _begin_ready_steps(workflow, steps, held)
+        moves += begun
+        ready = set()
+        for each in [each for index in passed for each in dependents.get(index, ())]:
+            missing[each] = missing.get(each, 0) - 1
+            if missing[each] == 0:
+                ready.add(each)
+    return workflow, moves
 
 
 def _next_of(workflow: Workflow, step: Step, held: frozenset[str]) -> Step:

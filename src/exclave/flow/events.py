@@ -50,6 +50,8 @@ class Denied:
     digest: str
     skip: bool = False
     reason: str = "denied"
+    attempt: int | None = None
+    """Which opening of the gate is meant; None is whichever is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +129,23 @@ def apply_event(workflow: Workflow, event: Event) -> Workflow:
 
 def find_dependents(steps: Iterable[Step], index: int) -> frozenset[int]:
     """Find every step that needs this one, directly or through others."""
-    found: set[int] = {index}
-    ordered = tuple(steps)
-    grown = True
-    while grown:
-        more = {s.index for s in ordered if s.index not in found and found & set(s.needs)}
-        grown = bool(more)
-        found |= more
+    dependents = list_dependents(steps)
+    found: set[int] = set()
+    todo = [index]
+    while todo:
+        more = [each for each in dependents.get(todo.pop(), ()) if each not in found]
+        found.update(more)
+        todo += more
     return frozenset(found - {index})
+
+
+def list_dependents(steps: Iterable[Step]) -> dict[int, list[int]]:
+    """List for each step that is needed the steps that need it."""
+    dependents: dict[int, list[int]] = {}
+    for step in steps:
+        for need in step.needs:
+            dependents.setdefault(need, []).append(step.index)
+    return dependents
 
 
 def with_steps(workflow: Workflow, changed: Iterable[Step]) -> Workflow:
@@ -192,6 +203,8 @@ def _approve(workflow: Workflow, event: Approved) -> Workflow:
 
 def _deny(workflow: Workflow, event: Denied) -> Workflow:
     wanted = StepState.SKIPPED if event.skip else StepState.FAILED
+    if event.attempt not in {None, _step(workflow, event.step).attempt}:
+        return workflow
     step = _open_gate(workflow, event.step, event.digest, done=wanted)
     if step.state is wanted:
         return workflow

@@ -10,15 +10,15 @@ from exclave.runner.git.credentials import FILE, GitCredentials
 from exclave.runner.git.fetching import GitFetcher, GitSettings
 from exclave.runner.git.urls import PROTOCOLS, parse_rewrites
 from exclave.runner.identity import load_key
-from exclave.runner.registry import bind_registry
+from exclave.runner.registry import OpenRegistry
 
 
 def make_build_executor(
-    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings, clock: Clock
-) -> BuildExecutor:
+    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings,
+    registry: OpenRegistry, clock: Clock,
+) -> BuildExecutor:  # fmt: skip
     """Make the executor of `build` jobs; only runners of a build queue are given any."""
     fetcher = GitFetcher(tell_git_settings(settings), children, GitCredentials(config.data / FILE))
-    registry = bind_registry(settings.registry_username, settings.registry_password_file)
     return BuildExecutor(fetcher, registry, lambda: load_key(config.data), clock)
 
 

@@ -7,17 +7,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from exclave.main.settings import PREFIX, SHARED
+from exclave.runner.isolation import NONE
 
+_RUN_AS = f"{PREFIX}RUN_AS"
 _PASSED_ON = frozenset(PREFIX + name.upper() for name in SHARED)
 
 
 def clean_environment() -> dict[str, str]:
-    """Tell this process's environment, of our own settings only those that all runners share."""
-    return {
+    """Tell this process's environment, of our own settings only those that all runners share.
+
+    Jobs run as the developer, unless wished otherwise: apps are tried on this very machine, and
+    what they make on it outlives the job that makes it.
+    """
+    kept = {
         key: value
         for key, value in os.environ.items()
         if not key.startswith(PREFIX) or key in _PASSED_ON
     }
+    return {**kept, _RUN_AS: os.environ.get(_RUN_AS) or NONE}
 
 
 async def run_child(argv: Sequence[str], output: Path, env: Mapping[str, str]) -> int:

@@ -14,8 +14,12 @@ from exclave.control.deps import Deps
 from exclave.control.fleet import Fleet
 from exclave.control.handover import OFFER, make_ear
 from exclave.control.keys import Keyring
+from exclave.control.log_limits import LogLimits
 from exclave.control.rates import Limits, Rates
+from exclave.control.turns import Turns
 from exclave.control.vault import Vault
+from exclave.control.workers import WorkerProcesses
+from exclave.main.data_folder import prepare_data_folder
 from exclave.main.settings import ServerSettings
 from exclave.storage import keys
 from exclave.storage.blobs.base import Blobs
@@ -23,13 +27,15 @@ from exclave.storage.blobs.files import FileBlobs
 from exclave.storage.blobs.s3 import S3Blobs, S3Place
 from exclave.storage.database import Database, Tx
 from exclave.storage.dialects import choose_dialect
+from exclave.storage.disk import Disk
 from exclave.storage.hub import Hub
 from exclave.storage.migrate import upgrade
+from exclave.storage.private_files import make_private
 
 
 def build_deps(settings: ServerSettings) -> Deps:
     """Open the database (migrated), the blob store and the keys."""
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    prepare_data_folder(settings.data)
     upgrade(settings.database_url)
     clock = SystemClock()
     ids = Ids(clock, SystemRandomness())
@@ -46,11 +52,16 @@ def build_deps(settings: ServerSettings) -> Deps:
     db.write_now(set_up)
     fleet = Fleet()
     hub.ears[OFFER] = make_ear(fleet, hub)
+    disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
     return Deps(
-        db=db, blobs=open_blobs(settings), hub=hub, clock=clock, ids=ids, keys=keyring,
+        db=db, blobs=open_blobs(settings, disk), disk=disk, quotas=settings.quotas,
+        hub=hub, clock=clock, ids=ids, keys=keyring,
         vault=Vault(seal), timings=settings.timings, runner_url=tell_runner_url(settings),
         registry_url=settings.registry_url, fleet=fleet,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
+        log_limits=LogLimits(settings.log_bytes),
+        turns=Turns(settings.org_requests),
+        workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
     )  # fmt: skip
 
 
@@ -58,7 +69,7 @@ def lock_data(settings: ServerSettings) -> IO[bytes] | None:
     """Keep a second server off the same SQLite database, for as long as the file stays open."""
     if settings.database:
         return None
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    prepare_data_folder(settings.data)
     lock = (settings.data / "server.lock").open("wb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,10 +87,10 @@ def tell_runner_url(settings: ServerSettings) -> str:
     return settings.runner_url or f"http://{settings.runner_host}:{settings.runner_port}"
 
 
-def open_blobs(settings: ServerSettings) -> Blobs:
+def open_blobs(settings: ServerSettings, disk: Disk | None = None) -> Blobs:
     """Open the blob store that the settings name."""
     if not settings.s3_bucket:
-        return FileBlobs(settings.blob_folder)
+        return FileBlobs(settings.blob_folder, disk=disk)
     return S3Blobs(
         S3Place(
             bucket=settings.s3_bucket, prefix=settings.s3_prefix, endpoint=settings.s3_endpoint,
@@ -94,6 +105,7 @@ def load_seal(file: Path) -> bytes:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         seal = file.read_bytes().strip()
+        make_private(file)
     else:
         seal = Fernet.generate_key()
         with os.fdopen(handle, "wb") as out:

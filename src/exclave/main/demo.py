@@ -13,9 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import click
-
 from exclave.base.errors import InvalidInput
+from exclave.cli.terminal import print_err
 from exclave.main.dev import Dev
 
 INSTALL = "acme"
@@ -38,7 +37,7 @@ async def run_demo(dev: Dev, directory: Path, *, to_the_end: bool) -> bool:
             if to_the_end:
                 await demo.take_down()
     except DemoFailed as failed:
-        click.echo(f"\n{failed}", err=True)
+        print_err(f"\n{failed}")
         return False
     return True
 
@@ -49,7 +48,7 @@ async def _choose_directory(directory: Path) -> AsyncIterator[Path]:
     if shutil.which("opa") or not (directory / "policies").is_dir():
         yield directory
         return
-    click.echo("opa is not on the PATH: the demo leaves the app's policies out.\n", err=True)
+    print_err("opa is not on the PATH: the demo leaves the app's policies out.\n")
     with tempfile.TemporaryDirectory(prefix="exclave-demo-") as folder:
         copy = Path(folder) / directory.name
         shutil.copytree(directory, copy, ignore=shutil.ignore_patterns("policies"))
@@ -73,7 +72,7 @@ class _Demo:
             shown=("apps", "sync", self._app, "--wait"),
         )
         if INSTALL in await self._names("installs", "list"):
-            click.echo(f"\nThe install `{INSTALL}` is there from an earlier run.", err=True)
+            print_err(f"\nThe install `{INSTALL}` is there from an earlier run.")
         else:
             await self._provision()
         await self._say("actions", "run", INSTALL, "check", "--wait")
@@ -114,7 +113,7 @@ class _Demo:
     async def _visit(self) -> None:
         url = await self._read("components", "page", "outputs", "url")
         page = await asyncio.to_thread(_fetch, url)
-        click.echo(f"\n$ curl {url}\n{page.strip()}", err=True)
+        print_err(f"\n$ curl {url}\n{page.strip()}")
 
     async def _read(self, *path: str) -> str:
         """Read a value of the install's state."""
@@ -137,7 +136,7 @@ class _Demo:
 
     async def _say(self, *words: str, shown: tuple[str, ...] = (), quiet: bool = False) -> None:
         """Run a command in front of whoever watches."""
-        click.echo(f"\n$ exclave {' '.join(shown or words)}", err=True)
+        print_err(f"\n$ exclave {' '.join(shown or words)}")
         out = asyncio.subprocess.DEVNULL if quiet else None
         child = await self._start(*words, stdout=out)
         try:

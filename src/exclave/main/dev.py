@@ -68,7 +68,9 @@ async def _find_login(settings: ServerSettings, running: Running) -> str:
         deps = running.deps
         made = await deps.db.write(lambda tx: create_org(tx, deps, "dev", "dev"))
         token = made.token
-    _write_private(file, {"control_url": running.control_url, "token": token})
+    # Commands take this file for loopback addresses only; one that listens everywhere is on it.
+    url = running.control_url.replace("//0.0.0.0:", "//127.0.0.1:")
+    _write_private(file, {"control_url": url, "token": token})
     return token
 
 

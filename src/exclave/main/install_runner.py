@@ -11,7 +11,7 @@ from exclave.runner.config import RunnerConfig
 from exclave.runner.environment import ChildSettings
 from exclave.runner.executors.action import ActionExecutor
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
-from exclave.runner.registry import bind_registry
+from exclave.runner.registry import OpenRegistry
 from exclave.runner.sealing import Sealer
 from exclave.runner.secret_store import SecretStore
 from exclave.runner.terraform.module import TerraformSettings
@@ -22,14 +22,15 @@ from exclave.wire.jobs import JobKind
 
 def make_install_executors(
     settings: RunnerSettings, config: RunnerConfig, children: ChildSettings,
-    secrets: SecretStore, clock: Clock, randomness: Randomness,
+    secrets: SecretStore, registry: OpenRegistry, clock: Clock, randomness: Randomness,
 ) -> dict[JobKind, Executor]:  # fmt: skip
     """Make the executors of `terraform` and `action` jobs; they share the seal of this runner."""
-    registry = bind_registry(settings.registry_username, settings.registry_password_file)
     sealer = Sealer(config.data, randomness)
     kit = TerraformKit(
         children=children,
-        settings=TerraformSettings(_resolve_cache(settings), settings.tf_mirror, settings.tf_tool),
+        settings=TerraformSettings(
+            _resolve_cache(settings, config), settings.tf_mirror, settings.tf_tool
+        ),
         secrets=secrets,
         sealer=sealer,
         finder=ToolFinder(tell_tool_settings(settings, config, children)),
@@ -51,7 +52,7 @@ def tell_tool_settings(
         folder=(settings.tools or (config.jobs_folder or config.data) / "tools").resolve(),
         path=children.path,
         download=settings.tools_download,
-        build=settings.tools_build and not settings.run_as,
+        build=settings.tools_build and not config.run_as,
         strict=settings.tools_strict,
         mirror=settings.tools_mirror,
         checksums=_read_checksums(settings.tools_checksums),
@@ -60,9 +61,9 @@ def tell_tool_settings(
     )
 
 
-def _resolve_cache(settings: RunnerSettings) -> Path | None:
+def _resolve_cache(settings: RunnerSettings, config: RunnerConfig) -> Path | None:
     """Tell the cache; jobs of different users share none: one could change what another runs."""
-    if settings.tf_plugin_cache is None or settings.run_as:
+    if settings.tf_plugin_cache is None or config.run_as:
         return None
     return settings.tf_plugin_cache.resolve()
 

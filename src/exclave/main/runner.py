@@ -9,6 +9,7 @@ from pathlib import Path
 
 from exclave.base.clock import SystemClock
 from exclave.base.ids import SystemRandomness
+from exclave.base.logs import Log
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
 from exclave.main.build_runner import make_build_executor
@@ -21,50 +22,74 @@ from exclave.runner.environment import ChildSettings
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.executors.secrets import SecretsExecutor
+from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
+from exclave.runner.held_secrets import (
+    HeldFile,
+    HeldSecrets,
+    Reader,
+    read_credentials,
+    read_enrolment,
+    read_hex_keys,
+    read_password,
+    read_raw_key,
+    read_secrets,
+    read_url_password,
+)
+from exclave.runner.identity import KEY
+from exclave.runner.isolation import STATE, Isolation, claim_users, decide_isolation
 from exclave.runner.leftovers import kill_leftovers
 from exclave.runner.logs.shipped import bind_open_log
 from exclave.runner.loop import Duty, Runner, stop_on_signals
+from exclave.runner.registry import bind_registry
+from exclave.runner.rescued import send_rescued
+from exclave.runner.sealing import SEAL_KEY
 from exclave.runner.secret_store import FileSecrets, SecretStore
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.reporting import Reporter
-from exclave.runner.users import read_run_as
 from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
 
-_JOBS = Path("/var/lib/exclave/jobs")
+_log = Log("runner")
 
 
 def tell_config(settings: RunnerSettings) -> RunnerConfig:
     """Translate the settings for the runner room; children have another folder, so be absolute."""
+    data = settings.runner_data.resolve()
+    isolation = decide_isolation(settings.run_as, data, builds_tools=settings.tools_build)
     return RunnerConfig(
-        data=settings.runner_data.resolve(),
+        data=data,
         runner_url=settings.runner_url,
         name=settings.runner_name,
         capacity=settings.capacity,
         proxy=settings.proxy or None,
         ca_bundle=_resolve(settings.ca_bundle),
         secrets_file=_resolve(settings.secrets_file),
-        run_as=settings.run_as,
-        jobs_folder=_choose_jobs_folder(settings),
+        run_as=isolation.run_as,
+        why_not_isolated=isolation.why_not,
+        jobs_folder=_choose_jobs_folder(settings, isolation),
     )
 
 
 async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None) -> None:
     """Run until SIGTERM or SIGINT, or until the control plane takes the identity away."""
     config = tell_config(settings)
-    cells = make_cells(read_run_as(config.run_as, config.capacity))
+    cells = make_cells(claim_users(config.run_as, config.capacity, config.data))
+    if config.why_not_isolated:
+        _log.warning("jobs_not_isolated", why=config.why_not_isolated)
     clock = SystemClock()
     randomness = SystemRandomness()
     api, stack_api = HttpRunnerApi(config.link), HttpStackApi(config.link)
     advise = _advise_by_file(config) if stack is None else stack.tell_secret_command
     secrets = FileSecrets(config.secrets_file, advise)
-    duties: list[Duty] = [watch_switch]
+    held = collect_held(settings, config, stack)
+    duties: list[Duty] = [watch_switch, send_rescued]
     if stack is not None:
-        duties.append(Reporter(stack, stack_api, secrets).run)
+        isolated = bool(config.run_as)
+        duties.append(Reporter(stack, stack_api, secrets, isolated=isolated).run)
     runner = Runner(
         config, api=api, clock=clock, randomness=randomness,
-        executors=build_executors(settings, config, secrets, advise),
-        open_log=bind_open_log(clock, randomness), cells=cells,
+        executors=build_executors(settings, config, secrets, held, advise),
+        open_log=bind_open_log(clock, randomness, held=held.find), held=held, cells=cells,
         kill_leftovers=partial(kill_leftovers, owned=cells.owned),
         enrolment_token=settings.enrolment or None,
         pinned=None if stack is None else list_pinned(stack), duties=duties,
@@ -79,10 +104,27 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         await stack_api.close()
 
 
+def collect_held(
+    settings: RunnerSettings, config: RunnerConfig, stack: StackFolder | None = None
+) -> HeldSecrets:
+    """Name every place where this runner holds a secret."""
+    readers: dict[Path | None, Reader] = {
+        config.secrets_file: read_secrets,
+        config.data / GIT_CREDENTIALS: read_credentials,
+        _resolve(settings.registry_password_file): read_password,
+        config.data / SEAL_KEY: read_hex_keys,
+        config.data / KEY: read_raw_key,
+        None if stack is None else stack.document: read_enrolment,
+    }
+    files = [HeldFile(path, read) for path, read in readers.items() if path is not None]
+    return HeldSecrets(files, [settings.enrolment, *read_url_password(config.proxy)])
+
+
 def build_executors(
     settings: RunnerSettings,
     config: RunnerConfig,
     secrets: SecretStore,
+    held: HeldSecrets,
     advise: Callable[[str], str],
 ) -> dict[JobKind, Executor]:
     """Make an executor for each kind of job that a runner does."""
@@ -91,12 +133,18 @@ def build_executors(
         path=settings.path or os.environ.get("PATH", os.defpath), proxy=config.proxy,
         no_proxy=settings.no_proxy or None, ca_bundle=config.ca_bundle,
     )  # fmt: skip
+    registry = bind_registry(
+        settings.registry_username, settings.registry_password_file, held.note_token
+    )
+    installs = make_install_executors(
+        settings, config, children, secrets, registry, clock, SystemRandomness()
+    )
     return {
         JobKind.SCRIPT: ScriptExecutor(children, secrets, clock),
         JobKind.NOOP: NoopExecutor(),
-        JobKind.BUILD: make_build_executor(settings, config, children, clock),
+        JobKind.BUILD: make_build_executor(settings, config, children, registry, clock),
         JobKind.SECRETS: SecretsExecutor(secrets, SystemRandomness(), advise),
-        **make_install_executors(settings, config, children, secrets, clock, SystemRandomness()),
+        **installs,
     }
 
 
@@ -117,12 +165,12 @@ def stop_at_end_of_input(runner: Runner) -> None:
     loop.add_reader(0, look)
 
 
-def _choose_jobs_folder(settings: RunnerSettings) -> Path | None:
+def _choose_jobs_folder(settings: RunnerSettings, isolation: Isolation) -> Path | None:
     """Choose a place that users of jobs can get to: data folders are closed to everybody."""
-    if settings.jobs_folder is not None or not settings.run_as:
+    if settings.jobs_folder is not None or not isolation.run_as:
         return _resolve(settings.jobs_folder)
     name = hashlib.sha256(str(settings.runner_data.resolve()).encode()).hexdigest()[:12]
-    return _JOBS / name
+    return STATE / "jobs" / name
 
 
 def _advise_by_file(config: RunnerConfig) -> Callable[[str], str]:

@@ -17,10 +17,17 @@ from exclave.api.metrics import Metrics
 from exclave.api.runner import build_runner_app
 from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
+from exclave.control.background import list_chores
+from exclave.control.chores import run_chore
 from exclave.control.deps import Deps
-from exclave.control.schedules import run_schedules
-from exclave.control.sweep import Sweeper, run_timers
+from exclave.control.preparing import run_preparer
 from exclave.main.composition import build_deps, lock_data
+from exclave.main.connections import (
+    ConnectionLimits,
+    make_protocol,
+    raise_file_limit,
+    share_connections,
+)
 from exclave.main.memory import keep_young
 from exclave.main.settings import ServerSettings
 from exclave.registry import build_registry_app
@@ -28,7 +35,10 @@ from exclave.storage.listener import listen
 
 log = Log("server")
 
+_CONTROL, _RUNNER, _ALL = "control", "runner", "all"
 _BACKLOG = 4096
+_FILES_OF_DEV = 1 << 16
+"""Most open files of a process whose children run jobs: they inherit the limit."""
 _TICK_S = 1.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 """A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
@@ -91,27 +101,29 @@ async def run_control_plane(
 ) -> AsyncIterator[Running]:
     """Run the whole control plane while the block lasts. Port 0 takes a free one."""
     lock = lock_data(settings)
-    control = _listen(settings.control_host, settings.control_port)
-    runner = _listen(settings.runner_host, settings.runner_port)
-    ports = {"control_port": control.getsockname()[1], "runner_port": runner.getsockname()[1]}
+    sockets = _open_sockets(settings)
+    ports = {f"{api}_port": bound.getsockname()[1] for api, bound in sockets.items()}
     settings = settings.model_copy(update=ports)
     deps = replace(build_deps(settings), runs_stacks=runs_stacks)
     deps.hub.attach(asyncio.get_running_loop())
     metrics = Metrics()
+    files = raise_file_limit(_FILES_OF_DEV if runs_stacks else None)
+    shares = share_connections(files, settings.max_connections)
+    apps = {
+        _CONTROL: build_control_app(deps, metrics),
+        _RUNNER: build_runner_app(deps, metrics, choose_registry(deps)),
+    }
     servers = [
-        _make_server(build_control_app(deps, metrics), settings),
-        _make_server(build_runner_app(deps, metrics, choose_registry(deps)), settings),
+        _make_server(apps[api], settings, ConnectionLimits(shares[api == _RUNNER]))
+        for api in sockets
     ]
-    sockets = [control, runner]
     tasks = [
         asyncio.create_task(server.serve(sockets=[bound]))
-        for server, bound in zip(servers, sockets, strict=True)
+        for server, bound in zip(servers, sockets.values(), strict=True)
     ]
-    background = [
-        _spawn(Sweeper(deps).run()),
-        _spawn(run_timers(deps)),
-        _spawn(run_schedules(deps)),
-    ]
+    background = [_spawn(run_chore(deps, chore)) for chore in list_chores(deps)]
+    background.append(_spawn(run_preparer(deps)))
+    background.append(_spawn(metrics.loop.run(deps.clock.monotonic)))
     if deps.db.dialect.crosses_processes:
         background.append(_spawn(listen(settings.database_url, deps.hub, deps.db.name)))
     log.info(
@@ -121,10 +133,12 @@ async def run_control_plane(
         url = f"http://{settings.control_host}:{settings.control_port}"
         yield Running(deps, url, deps.runner_url)
     finally:
+        deps.health.stopping = True
         for server in servers:
             server.stop()
         deps.hub.close()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await deps.workers.close()
         for task in background:
             task.cancel()
         await asyncio.gather(*background, return_exceptions=True)
@@ -144,15 +158,30 @@ def _spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.create_task(work)
 
 
-def _make_server(app: Any, settings: ServerSettings) -> _Server:
+def _make_server(app: Any, settings: ServerSettings, limits: ConnectionLimits) -> _Server:
     return _Server(
         uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, http="httptools",
+            app, log_config=None, access_log=False, server_header=False,
+            http=make_protocol(limits),
             proxy_headers=False,  # nobody asks for the client's address
             timeout_keep_alive=75, timeout_graceful_shutdown=int(settings.shutdown_s),
-            lifespan="off", h11_max_incomplete_event_size=65_536,
+            lifespan="off",
         )
     )  # fmt: skip
+
+
+def _open_sockets(settings: ServerSettings) -> dict[str, socket.socket]:
+    """Listen for the APIs that this process serves."""
+    if settings.serve != _ALL and not settings.database:
+        raise InvalidInput(
+            "one API alone needs PostgreSQL: only one process may use a SQLite database",
+            hint="Set EXCLAVE_DATABASE, or leave EXCLAVE_SERVE out.",
+        )
+    places = {
+        _CONTROL: (settings.control_host, settings.control_port),
+        _RUNNER: (settings.runner_host, settings.runner_port),
+    }
+    return {api: _listen(*place) for api, place in places.items() if settings.serve in {api, _ALL}}
 
 
 def _listen(host: str, port: int) -> socket.socket:

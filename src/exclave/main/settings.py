@@ -10,12 +10,17 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.quotas import Quotas
 from exclave.domain.timings import BOUNDS, Timings, check_timings
 
 PREFIX = "EXCLAVE_"
+QUOTA = "QUOTA_"
 Port = Annotated[int, Field(ge=0, le=65535)]
 _OTHERS = frozenset({"URL", "TOKEN", "CONFIG", "DEBUG"})
 """Variables of the command line itself."""
+_GROUPS = frozenset({"timings", "quotas"})
+"""Fields that are many settings each."""
+_LONGEST_NUMBER = 18
 
 
 class Settings(BaseModel):
@@ -88,7 +93,58 @@ class ServerSettings(Settings):
             " seconds' worth; 0: no limit.",
         ),
     ] = 5e6  # fmt: skip
+    log_bytes: Annotated[
+        int,
+        Field(
+            ge=1 << 20, le=1 << 40,
+            description="Most bytes of the log of one execution, before compression; what comes"
+            " after them is not stored. Runners stay below the default by themselves.",
+        ),
+    ] = 1 << 30  # fmt: skip
+    org_requests: Annotated[
+        int,
+        Field(
+            ge=0, le=10_000,
+            description="Requests of one org to the Control API that are worked on at once; more"
+            " wait in line; 0: no limit.",
+        ),
+    ] = 32  # fmt: skip
+    serve: Annotated[
+        Literal["all", "control", "runner"],
+        Field(
+            description="Which API this process serves; one alone needs PostgreSQL, and another"
+            " process for the other."
+        ),
+    ] = "all"
+    workers: Annotated[
+        int,
+        Field(
+            ge=1, le=64,
+            description="Processes beside the server for work that a tenant can make expensive:"
+            " reading app directories, rendering templates.",
+        ),
+    ] = 2  # fmt: skip
+    worker_memory_mb: Annotated[
+        int, Field(ge=128, le=65536, description="Memory of one such process, in MiB.")
+    ] = 512
+    max_connections: Annotated[
+        int,
+        Field(
+            ge=0, le=1_000_000,
+            description="HTTP connections to this server; a third of them may be to the Control"
+            " API, the others are for runners. 0: as many as the limit of open files allows.",
+        ),
+    ] = 0  # fmt: skip
+    disk_reserve_bytes: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="Bytes of the data folder's disk that large writes leave to the database;"
+            " 0: none. Without it 5 % of the disk, but 1 to 10 GiB and at most 10 %.",
+        ),
+    ] = None
     timings: Timings = Timings()
+    quotas: Quotas = Quotas()
 
     @property
     def database_url(self) -> str:
@@ -140,8 +196,9 @@ class RunnerSettings(Settings):
     run_as: Annotated[
         str,
         Field(
-            description="Whom jobs run as: a user, or a range of uids of which each job gets one;"
-            " needs root. Empty: the runner's own user."
+            description="Whom jobs run as: `auto` (a range of unused uids of which each job gets"
+            " one), a range, a user, or `none` (the runner's own user). Empty: `auto` for a new"
+            " runner that is root on Linux, otherwise `none`."
         ),
     ] = ""
     jobs_folder: Annotated[
@@ -210,11 +267,13 @@ def read_settings(kind: type[S], env: Mapping[str, str], **given: Any) -> S:
     """Read settings from the environment; what was given on the command line wins."""
     values: dict[str, Any] = {}
     for name in kind.model_fields:
-        if name != "timings" and env.get(PREFIX + name.upper()):
+        if name not in _GROUPS and env.get(PREFIX + name.upper()):
             values[name] = env[PREFIX + name.upper()]
     values |= {name: value for name, value in given.items() if value is not None}
     if "timings" in kind.model_fields:
         values["timings"] = read_timings(env)
+    if "quotas" in kind.model_fields:
+        values["quotas"] = read_quotas(env)
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -236,10 +295,27 @@ def read_timings(env: Mapping[str, str]) -> Timings:
     return check_timings(Timings(**values))
 
 
+def read_quotas(env: Mapping[str, str]) -> Quotas:
+    """Read what one org may store; 0 is no limit."""
+    values: dict[str, int] = {}
+    for field in fields(Quotas):
+        name = f"{PREFIX}{QUOTA}{field.name.upper()}"
+        text = env.get(name)
+        if text:
+            if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
+                raise InvalidInput(
+                    f"{name}: `{text}` is no number of bytes or items",
+                    hint="Write it as a whole number; 0 is no limit.",
+                )
+            values[field.name] = int(text)
+    return Quotas(**values)
+
+
 def find_unknown(env: Mapping[str, str]) -> list[str]:
     """Find variables that look like ours and are none, each with its nearest relative."""
     known = {PREFIX + name.upper() for name in [*_list_names(), *BOUNDS]}
     known |= {PREFIX + name for name in _OTHERS}
+    known |= {f"{PREFIX}{QUOTA}{field.name.upper()}" for field in fields(Quotas)}
     found = []
     for name in sorted(env):
         if name.startswith(PREFIX) and name not in known and not _is_test_only(name):

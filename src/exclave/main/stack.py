@@ -16,7 +16,8 @@ from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
 from exclave.main.runner import run_runner, tell_config
 from exclave.main.settings import PREFIX, SHARED, RunnerSettings, read_settings
-from exclave.runner.identity import NotEnrolled, StrangeKeys
+from exclave.runner.identity import IDENTITY, NotEnrolled, StrangeKeys
+from exclave.runner.isolation import AUTO
 from exclave.runner.secret_store import FileSecrets
 from exclave.runner.session import IdentityRefused
 from exclave.runner.stack import lifecycle
@@ -37,6 +38,8 @@ def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
 
     True if what runs there now, if anything, is of another version.
     """
+    if not folder.fresh.exists():
+        folder.read_document()  # before anything is made or changed in a folder that is no Stack's
     folder.prepare()
     before = folder.read_document().version if folder.document.exists() else ""
     after = folder.adopt().version
@@ -66,14 +69,22 @@ def read_stack_settings(folder: StackFolder) -> RunnerSettings:
     return read_settings(RunnerSettings, {}, **given)
 
 
-def tell_risk(folder: StackFolder) -> str:
-    """Tell a customer who is root, and whose jobs would be, what to do about it."""
-    if os.geteuid() != 0 or read_stack_settings(folder).run_as:
+def tell_isolation(folder: StackFolder) -> str:
+    """Tell a customer whether jobs are kept away from what the Stack holds, and how to change it.
+
+    Nothing is said after the first start of a Stack whose jobs are isolated.
+    """
+    config = tell_config(read_stack_settings(folder))
+    if not config.run_as:
+        return (
+            "Warning: jobs of this Stack run as its own user and can read its key and secrets"
+            f" ({config.why_not_isolated}). See `EXCLAVE_RUN_AS` in the docs."
+        )
+    if config.run_as != AUTO or (folder.runner / IDENTITY).exists():
         return ""
     return (
-        "Warning: this Stack runs as root, and so do its jobs: they can read its key and secrets."
-        " Run it as another user, or once with EXCLAVE_RUN_AS set to a range of unused uids, like"
-        " 60600-60615: then each job gets one of them."
+        "Each job of this Stack runs as an unused uid of its own, without rights on this machine."
+        " If the app has to change this machine itself, run it with EXCLAVE_RUN_AS=none."
     )
 
 

@@ -6,6 +6,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from exclave.domain.registry import ContentTooLarge
 
+_LONGEST_NUMBER = 18
+
 
 class Body:
     """A large body on its way in; a client that hangs up ends it early."""
@@ -13,6 +15,12 @@ class Body:
     def __init__(self, request: Request) -> None:
         self._request = request
         self.cut = False
+
+    @property
+    def announced(self) -> int | None:
+        """How many bytes it has, if the client said so."""
+        told = self._request.headers.get("content-length", "")
+        return int(told) if told.isdecimal() and len(told) <= _LONGEST_NUMBER else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Give its pieces."""

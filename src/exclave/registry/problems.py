@@ -23,6 +23,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.GONE: HTTPStatus.GONE,
     Kind.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     Kind.TOO_MANY: HTTPStatus.TOO_MANY_REQUESTS,
+    Kind.FULL: HTTPStatus.INSUFFICIENT_STORAGE,
     Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 """What each kind of problem is called by a registry; the only conflict is a piece out of order."""
@@ -34,6 +35,8 @@ _CODES = {
     "invalid_input": "UNSUPPORTED",
     "upload_out_of_order": "BLOB_UPLOAD_INVALID",
     "rate_limited": "TOOMANYREQUESTS",
+    "quota_exceeded": "DENIED",
+    "disk_full": "DENIED",
 }
 _PASSING = frozenset({Kind.UNAVAILABLE, Kind.TOO_MANY})
 _READS = frozenset({"GET", "HEAD"})

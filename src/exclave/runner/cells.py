@@ -9,7 +9,7 @@ from pathlib import Path
 from exclave.base.logs import Log
 from exclave.runner import cgroups, kernel
 from exclave.runner.orphans import Orphans
-from exclave.runner.users import JobUser, RunAs, Users
+from exclave.runner.users import JobUser, Users
 
 _log = Log("runner.cells")
 
@@ -39,12 +39,12 @@ class Cells:
 
     def __init__(
         self,
-        run_as: RunAs | None = None,
+        users: Users | None = None,
         *,
         base: Path | None = None,
         orphans: Orphans | None = None,
     ) -> None:
-        self._users = None if run_as is None else Users(run_as)
+        self._users = users
         self._base = base
         self._orphans = orphans
 
@@ -81,12 +81,12 @@ def close_folder(folder: Path) -> None:
     folder.chmod(_CLOSED_MODE)
 
 
-def make_cells(run_as: RunAs | None) -> Cells:
+def make_cells(users: Users | None) -> Cells:
     """Make the cells of this process, by all means that this system has."""
     if not kernel.is_linux():
         return Cells()
-    if run_as is not None:
+    if users is not None:
         os.setgroups([])  # they would count where the runner touches files for a job
     base = cgroups.find_cgroups()
-    _log.info("cells_made", isolated=run_as is not None, cgroups=base is not None)
-    return Cells(run_as, base=base, orphans=Orphans())
+    _log.info("cells_made", isolated=users is not None, cgroups=base is not None)
+    return Cells(users, base=base, orphans=Orphans())

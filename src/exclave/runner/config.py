@@ -21,7 +21,9 @@ class RunnerConfig:
     ca_bundle: Path | None = None
     secrets_file: Path | None = None
     run_as: str = ""
-    """Whom jobs run as: a user, or a range of uids with one for each; empty: the runner itself."""
+    """Whom jobs run as: a user, a range of uids with one for each, or `auto`; empty: the runner."""
+    why_not_isolated: str = ""
+    """Why jobs run as the runner itself, if they do."""
     jobs_folder: Path | None = None
     """Where executions and tools are, if not in the data folder: users of jobs must get there."""
     max_hold_s: float = 3600.0

@@ -8,6 +8,7 @@ from exclave.runner.deps import Deps
 from exclave.runner.disk import DataFolderBroken, remove_tree
 from exclave.runner.outbox import WaitingResult
 from exclave.runner.records import forget_record
+from exclave.runner.rescued import put_by
 from exclave.runner.roster import Execution
 from exclave.runner.sealing import Sealer
 from exclave.runner.session import IdentityRefused
@@ -15,6 +16,7 @@ from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.runner.signals import sleep_or
 from exclave.runner.terraform.errored import rescue_all
 from exclave.runner.uplink import Uplink
+from exclave.runner.work import MESSAGE_CHARS
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import LogReply, Outcome, Result
 
@@ -24,7 +26,8 @@ RESULTS = RetryPolicy(first_s=1.0, longest_s=300.0)
 _LOOK_EVERY_S = 5.0
 _BACK_WITHIN_S = 2.0
 _UNREADABLE = frozenset({400, 413, 422})
-_SETTLED = frozenset({404, 409, 410})
+_SETTLED = frozenset({"superseded", "not_found"})
+"""Codes that decide about a result for good; whatever else is said, it is sent again."""
 
 
 def bind_sender(deps: Deps, execution: Execution) -> SendLog:
@@ -61,7 +64,9 @@ async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> N
     if execution.folder.exists():
         patience = RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s)
         sealer = Sealer(deps.disk.path, deps.randomness)
-        await rescue_all(execution.folder, bind_uplink(deps, execution), sealer, patience)
+        uplink = bind_uplink(deps, execution)
+        await rescue_all(execution.folder, uplink, sealer, patience, deps.mask)
+        put_by(deps.disk.path, execution.folder, execution.id, execution.epoch)
     settled = await _hand_in(deps, execution, waiting, until)
     # The record goes first: without a result in the outbox it would look like work cut off.
     forget_record(deps.disk, execution.folder)
@@ -107,7 +112,7 @@ async def _hand_in(deps: Deps, execution: Execution, waiting: WaitingResult, unt
             raise
         except Problem as problem:
             status = problem.status if isinstance(problem, RemoteProblem) else 0
-            if status in _SETTLED or (status in _UNREADABLE and not waiting.outcome.outputs):
+            if problem.code in _SETTLED or (status in _UNREADABLE and not waiting.outcome.outputs):
                 _note_refusal(deps, execution, problem)
                 return True
             if status in _UNREADABLE:
@@ -144,10 +149,15 @@ def _simplify(outcome: Outcome, problem: Problem) -> Outcome:
         update={
             "state": OutcomeState.FAILED,
             "reason": Reason.OUTPUTS_INVALID,
-            "message": f"the control plane did not take the outputs: {problem.message}"[:4000],
+            "message": _explain_outputs(problem),
             "outputs": {},
         }
     )
+
+
+def _explain_outputs(problem: Problem) -> str:
+    message = f"the control plane did not take the outputs: {problem.message}. {problem.advice}"
+    return message.strip()[:MESSAGE_CHARS]
 
 
 def _note_refusal(deps: Deps, execution: Execution, problem: Problem) -> None:

@@ -13,6 +13,7 @@ from exclave.runner.audit import Audit
 from exclave.runner.cells import Cells
 from exclave.runner.config import RunnerConfig
 from exclave.runner.disk import DataFolder
+from exclave.runner.logs.masking import Mask
 from exclave.runner.outbox import Outbox
 from exclave.runner.pace import Pace
 from exclave.runner.roster import Roster
@@ -52,6 +53,8 @@ class Deps:
     signals: Signals
     pace: Pace
     tally: Tally
+    mask: Mask
+    """Mask a text that leaves the runner beside any job's log."""
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
     """Run in the background under a name; a failure there ends the runner."""
 

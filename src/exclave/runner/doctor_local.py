@@ -10,13 +10,11 @@ from exclave.base.errors import Problem
 from exclave.runner.config import RunnerConfig
 from exclave.runner.findings import Finding, fail, from_problem, ok, warn
 from exclave.runner.identity import KEY, load_identity, load_key
+from exclave.runner.isolation import AUTO, read_chosen
 from exclave.runner.users import JobUser, read_run_as
 
 _MIB = 1 << 20
-_ISOLATE = (
-    "Run the runner as root with EXCLAVE_RUN_AS set to a range of unused uids, like 60600-60615, or"
-    " give it a machine of its own."
-)
+_ISOLATE = "Run the runner as root with EXCLAVE_RUN_AS=auto, or give it a machine of its own."
 _TOOLS = {
     "git": "Install git if builds or scripts need it.",
     "terraform": "Install terraform, if components use it; or tofu, with EXCLAVE_TF_TOOL=tofu.",
@@ -72,10 +70,14 @@ def check_isolation(config: RunnerConfig) -> Finding:
     name = "isolation"
     if not config.run_as:
         who = "root" if os.geteuid() == 0 else f"the runner's own user (uid {os.geteuid()})"
-        message = f"jobs run as {who}: they can read its key, its secrets and other jobs' files"
+        why = f" ({config.why_not_isolated})" if config.why_not_isolated else ""
+        message = f"jobs run as {who}{why}: they can read its key, secrets and other jobs' files"
         return warn(name, message, _ISOLATE)
+    chosen = read_chosen(config.data) if config.run_as == AUTO else config.run_as
+    if not chosen:
+        return ok(name, "jobs will run as uids that the first start chooses")
     try:
-        run_as = read_run_as(config.run_as, config.capacity)
+        run_as = read_run_as(chosen, config.capacity)
     except Problem as problem:
         return from_problem(name, problem)
     if run_as is None or _can_read(run_as.users[0], config.data / KEY):
@@ -83,7 +85,7 @@ def check_isolation(config: RunnerConfig) -> Finding:
     if not run_as.is_range and config.capacity > 1:
         message = f"jobs run as `{config.run_as}`, apart from the runner, but not from each other"
         return warn(name, message, "Set EXCLAVE_RUN_AS to a range of unused uids, or capacity 1.")
-    return ok(name, f"jobs run as {config.run_as}, and cannot read the runner's key")
+    return ok(name, f"jobs run as {chosen}, and cannot read the runner's key")
 
 
 def _can_read(user: JobUser, file: Path) -> bool:

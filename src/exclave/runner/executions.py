@@ -20,7 +20,7 @@ from exclave.runner.signals import sleep_or
 from exclave.runner.stopping import disable, is_forsaken, watch_deadman
 from exclave.runner.switch import is_thrown
 from exclave.runner.trust import is_expired
-from exclave.runner.work import Work, end_by_stop, fail
+from exclave.runner.work import MESSAGE_CHARS, Work, end_by_stop, fail
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome, Start, StartReply
 
@@ -153,6 +153,9 @@ async def _work(deps: Deps, execution: Execution, dispatch: Dispatch) -> Outcome
         outcome = await _execute(deps, execution, dispatch, log)
     finally:
         watch.cancel()
+    # Whatever an executor says; what it hands out beside its message it has masked itself.
+    message = log.writer.mask(outcome.message)[:MESSAGE_CHARS]
+    outcome = outcome.model_copy(update={"message": message})
     end, digest = await log.close()
     outcome = _tell_superseded(outcome) if execution.superseded else outcome
     return outcome.model_copy(update={"log_end": end, "log_sha256": digest})

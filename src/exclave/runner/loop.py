@@ -17,6 +17,7 @@ from exclave.runner.cells import Cells
 from exclave.runner.config import RunnerConfig
 from exclave.runner.deps import Deps, KillLeftovers
 from exclave.runner.disk import DataFolder
+from exclave.runner.held_secrets import HeldSecrets
 from exclave.runner.identity import (
     IDENTITY,
     Identity,
@@ -70,6 +71,7 @@ class Runner:
         enrolment_token: str | None = None,
         pinned: Mapping[str, str] | None = None,
         duties: Sequence[Duty] = (),
+        held: HeldSecrets | None = None,
     ) -> None:
         self._config = config
         self._api = api
@@ -83,6 +85,7 @@ class Runner:
         self._enrolment_token = enrolment_token
         self._pinned = pinned
         self._duties = duties
+        self._held = held or HeldSecrets()
         self._signals = Signals()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._failure: BaseException | None = None
@@ -123,6 +126,7 @@ class Runner:
             load_key(disk.path),
             clock=self._clock,
             randomness=self._ids.randomness,
+            note_token=self._held.note_token,
         )
         return self._build_deps(disk, audit, session, boot)
 
@@ -176,6 +180,7 @@ class Runner:
             signals=self._signals,
             pace=Pace(session.timings.renew_s),
             tally=Tally(),
+            mask=self._held.mask,
             spawn=self._spawn,
         )
 

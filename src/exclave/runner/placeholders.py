@@ -6,18 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from exclave.base.errors import Problem
+from exclave.base.hcl import escape, escape_template, quote
 from exclave.base.secrets import Secret
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.sealing import Purpose, Sealer
 from exclave.runner.secret_store import SecretStore
-from exclave.runner.terraform.hcl import (
-    HclBroken,
-    Place,
-    escape,
-    escape_heredoc,
-    quote,
-    split_hcl,
-)
+from exclave.runner.terraform.hcl import HclBroken, Place, split_hcl
 from exclave.runner.uplink import Uplink
 from exclave.runner.work import Work, WorkFailed
 from exclave.wire.jobs import JsonValue, Reason
@@ -68,7 +62,7 @@ class Filler:
             raise WorkFailed(
                 Reason.SYNTAX, f"a variables file is not valid HCL: {error}"
             ) from error
-        writers = {Place.CODE: quote, Place.QUOTED: escape, Place.HEREDOC: escape_heredoc}
+        writers = {Place.CODE: quote, Place.QUOTED: escape, Place.HEREDOC: escape_template}
         return "".join(
             self._fill(piece.text, writers[piece.place])
             if piece.place in writers

@@ -8,6 +8,7 @@ from pathlib import Path
 from exclave.base.errors import InvalidInput
 from exclave.base.secrets import Secret
 from exclave.client.oci import Login, OciClient
+from exclave.client.oci_auth import NoteToken
 from exclave.client.transport import build_tls, open_transport
 from exclave.runner.uplink import Uplink
 
@@ -17,7 +18,9 @@ _CONNECTIONS = 8
 
 
 @asynccontextmanager
-async def open_registry(uplink: Uplink, login: Login | None = None) -> AsyncIterator[OciClient]:
+async def open_registry(
+    uplink: Uplink, login: Login | None = None, note_token: NoteToken | None = None
+) -> AsyncIterator[OciClient]:
     """Open the registry that holds artifacts; `login` is for one that is not Exclave's own."""
     place = await uplink.get_registry()
     url = place.url or f"{uplink.link.url.rstrip('/')}/{place.folder}"
@@ -27,16 +30,19 @@ async def open_registry(uplink: Uplink, login: Login | None = None) -> AsyncIter
         None if place.url else uplink.get_token,
         open_transport(link, build_tls(link), _CONNECTIONS),
         login=login,
+        note_token=note_token,
     )
     async with client:
         yield client
 
 
-def bind_registry(username: str, password_file: Path | None) -> OpenRegistry:
+def bind_registry(
+    username: str, password_file: Path | None, note_token: NoteToken | None = None
+) -> OpenRegistry:
     """Open registries with the credentials that this runner holds; read anew each time."""
 
     def open_one(uplink: Uplink) -> AbstractAsyncContextManager[OciClient]:
-        return open_registry(uplink, read_login(username, password_file))
+        return open_registry(uplink, read_login(username, password_file), note_token)
 
     return open_one
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from exclave.base.errors import Problem
+from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
@@ -55,6 +55,14 @@ def has_pending_state(folder: Path) -> bool:
     return (folder / _PENDING).exists()
 
 
+def take_pending(folder: Path) -> bytes | None:
+    """Read the state that nobody has taken, as it is handed in for people."""
+    try:
+        return (folder / _PENDING).read_bytes().partition(b"\n")[2]
+    except FileNotFoundError:
+        return None
+
+
 async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
     """Hand in the journal as it is now, unless it was handed in like that."""
     journal, sent = folder / JOURNAL, folder / _JOURNAL_SENT
@@ -63,7 +71,12 @@ async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> Non
     data = journal.read_bytes()
     if sent.exists() and sent.read_text() == str(len(data)):
         return
-    await uplink.put_attachment("journal.jsonl", data, policy)
+    try:
+        await uplink.put_attachment("journal.jsonl", data, policy)
+    except RemoteProblem as problem:
+        if problem.kind is Kind.TOO_LARGE:  # these very bytes are not worth another try
+            sent.write_text(str(len(data)))
+        raise
     sent.write_text(str(len(data)))
 
 

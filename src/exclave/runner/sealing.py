@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import zstandard
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -17,7 +18,13 @@ from exclave.wire.jobs import Reason
 SEAL_KEY = "seal.key"
 """The key file in the runner's data folder. Without it no state can be read again: back it up."""
 
-_MAGIC = b"exclave-sealed-1\n"
+_PLAIN = b"exclave-sealed-1\n"
+_PACKED = b"exclave-sealed-2\n"
+"""What is sealed was compressed by zstd before; runners of old cannot open it."""
+_PACK_ABOVE = 64 * 1024
+"""Smaller ones stay as they were: little is gained, and an older runner can still open them."""
+_LEVEL = 3
+_MOST_UNPACKED = 512 << 20
 _KEY_BYTES = 32
 _ID_BYTES = 8
 _NONCE_BYTES = 12
@@ -54,21 +61,27 @@ class Sealer:
         self._keys: dict[bytes, AESGCM] = {}
 
     def seal(self, data: bytes, purpose: Purpose) -> bytes:
-        """Seal bytes: magic, key id, nonce, ciphertext."""
+        """Seal bytes: magic, key id, nonce, ciphertext. Large ones are compressed, if they can be.
+
+        The size of compressed bytes tells something about them. Who sees it is the vendor, whose
+        module made them and could have told as much.
+        """
         name, key = next(iter(self._load().items()))
         nonce = self._randomness.bits(8 * _NONCE_BYTES).to_bytes(_NONCE_BYTES, "big")
-        return _MAGIC + name + nonce + key.encrypt(nonce, data, purpose.tell())
+        magic, body = _pack(data)
+        return magic + name + nonce + key.encrypt(nonce, body, _bind(magic, purpose))
 
     def unseal(self, sealed: bytes, purpose: Purpose) -> bytes:
         """Open sealed bytes for the purpose that they were sealed for."""
-        body = sealed.removeprefix(_MAGIC)
+        magic, body = sealed[: len(_PLAIN)], sealed[len(_PLAIN) :]
         name, nonce = body[:_ID_BYTES], body[_ID_BYTES : _ID_BYTES + _NONCE_BYTES]
         key = self._load().get(name)
-        if len(body) == len(sealed) or key is None:
+        if magic not in {_PLAIN, _PACKED} or key is None:
             raise SealBroken("the bytes were not sealed with this runner's key")
         try:
-            return key.decrypt(nonce, body[_ID_BYTES + _NONCE_BYTES :], purpose.tell())
-        except InvalidTag as error:
+            data = key.decrypt(nonce, body[_ID_BYTES + _NONCE_BYTES :], _bind(magic, purpose))
+            return _unpack(data) if magic == _PACKED else data
+        except (InvalidTag, ValueError, zstandard.ZstdError) as error:
             message = f"the {purpose.kind} of `{purpose.workspace}` was changed or swapped"
             raise SealBroken(message) from error
 
@@ -76,6 +89,28 @@ class Sealer:
         if not self._keys:
             self._keys = _read_keys(self._file, self._randomness)
         return self._keys
+
+
+def _pack(data: bytes) -> tuple[bytes, bytes]:
+    if len(data) > _PACK_ABOVE:
+        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+        if len(packed) < len(data):
+            return _PACKED, packed
+    return _PLAIN, data
+
+
+def _unpack(data: bytes) -> bytes:
+    with zstandard.ZstdDecompressor().stream_reader(data) as reader:
+        found = reader.read(_MOST_UNPACKED + 1)
+    if len(found) > _MOST_UNPACKED:
+        message = f"more than {_MOST_UNPACKED} bytes"
+        raise ValueError(message)
+    return found
+
+
+def _bind(magic: bytes, purpose: Purpose) -> bytes:
+    """Bind the form to the seal too: bytes cannot be passed off as compressed or the reverse."""
+    return purpose.tell() if magic == _PLAIN else purpose.tell() + b"\nzstd"
 
 
 def _read_keys(file: Path, randomness: Randomness) -> dict[bytes, AESGCM]:

@@ -55,7 +55,9 @@ class Session:
         *,
         clock: Clock,
         randomness: Randomness,
+        note_token: Callable[[Secret], None] | None = None,
     ) -> None:
+        self._note_token = note_token
         self._api = api
         self._disk = disk
         self._key = key
@@ -122,6 +124,8 @@ class Session:
         self._refusals = 0
         share = _EARLIEST + (_LATEST - _EARLIEST) * self._randomness.fraction()
         token = Secret(reply.access_token)
+        if self._note_token is not None:
+            self._note_token(token)
         self._held = _Held(
             token, sent_at + share * reply.expires_in_s, sent_at + reply.expires_in_s
         )

@@ -26,8 +26,8 @@ class NoSuchUser(Problem):
     kind: ClassVar = Kind.INVALID
     code: ClassVar = "run_as_invalid"
     hint: ClassVar = (
-        "Run the runner as root on Linux, and set EXCLAVE_RUN_AS to a user of its own that is not"
-        " root, or to a range of unused uids like 60600-60615."
+        "Run the runner as root on Linux, and set EXCLAVE_RUN_AS to `auto`, to a range of unused"
+        " uids like 60600-60615, or to a user of its own that is not root; `none` turns it off."
     )
 
 
@@ -117,6 +117,7 @@ class Users:
         """Let other runners have the range."""
         for handle in self._locks:
             os.close(handle)
+        self._locks = []
 
     def _claim(self, run_as: RunAs, claims: Path) -> Iterator[JobUser]:
         for user in run_as.users:

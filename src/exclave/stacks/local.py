@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
+from urllib.parse import urlsplit
+
+from exclave.base.addresses import is_loopback
 
 _SOURCE = "local_stack.py"
 _STACK = "STACK: dict[str, Any] = "
@@ -34,9 +37,26 @@ def make_local_script(params: LocalStack) -> str:
 
 
 def make_command(runner_url: str, code: str) -> str:
-    """Write the one line that a customer pastes."""
+    """Return the one line that a customer pastes.
+
+    curl reads the address from a pipe, since other users see the arguments of processes.
+    """
     url = f"{runner_url.rstrip('/')}/v1/stacks/{code}/local.py"
-    return f"curl -fsS {shlex.quote(url)} | python3 -"
+    quoted = url.replace("\\", "\\\\").replace('"', '\\"')
+    config = shlex.quote(f'url = "{quoted}"')
+    return f"printf %s {config} | curl -fsSK - | python3 -"
+
+
+def make_warning(runner_url: str) -> str:
+    """Return what to tell about a line whose script could be replaced on its way; else nothing."""
+    parts = urlsplit(runner_url)
+    if parts.scheme == "https" or is_loopback(parts.hostname or ""):
+        return ""
+    return (
+        "the line fetches and runs a script over plain http: whoever is on the way can replace it"
+        " and take its token. Put TLS before the Runner API and set EXCLAVE_RUNNER_URL to its"
+        " https address; until then hand the customer the script itself over a safe channel"
+    )
 
 
 def _fill(source: str, marker: str, value: Mapping[str, Any]) -> str:

@@ -32,6 +32,7 @@ PACKAGE: dict[str, str] = {}
 
 VERBS = ("status", "stop", "start", "disable", "enable", "uninstall")
 LOCK = "exclave/runner/runner.lock"
+DOCUMENTS = ("stack.json", "stack.new.json")
 MOST_BYTES = 64 << 20
 OLDEST = (3, 11)
 PROBE = "import exclave, exclave.main.commands.stack; print(exclave.__version__)"
@@ -46,13 +47,13 @@ def main() -> int:
     verb = next((one for one in VERBS if getattr(args, one)), None)
     if verb is not None:
         return look_after(folder, verb, args)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.chmod(0o700)
     try:
+        prepare_folder(folder)
+        # Written first: if the rest fails, the next run knows the folder by it.
+        write_private(folder / "stack.new.json", json.dumps(STACK).encode())
         python = find_program(folder)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         return fail(f"the runner program could not be set up: {error}")
-    write_private(folder / "stack.new.json", json.dumps(STACK).encode())
     words = [python, "-I", "-m", "exclave", "stack", "up", "--folder", str(folder)]
     words += [f"--{name}" for name in ("foreground", "systemd", "json") if getattr(args, name)]
     for pair in args.input:
@@ -100,6 +101,25 @@ def look_after(folder: Path, verb: str, args: argparse.Namespace) -> int:
     words += ["--yes"] if verb == "uninstall" else []
     words += ["--json"] if args.json else []
     return subprocess.call(words, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make the folder, or take one that is empty or a Stack's: --uninstall removes all of it."""
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True)
+        return
+    why = ""
+    if not folder.is_dir():
+        why = "it is not a folder"
+    elif folder in {Path("/"), Path.home().resolve()}:
+        why = "it holds more than a Stack"
+    elif folder.stat().st_uid != os.geteuid():
+        why = "it belongs to another user"
+    elif any(folder.iterdir()) and not any((folder / name).is_file() for name in DOCUMENTS):
+        why = "it has files in it that are not a Stack's"
+    if why:
+        raise ValueError(f"{folder} is not used: {why}; name a new or empty folder with --folder")
+    folder.chmod(0o700)
 
 
 def find_program(folder: Path) -> str:
@@ -178,7 +198,8 @@ def write_private(file: Path, data: bytes) -> None:
 
 
 def say(text: str) -> None:
-    """Talk on stderr."""
+    """Talk on stderr; control characters in what a server answered are shown, not obeyed."""
+    text = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - a script talks
 
 

@@ -1,6 +1,6 @@
 """Queries for orgs, accounts and API tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy import bindparam, insert, select, update
@@ -10,9 +10,11 @@ from exclave.storage.database import AnyRow, Tx
 from exclave.storage.statements import Prepared
 from exclave.storage.tables import accounts, api_tokens, orgs
 
+_people = accounts.alias("people")
 _TOKEN_COLUMNS = (
     *(c for c in api_tokens.c if c.name != "hash"),
     accounts.c.name.label("account"),
+    _people.c.name.label("person"),
 )
 
 
@@ -29,6 +31,11 @@ def find_org(tx: Tx, org: OrgId) -> AnyRow | None:
 def find_org_named(tx: Tx, name: str) -> AnyRow | None:
     """Find a tenant by its unique name."""
     return tx.first(select(orgs).where(orgs.c.name == name))
+
+
+def has_orgs(tx: Tx) -> bool:
+    """Tell whether this instance has any tenant yet."""
+    return tx.first(select(orgs.c.id).limit(1)) is not None
 
 
 def find_account(tx: Tx, org: OrgId, name: str) -> AccountId | None:
@@ -53,21 +60,26 @@ def add_token(
     hashed: str,
     grants: Sequence[Grant],
     expires_at: datetime,
+    instance_admin: bool = False,
+    parent: TokenId | None = None,
+    person: AccountId | None = None,
 ) -> None:
     """Store a token by its hash."""
     tx.run(
         insert(api_tokens).values(
             org_id=org, id=token, account_id=account, name=name, prefix=prefix, hash=hashed,
             grants=[[g.role, g.scope, g.scope_id] for g in grants],
-            created_at=tx.now, expires_at=expires_at,
+            created_at=tx.now, expires_at=expires_at, instance_admin=instance_admin,
+            parent_id=parent, person_id=person,
         )
     )  # fmt: skip
 
 
 _USER = Prepared(
-    select(api_tokens, accounts.c.name.label("account"))
+    select(api_tokens, accounts.c.name.label("account"), orgs.c.four_eyes)
     .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
           & (accounts.c.id == api_tokens.c.account_id))
+    .join(orgs, orgs.c.id == api_tokens.c.org_id)
     .where(api_tokens.c.hash == bindparam("hash"), api_tokens.c.revoked_at.is_(None))
     .where(api_tokens.c.expires_at > bindparam("now"))
 )  # fmt: skip
@@ -80,7 +92,8 @@ def find_user(tx: Tx, hashed: str) -> tuple[User, datetime | None] | None:
         return None
     user = User(
         org=row.org_id, account=row.account_id, name=row.account, token=row.id,
-        grants=read_grants(row.grants),
+        grants=read_grants(row.grants), acts_as=row.person_id,
+        instance_admin=bool(row.instance_admin), four_eyes=bool(row.four_eyes),
     )  # fmt: skip
     return user, row.last_used_at
 
@@ -90,13 +103,11 @@ def read_grants(stored: Sequence[Sequence[str]]) -> tuple[Grant, ...]:
     return tuple(Grant(Role(role), ScopeKind(scope), on) for role, scope, on in stored)
 
 
-def note_token_use(tx: Tx, org: OrgId, token: TokenId) -> None:
-    """Remember when a token was last used."""
-    tx.run(
-        update(api_tokens)
-        .where(api_tokens.c.org_id == org, api_tokens.c.id == token)
-        .values(last_used_at=tx.now)
-    )
+def note_token_uses(tx: Tx, used: Iterable[tuple[OrgId, TokenId]]) -> None:
+    """Remember that tokens were used just now."""
+    for org, token in used:
+        mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
+        tx.run(update(api_tokens).where(*mine).values(last_used_at=tx.now))
 
 
 def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
@@ -105,16 +116,35 @@ def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
         select(*_TOKEN_COLUMNS)
         .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
               & (accounts.c.id == api_tokens.c.account_id))
+        .outerjoin(_people, (_people.c.org_id == api_tokens.c.org_id)
+                   & (_people.c.id == api_tokens.c.person_id))
         .where(api_tokens.c.org_id == org, api_tokens.c.id > after)
         .order_by(api_tokens.c.id)
         .limit(limit)
     )  # fmt: skip
 
 
-def revoke_token(tx: Tx, org: OrgId, token: TokenId) -> bool:
-    """Revoke a token; tell whether there is such a token."""
+def find_token_anywhere(tx: Tx, token: TokenId) -> AnyRow | None:
+    """Find a token of any org, for the operator of the instance."""
+    return tx.first(select(api_tokens.c.org_id, api_tokens.c.id).where(api_tokens.c.id == token))
+
+
+def set_instance_admin(tx: Tx, org: OrgId, token: TokenId, *, on: bool) -> None:
+    """Let a token create orgs, or not any more."""
+    mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
+    tx.run(update(api_tokens).where(*mine).values(instance_admin=on))
+
+
+def find_token(tx: Tx, org: OrgId, token: TokenId) -> AnyRow | None:
+    """Find a token, without its hash."""
+    mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
+    columns = [c for c in api_tokens.c if c.name != "hash"]
+    return tx.first(select(*columns).where(*mine))
+
+
+def revoke_token(tx: Tx, org: OrgId, token: TokenId) -> None:
+    """Revoke a token that is not revoked yet."""
     mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
     tx.run(
         update(api_tokens).where(*mine, api_tokens.c.revoked_at.is_(None)).values(revoked_at=tx.now)
     )
-    return tx.first(select(api_tokens.c.id).where(*mine)) is not None

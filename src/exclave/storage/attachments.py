@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, literal, select, true, update
+from sqlalchemy import ColumnElement, Select, func, literal, select, true, update
 
 from exclave.domain.identity import OrgId, QueueId, RunnerId
 from exclave.domain.jobs import ExecutionId
@@ -16,6 +16,14 @@ from exclave.storage.tables_terraform import attachments
 def find_attachment(tx: Tx, org: OrgId, execution: ExecutionId, name: str) -> AnyRow | None:
     """Find a file of an execution."""
     return tx.first(select(attachments).where(*_named(org, execution, name)))
+
+
+def sum_sizes(tx: Tx, org: OrgId, execution: ExecutionId) -> int:
+    """Add up the files of an execution."""
+    at = attachments.c
+    mine = (at.org_id == org, at.execution_id == execution)
+    row = tx.first(select(func.coalesce(func.sum(at.size), 0).label("size")).where(*mine))
+    return 0 if row is None else int(row.size)
 
 
 def put_attachment(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from exclave.base.errors import Conflict, InvalidInput
+from exclave.storage.private_files import create_private
 
 DATABASE = "exclave.db"
 BLOBS = "blobs"
@@ -31,13 +32,11 @@ def write_backup(data: Path, target: Path) -> int:
     _require_empty(target)
     target.mkdir(parents=True, exist_ok=True, mode=0o700)
     _copy_database(data / DATABASE, target / DATABASE)
-    shutil.copy2(data / SEAL, target / SEAL)
-    (target / SEAL).chmod(0o600)
+    _copy_file(data / SEAL, target / SEAL)
     for blob in _files(data / BLOBS):
-        copy = target / BLOBS / blob.relative_to(data / BLOBS)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(blob, copy)
+        _copy_file(blob, target / BLOBS / blob.relative_to(data / BLOBS))
     digests = {str(file.relative_to(target)): _digest(file) for file in _files(target)}
+    create_private(target / MANIFEST)
     (target / MANIFEST).write_text(json.dumps({"version": 1, "files": digests}, indent=1))
     return len(digests)
 
@@ -55,9 +54,7 @@ def read_backup(source: Path, data: Path) -> int:
     _require_empty(data)
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in digests:
-        copy = data / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source / name, copy)
+        _copy_file(source / name, data / name)
     return len(digests)
 
 
@@ -66,9 +63,16 @@ def _require_empty(folder: Path) -> None:
         raise Conflict(f"{folder} exists and is not empty", hint="Name a new folder.")
 
 
+def _copy_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    create_private(target)
+    shutil.copyfile(source, target)
+
+
 def _copy_database(source: Path, target: Path) -> None:
     if not source.is_file():
         raise InvalidInput(f"there is no database at {source}")
+    create_private(target)
     with sqlite3.connect(source) as live, sqlite3.connect(target) as copy:
         live.backup(copy)
     copy.close()

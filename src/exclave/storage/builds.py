@@ -84,10 +84,15 @@ def pin(tx: Tx, org: OrgId, config_id: str, part: str, build: str) -> None:
         tx.run(insert(config_builds).values(**where, build_id=build))
 
 
-def has_pending(tx: Tx, org: OrgId, config_id: str) -> bool:
-    """Whether a build that a config version pins has not ended."""
-    pending = _select_pinned(org, config_id).where(builds.c.finished_at.is_(None))
-    return tx.first(pending.limit(1)) is not None
+def has_pending(tx: Tx, org: OrgId, config_id: str, *, hold: bool = False) -> bool:
+    """Whether a build that a config version pins has not ended.
+
+    With `hold` it does not end before this transaction does, so that its end finds who waits.
+    """
+    pending = _select_pinned(org, config_id).where(builds.c.finished_at.is_(None)).limit(1)
+    if hold:
+        pending = pending.with_for_update(read=True, of=builds)
+    return tx.first(pending) is not None
 
 
 def list_configs_of(tx: Tx, org: OrgId, chosen: Sequence[str]) -> Sequence[AnyRow]:

@@ -78,6 +78,16 @@ def list_all_parts(tx: Tx, org: OrgId, config_id: str) -> Sequence[AnyRow]:
     )
 
 
+def list_part_hashes(tx: Tx, org: OrgId, config_id: str) -> Sequence[AnyRow]:
+    """List section, name and hash of every part of a version."""
+    light = (config_parts.c.section, config_parts.c.name, config_parts.c.hash)
+    return tx.all(
+        select(*light)
+        .where(config_parts.c.org_id == org, config_parts.c.config_id == config_id)
+        .order_by(config_parts.c.position)
+    )
+
+
 def list_new_builds(tx: Tx, org: OrgId, build_ids: Sequence[str]) -> Sequence[AnyRow]:
     """Tell which parts these builds are of, and which workflow makes them."""
     mine = (builds.c.org_id == org, builds.c.id.in_(build_ids))

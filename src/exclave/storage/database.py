@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
@@ -17,6 +17,7 @@ from exclave.storage.dialects.base import Session
 from exclave.storage.dialects.bulk import Rows
 from exclave.storage.drafts import Drafts
 from exclave.storage.group_commit import Batch, Handler, Item, Writer, commit_batch
+from exclave.storage.growth import Growth
 from exclave.storage.hub import MESSAGE, Hub
 from exclave.storage.memory import Memory
 from exclave.storage.news import News, is_news
@@ -26,6 +27,8 @@ from exclave.storage.statements import Asked, Prepared
 T = TypeVar("T")
 C = TypeVar("C")
 
+StatementFailed = DBAPIError
+"""What the database refuses. The transaction may be lost by then: catch it only to raise it."""
 AnyRow = Row[*tuple[Any, ...]]
 """A row of whatever columns; queries say which."""
 
@@ -47,6 +50,8 @@ class Tx:
         self.told: list[str] = []
         self.deeds: list[Callable[[], None]] = []
         self._mark = (0, 0, 0)
+        self.effort = 0
+        """What was counted of the work that this transaction does beside its queries."""
 
     @property
     def session(self) -> Session:
@@ -186,6 +191,11 @@ class Database:
         self._news = News(hub, self._send_news)
         self._writers = [Writer(self._commit, self._wake) for _ in range(dialect.writers)]
         self._readers = asyncio.Semaphore(dialect.readers) if dialect.readers else None
+
+    @property
+    def growth(self) -> Growth:
+        """What was stored through this server and is not yet counted."""
+        return self._memory.growth
 
     async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
         """Run a function that only reads, on one snapshot; with `alone` it asks one thing only."""

@@ -1,19 +1,47 @@
 """Queries for executions. Whatever a runner writes is fenced in the statement that writes it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, exists, select, update
+from sqlalchemy import Boolean, ColumnElement, Integer, bindparam, exists, select, update
 
 from exclave.domain.identity import OrgId, RunnerId
-from exclave.domain.jobs import ExecutionId, ExecutionState, JobId
+from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Silence
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.runners import ACTIVE
 from exclave.storage.statements import Asked, Prepared
-from exclave.storage.tables import execution_lanes, executions, jobs, lanes
+from exclave.storage.tables import execution_lanes, executions, jobs, lanes, runners
+
+PAGE = 500
+"""How many executions of all orgs are listed at a time."""
 
 Held = tuple[ExecutionId, int]
 """An execution and the epoch under which its runner believes to hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What an execution must still be when it is ended.
+
+    Whoever ends an execution has read it before, and anything may have been committed since. So
+    the statement that ends it checks this again.
+    """
+
+    states: tuple[ExecutionState, ...]
+    silent_since: datetime | None = None
+    """The last renewal must be older than this."""
+
+
+UNSTARTED = Expected((ExecutionState.OFFERED,))
+STARTED = Expected((ExecutionState.RUNNING,))
+OPEN = Expected((ExecutionState.OFFERED, ExecutionState.RUNNING))
+
+
+def silent_since(moment: datetime) -> Expected:
+    """Expect an execution that runs and was not renewed since this moment."""
+    return Expected((ExecutionState.RUNNING,), moment)
 
 
 def add_executions(
@@ -90,7 +118,10 @@ def find_open_of_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
 
 
 def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: int) -> JobId | None:
-    """Move an offer to running for its runner; None if it is no longer this runner's to start."""
+    """Move an offer to running for its runner; None if it is not this runner's to start now.
+
+    It may have been withdrawn, and the runner may have been revoked.
+    """
     row = tx.first(_START, **_hold(org, runner, held), now=tx.now, new_boot=boot, no=no)
     return None if row is None else JobId(row.job_id)
 
@@ -102,11 +133,14 @@ def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozens
     )
 
 
-def end(tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: Mapping[str, Any]) -> bool:
-    """End an execution that still holds its lanes; tell whether this call ended it."""
-    at = {"org": org, "execution": execution, "at_epoch": epoch, "now": tx.now}
+def end(tx: Tx, org: OrgId, held: Held, expected: Expected, values: Mapping[str, Any]) -> bool:
+    """End an execution that is as expected and holds its lanes; return whether this ended it."""
+    at = {"org": org, "execution": held[0], "at_epoch": held[1], "now": tx.now}
+    at["states"] = list(expected.states)
     known = {f"new_{name}": values.get(name, empty) for name, empty in _RESULT.items()}
-    return tx.count(_END, **at, **known) == 1
+    if expected.silent_since is None:
+        return tx.count(_END, **at, **known) == 1
+    return tx.count(_END_SILENT, **at, **known, silent_since=expected.silent_since) == 1
 
 
 def keep_late_result(tx: Tx, org: OrgId, execution: ExecutionId, result: object) -> None:
@@ -153,27 +187,31 @@ def is_writer(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, lane: str) ->
 _STALE_OFFERS = Prepared(
     select(executions)
     .where(_NOT_ENDED, executions.c.state == ExecutionState.OFFERED)
-    .where(executions.c.offered_at < bindparam("before"))
+    .where(executions.c.offered_at < bindparam("before"), executions.c.id > bindparam("after"))
     .order_by(executions.c.id)
-    .limit(500)
+    .limit(bindparam("most", type_=Integer))
 )
 _SILENT = Prepared(
     select(executions)
     .where(_NOT_ENDED, executions.c.state == ExecutionState.RUNNING)
-    .where(executions.c.renewed_at < bindparam("before"))
+    .where(executions.c.mutating == bindparam("changes", type_=Boolean))
+    .where(executions.c.renewed_at >= bindparam("since"))
+    .where(executions.c.renewed_at < bindparam("until"))
+    .where(executions.c.id > bindparam("after"))
     .order_by(executions.c.id)
-    .limit(500)
+    .limit(bindparam("most", type_=Integer))
 )
 
 
-def list_stale_offers(tx: Tx, before: datetime) -> Sequence[AnyRow]:
-    """List offers of all orgs that nobody started in time."""
-    return tx.all(_STALE_OFFERS, before=before)
+def list_stale_offers(tx: Tx, before: datetime, after: str = "") -> Sequence[AnyRow]:
+    """List a page of the offers of all orgs that nobody started in time."""
+    return tx.all(_STALE_OFFERS, before=before, after=after, most=PAGE)
 
 
-def list_silent(tx: Tx, before: datetime) -> Sequence[AnyRow]:
-    """List running executions of all orgs without a renewal since then."""
-    return tx.all(_SILENT, before=before)
+def list_silent(tx: Tx, silence: Silence, *, mutating: bool, after: str = "") -> Sequence[AnyRow]:
+    """List a page of the running executions of all orgs that were silent for so long."""
+    at = {"since": silence.since, "until": silence.until, "after": after, "most": PAGE}
+    return tx.all(_SILENT, changes=mutating, **at)
 
 
 def list_unended(tx: Tx) -> Sequence[AnyRow]:
@@ -210,9 +248,14 @@ _CLAIMED = (
 )
 _HELD = (*_CLAIMED, executions.c.runner_id == bindparam("runner"))
 
+_TRUSTED = exists().where(
+    runners.c.org_id == executions.c.org_id,
+    runners.c.id == executions.c.runner_id,
+    runners.c.state == ACTIVE,
+)
 _START = Prepared(
     update(executions)
-    .where(*_HELD, executions.c.state == ExecutionState.OFFERED, _unfenced())
+    .where(*_HELD, executions.c.state == ExecutionState.OFFERED, _unfenced(), _TRUSTED)
     .values(state=ExecutionState.RUNNING, started_at=bindparam("now"),
             renewed_at=bindparam("now"), boot=bindparam("new_boot"), start_no=bindparam("no"))
     .returning(executions.c.job_id)
@@ -224,17 +267,20 @@ _RENEW = Prepared(
 )
 _RESULT = {"reason": None, "result_digest": None, "log_end": None, "log_sha256": ""}
 """What an ending may bring along, and what stands there without it."""
-_END = Prepared(
+_ENDING = (
     update(executions)
-    .where(*_CLAIMED, executions.c.state != ExecutionState.ENDED, _unfenced())
+    .where(*_CLAIMED, executions.c.state.in_(bindparam("states", expanding=True)), _unfenced())
     .values(state=ExecutionState.ENDED, ended_at=bindparam("now"),
-            log_merged=executions.c.log_bytes == 0,
+            log_merged=(executions.c.log_bytes == 0) | (executions.c.log_pieces == 1),
             **{name: bindparam(f"new_{name}") for name in _RESULT})
 )  # fmt: skip
+_END = Prepared(_ENDING)
+_END_SILENT = Prepared(_ENDING.where(executions.c.renewed_at < bindparam("silent_since")))
 _EXTEND_LOG = Prepared(
     update(executions)
     .where(*_HELD, executions.c.log_bytes == bindparam("offset"))
     .where(executions.c.started_at.is_not(None) | (executions.c.state != ExecutionState.ENDED))
     .where(_unfenced())
-    .values(log_bytes=bindparam("new_end"))
-)
+    .values(log_bytes=bindparam("new_end"), log_pieces=executions.c.log_pieces + 1,
+            log_merged=False)
+)  # fmt: skip

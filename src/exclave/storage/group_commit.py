@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from exclave.base.errors import Conflict, Problem, Unavailable
+from exclave.base.errors import Problem, Unavailable
 from exclave.base.logs import Log
 from exclave.storage import waiting
 from exclave.storage.dialects.base import Session
@@ -59,6 +59,8 @@ def commit_batch(
     """Run a batch in one transaction; answer an outcome or an exception per item, and the wakes.
 
     When the transaction as a whole fails, nothing of it happened, and each item is tried alone.
+    So is an item whose rows clash with what another writer has just stored: the next time it sees
+    them, and says what that means.
     """
     error: Exception
     for _ in range(_TRIES):
@@ -71,26 +73,39 @@ def commit_batch(
             for deed in tx.deeds:
                 deed()
         except DBAPIError as failure:
-            if len(batch) == 1 and isinstance(failure, IntegrityError):
-                return [_translate(failure)], []  # it came to light with the commit
             error = failure
-            if not _was_rolled_back(failure):
+            if not _is_worth_another_try(failure):
                 break
             if len(batch) > 1:
                 return _commit_one_by_one(sessions, open_tx, announce, batch)
         except _Refused as refused:
-            return [_translate(refused.error)], []
+            return [refused.error], []
         else:
-            return outcomes, tx.wakes
+            return _repeat_raced(sessions, open_tx, announce, batch, outcomes, tx.wakes)
+    if isinstance(error, IntegrityError):
+        return [_translate(error)], []
     log.error("transaction_failed", exc=error, size=len(batch))
     return [_describe(error)] * len(batch), []
 
 
-class Raced(Conflict):
-    """Somebody else did the same at the same moment, and was first."""
+def _repeat_raced(
+    sessions: Sessions, open_tx: OpenTx, announce: Announce, batch: Batch, outcomes: list[Any],
+    wakes: list[str],
+) -> tuple[list[Any], list[str]]:  # fmt: skip
+    """Try items of a committed batch again, alone, that clashed with another writer."""
+    for position, outcome in enumerate(outcomes):
+        if isinstance(outcome, IntegrityError):
+            again, woken = commit_batch(sessions, open_tx, announce, [batch[position]])
+            outcomes[position] = again[0]
+            wakes = [*wakes, *woken]
+    return outcomes, wakes
+
+
+class Raced(Unavailable):
+    """Somebody else wrote the same at the same moment, time and again; nothing was stored."""
 
     code = "raced"
-    hint = "Look at what is there now, then try again if you still want to."
+    hint = "Try again in a moment."
 
 
 class _Refused(Exception):  # noqa: N818 - carries the error of a lone item out of its transaction
@@ -106,6 +121,8 @@ def _run_all(tx: "Tx", batch: Batch) -> list[Any]:
     try:
         return list(batch[0].handler(tx, [batch[0].command]))
     except Exception as error:
+        if isinstance(error, IntegrityError):
+            raise
         if isinstance(error, DBAPIError) and _breaks_transaction(error):
             raise
         raise _Refused(error) from error
@@ -133,7 +150,7 @@ def _run_group(tx: "Tx", group: Batch) -> list[Any]:
             raise
         tx.undo_to_mark()
         if len(group) == 1:
-            return [_translate(error)]
+            return [error]
         return [outcome for item in group for outcome in _run_group(tx, [item])]
     return outcomes
 
@@ -155,15 +172,15 @@ def _breaks_transaction(error: DBAPIError) -> bool:
     return isinstance(error, OperationalError) or error.connection_invalidated
 
 
-def _was_rolled_back(error: DBAPIError) -> bool:
+def _is_worth_another_try(error: DBAPIError) -> bool:
     """Tell whether trying again is safe: the server said no, so nothing was committed."""
+    if isinstance(error, IntegrityError):
+        return True
     return isinstance(error, OperationalError) and not error.connection_invalidated
 
 
-def _translate(error: Exception) -> Exception:
+def _translate(error: IntegrityError) -> Exception:
     """Turn a broken unique or foreign key into what it means: two writers met."""
-    if not isinstance(error, IntegrityError):
-        return error
     log.warning("write_raced", error=str(error.orig))
     return Raced("this clashes with what somebody else just wrote")
 

@@ -6,6 +6,7 @@ from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.storage.database import AnyRow, Tx
+from exclave.storage.install_states import note_document
 from exclave.storage.tables_installs import install_inputs
 
 
@@ -20,6 +21,7 @@ def add_version(
     by: str,
 ) -> None:
     """Store all values that are set from now on."""
+    note_document(tx, org, install, values, sealed)
     row = {"org_id": org, "install_id": install, "version": version, "by": by}
     told = {"values": dict(values), "sealed": dict(sealed), "at": tx.now}
     tx.run(insert(install_inputs).values(**row, **told))

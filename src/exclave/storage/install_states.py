@@ -7,10 +7,13 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
+from exclave.domain.quotas import Stored
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.tables import installs, orgs
 from exclave.storage.tables_apps import apps
 from exclave.storage.tables_installs import app_installs, install_states
+from exclave.storage.types import write_json
+from exclave.storage.usage import Account, Amount, note_growth
 
 
 def find_app_install(tx: Tx, org: OrgId, install: str) -> AnyRow | None:
@@ -40,10 +43,26 @@ def add_state(
     document: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Store the next version; those before it stay."""
+    note_document(tx, org, install, document)
     tx.run(insert(install_states).values(
         org_id=org, install_id=install, version=version, at=tx.now, cause=cause,
         workflow_id=workflow, document=dict(document),
     ))  # fmt: skip
+
+
+def note_document(tx: Tx, org: OrgId, install: str, *documents: Mapping[str, Any]) -> None:
+    """Count a version of an install's documents: for the install, and for its org."""
+    amount = Amount(sum(len(write_json(each)) for each in documents), 1)
+    note_growth(tx, Account(org, Stored.DOCUMENTS), amount)
+    note_growth(tx, Account(org, Stored.DOCUMENTS, install), amount)
+
+
+def list_change_times(tx: Tx, org: OrgId, install: str, cause: str, limit: int) -> list[datetime]:
+    """List when the newest versions of this cause were made, newest first."""
+    mine = (install_states.c.org_id == org, install_states.c.install_id == install)
+    query = select(install_states.c.at).where(*mine, install_states.c.cause == cause)
+    rows = tx.all(query.order_by(install_states.c.version.desc()).limit(limit))
+    return [row.at for row in rows]
 
 
 def find_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> AnyRow | None:

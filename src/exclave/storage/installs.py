@@ -58,12 +58,27 @@ def add_app_install(tx: Tx, org: OrgId, install: str, row: Mapping[str, Any]) ->
     tx.run(insert(app_installs).values(org_id=org, install_id=install, **row))
 
 
+_LOCK = Prepared(
+    select(installs.c.id)
+    .where(installs.c.org_id == bindparam("org"), installs.c.id == bindparam("install"))
+    .with_for_update()
+)
+
+
+def lock_install(tx: Tx, org: OrgId, install: str) -> None:
+    """Lock an install for this transaction, before its queue and anything else of it."""
+    tx.change(_LOCK, org=org, install=install)
+
+
 def find_install(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
-    """Find an install by id, with its app and config if it has them."""
-    query = _select().where(installs.c.org_id == org, installs.c.id == install)
+    """Find an install by id, with its app and config if it has them.
+
+    It is locked by a statement of its own: one that waits for a lock sees the columns of other
+    tables as they were before.
+    """
     if lock:
-        query = query.with_for_update(of=installs)
-    return tx.first(query)
+        lock_install(tx, org, install)
+    return tx.first(_select().where(installs.c.org_id == org, installs.c.id == install))
 
 
 def find_app_of(tx: Tx, org: OrgId, install: str) -> str | None:

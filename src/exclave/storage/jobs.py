@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import Text, bindparam, cast, exists, func, select, update
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
+from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.statements import Asked, Prepared
-from exclave.storage.tables import jobs
+from exclave.storage.tables import jobs, lanes
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
 
@@ -43,10 +44,21 @@ class Queued(NamedTuple):
     priority: int
 
 
+_LANES_TEXT = cast(jobs.c.lanes, Text)
+"""The JSON of a job's lanes: each name stands in quotes, and `_` is the only wildcard in any."""
+_EXCLUDED = exists().where(
+    lanes.c.org_id == jobs.c.org_id,
+    lanes.c.queue_id == jobs.c.queue_id,
+    lanes.c.state != LaneState.FREE,
+    _LANES_TEXT.like('%"' + func.replace(lanes.c.name, "_", "/_") + '"%', escape="/")
+    | _LANES_TEXT.like(f'%"{SANDBOX}"%')
+    | (lanes.c.name == SANDBOX),
+)
 _QUEUED = Prepared(
     select(*(jobs.c[name] for name in Queued._fields))
     .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
     .where(jobs.c.state == JobState.QUEUED)
+    .where((_LANES_TEXT == "[]") | ~_EXCLUDED)
     .where(jobs.c.kind.in_(bindparam("kinds", expanding=True)))
     .order_by(jobs.c.priority.desc(), jobs.c.id)
     .offset(bindparam("skip"))
@@ -70,7 +82,10 @@ def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Asked:
 def ask_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
 ) -> Asked:
-    """Ask for jobs that wait for a runner, as far as an offer needs them: by priority, then age."""
+    """Ask for jobs that wait for a runner, as far as an offer needs them: by priority, then age.
+
+    Those that a lane keeps waiting are left out, however many there are: they hide nobody.
+    """
     return tx.ask(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
 
 
@@ -83,12 +98,18 @@ def list_drafted(tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> li
     ]
 
 
-_SET_STATE = Prepared(
-    update(jobs).where(*_MINE, jobs.c.state.in_(_OPEN)).values(state=bindparam("new_state"))
+_OFFER = Prepared(
+    update(jobs).where(*_MINE, jobs.c.state == JobState.QUEUED).values(state=JobState.OFFERED)
+)
+_REQUEUE = Prepared(
+    update(jobs)
+    .where(*_MINE, jobs.c.state.in_((JobState.OFFERED, JobState.RUNNING)))
+    .where(jobs.c.cancel_requested_at.is_(None))
+    .values(state=JobState.QUEUED)
 )
 _RUN = Prepared(
     update(jobs)
-    .where(*_MINE, jobs.c.state.in_(_OPEN))
+    .where(*_MINE, jobs.c.state == JobState.OFFERED)
     .values(state=JobState.RUNNING, attempts=jobs.c.attempts + 1)
     .returning(jobs.c.id, jobs.c.workflow_id, jobs.c.cancel_requested_at)
 )
@@ -103,14 +124,19 @@ _END = Prepared(
 )  # fmt: skip
 
 
-def set_state(tx: Tx, org: OrgId, job: JobId, state: JobState) -> None:
-    """Move a job between its open states; one that has ended stays as it is."""
-    if not tx.amend(jobs, {"org_id": org, "id": job, "state": state}):
-        tx.change(_SET_STATE, org=org, job=job, new_state=state)
+def offer_job(tx: Tx, org: OrgId, job: JobId) -> None:
+    """Note that a queued job is offered to a runner; the caller holds the queue's lock."""
+    if not tx.amend(jobs, {"org_id": org, "id": job, "state": JobState.OFFERED}):
+        tx.change(_OFFER, org=org, job=job)
+
+
+def requeue_job(tx: Tx, org: OrgId, job: JobId) -> bool:
+    """Let a job wait for a runner again; false if it has ended or is to be cancelled."""
+    return tx.count(_REQUEUE, org=org, job=job) == 1
 
 
 def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
-    """Note that a job is being tried; answer whose it is and whether it is to stop."""
+    """Note that an offered job is being tried; return whose it is and whether it is to stop."""
     return tx.first(_RUN, org=org, job=job)
 
 

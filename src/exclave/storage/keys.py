@@ -24,6 +24,11 @@ def raise_generation(tx: Tx) -> int:
 _CHAIN = Prepared(select(signing_keys).order_by(signing_keys.c.position))
 
 
+def lock_chain(tx: Tx) -> None:
+    """Let nobody else append a key before this transaction ends."""
+    tx.run(select(cluster.c.id).with_for_update())
+
+
 def list_keys(tx: Tx) -> Sequence[AnyRow]:
     """List the signing keys, oldest first."""
     return tx.all(_CHAIN)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Integer, bindparam, delete, not_, or_, select, update
+from sqlalchemy import bindparam, delete, not_, or_, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId, ExecutionState
@@ -13,15 +13,15 @@ from exclave.storage.tables import executions, jobs, log_segments
 
 
 def add_segment(
-    tx: Tx, org: OrgId, execution: ExecutionId, *, start: int, end: int, blob: str
+    tx: Tx, org: OrgId, execution: ExecutionId, place: tuple[int, int], *, blob: str, stored: int
 ) -> None:
-    """Index a stored segment."""
-    row = {"org_id": org, "execution_id": execution, "start": start, "end": end, "blob": blob}
-    tx.insert_each(log_segments, [{**row, "at": tx.now}])
+    """Index a blob of `stored` bytes that holds the stream from the one offset to the other."""
+    at = {"org_id": org, "execution_id": execution, "start": place[0], "end": place[1]}
+    tx.insert_each(log_segments, [{**at, "blob": blob, "stored": stored, "at": tx.now}])
 
 
 def list_segments(
-    tx: Tx, org: OrgId, execution: ExecutionId, *, offset: int = 0, limit: int = 1_000_000
+    tx: Tx, org: OrgId, execution: ExecutionId, *, offset: int, limit: int
 ) -> Sequence[AnyRow]:
     """List the segments that hold anything from `offset` on, in order."""
     where = (
@@ -33,7 +33,7 @@ def list_segments(
 
 
 def replace_segments(
-    tx: Tx, org: OrgId, execution: ExecutionId, old: Sequence[AnyRow], *, blob: str
+    tx: Tx, org: OrgId, execution: ExecutionId, old: Sequence[AnyRow], *, blob: str, stored: int
 ) -> bool:
     """Put one segment in the place of several; false, and no change, if they are not all there.
 
@@ -48,7 +48,8 @@ def replace_segments(
     if {row.blob for row in there} != {segment.blob for segment in old}:
         return False
     tx.run(delete(log_segments).where(*where))
-    add_segment(tx, org, execution, start=old[0].start, end=old[-1].end, blob=blob)
+    place = (old[0].start, old[-1].end)
+    add_segment(tx, org, execution, place, blob=blob, stored=stored)
     return True
 
 
@@ -68,20 +69,46 @@ def list_executions(tx: Tx, org: OrgId, queue: str, *, before: str, limit: int) 
 
 _WHOLE = executions.c.log_bytes >= executions.c.log_end
 _UNMERGED = Prepared(
-    select(executions.c.org_id, executions.c.id)
+    select(executions.c.org_id, executions.c.id, executions.c.merge_tries, executions.c.merged_to)
     .where(executions.c.state == ExecutionState.ENDED, not_(executions.c.log_merged))
     .where(or_(_WHOLE, executions.c.ended_at < bindparam("before")))
-    .order_by(executions.c.ended_at)
-    .limit(bindparam("most", type_=Integer))
+    .where(executions.c.merge_after.is_(None) | (executions.c.merge_after <= bindparam("now")))
+    .where(executions.c.org_id > bindparam("after"))
+    .order_by(executions.c.org_id, executions.c.ended_at)
+    .limit(1)
 )
 
 
-def list_unmerged(tx: Tx, before: datetime, limit: int) -> Sequence[AnyRow]:
-    """List executions of all orgs whose logs are whole, or ended before that moment anyway."""
-    return tx.all(_UNMERGED, before=before, most=limit)
+def find_unmerged(tx: Tx, before: datetime, *, after: str) -> AnyRow | None:
+    """Find the oldest log to merge of the next org after this one.
+
+    A log is to be merged when it is whole, or ended before that moment anyway.
+    """
+    return tx.first(_UNMERGED, before=before, now=tx.now, after=after)
 
 
-def note_merged(tx: Tx, org: OrgId, execution: ExecutionId) -> None:
-    """Remember that a log needs no more merging."""
+def claim_merge(
+    tx: Tx, org: OrgId, execution: ExecutionId, *, tries: int, again_at: datetime
+) -> bool:
+    """Count a try to merge a log before it begins; false if another server was faster.
+
+    What ends the server in the middle of it is then not the first thing after its restart.
+    """
     mine = (executions.c.org_id == org, executions.c.id == execution)
-    tx.run(update(executions).where(*mine).values(log_merged=True))
+    open_ = (not_(executions.c.log_merged), executions.c.merge_tries == tries)
+    values = {"merge_tries": tries + 1, "merge_after": again_at}
+    return tx.run(update(executions).where(*mine, *open_).values(values)).rowcount == 1
+
+
+def note_merged_to(tx: Tx, org: OrgId, execution: ExecutionId, offset: int) -> None:
+    """Remember how far a log is merged; the rest of it can be merged at once."""
+    mine = (executions.c.org_id == org, executions.c.id == execution)
+    values = {"merged_to": offset, "merge_tries": 0, "merge_after": None}
+    tx.run(update(executions).where(*mine).values(values))
+
+
+def note_merged(tx: Tx, org: OrgId, execution: ExecutionId, offset: int) -> None:
+    """Remember that a log needs no more merging; what still comes is merged from the offset on."""
+    mine = (executions.c.org_id == org, executions.c.id == execution)
+    values = {"log_merged": True, "merged_to": offset, "merge_tries": 0, "merge_after": None}
+    tx.run(update(executions).where(*mine).values(values))

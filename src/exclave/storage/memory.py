@@ -3,6 +3,8 @@
 from collections.abc import Hashable
 from typing import Any
 
+from exclave.storage.growth import Growth
+
 _MOST = 2000
 
 
@@ -12,6 +14,7 @@ class Memory:
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
         self._kept: dict[Hashable, Any] = {}
+        self.growth = Growth()
 
     def recall(self, key: Hashable) -> Any | None:
         """Tell what was kept under a key; None if nothing was, or too long ago."""

@@ -2,18 +2,32 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from exclave.domain.workflows import WorkflowState
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.runners import ACTIVE
-from exclave.storage.tables import runners, workflows
+from exclave.storage.tables import cluster, runners, workflows
 
 
 def count_running_workflows(tx: Tx) -> int:
     """Count workflows that have not ended."""
     running = select(func.count()).where(workflows.c.state == WorkflowState.RUNNING)
     return int(tx.run(running).scalar_one())
+
+
+def count_running_by_org(tx: Tx) -> dict[str, int]:
+    """Count the workflows of each org that have not ended."""
+    running = select(workflows.c.org_id, func.count().label("running"))
+    rows = tx.all(
+        running.where(workflows.c.state == WorkflowState.RUNNING).group_by(workflows.c.org_id)
+    )
+    return {row.org_id: int(row.running) for row in rows}
+
+
+def write_probe(tx: Tx) -> None:
+    """Write a row as it is: whoever can do that can write."""
+    tx.run(update(cluster).values(name=cluster.c.name))
 
 
 def list_active_runners(tx: Tx) -> Sequence[AnyRow]:

@@ -1,5 +1,6 @@
 """Bringing a database to the schema of this version."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -11,6 +12,7 @@ from sqlalchemy import Connection, text
 from exclave.base.errors import Unavailable
 from exclave.storage.dialects import choose_dialect
 
+_FOLDER = str(Path(__file__).parent / "migrations")
 _LOCK = 7_208_114_552
 """Servers that start together take this advisory lock, so that one of them migrates."""
 
@@ -42,8 +44,21 @@ def upgrade_connection(connection: Connection) -> None:
     command.upgrade(config, "head")
 
 
+def read_revision(connection: Connection) -> str:
+    """Read which schema a database has."""
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+
+
+@cache
+def find_newest() -> str:
+    """Find the newest schema that this version knows; revisions are numbers of equal length."""
+    config = Config()
+    config.set_main_option("script_location", _FOLDER)
+    return str(ScriptDirectory.from_config(config).get_current_head())
+
+
 def _configure(connection: Connection) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", _FOLDER)
     config.attributes["connection"] = connection
     return config

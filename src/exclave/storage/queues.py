@@ -2,7 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import BigInteger, Text, bindparam, delete, exists, insert, literal, select, update
+from sqlalchemy import (
+    BigInteger,
+    Integer,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.jobs import ExecutionId
@@ -162,6 +174,9 @@ def block_wanted_lanes(tx: Tx, generation: int, reason: str) -> int:
 _DRAW = Prepared(update(queues).where(*_MINE).values(seq=queues.c.seq + 1).returning(queues.c.seq))
 _TICKETS = (tickets.c.org_id == bindparam("org"), tickets.c.queue_id == bindparam("queue"))
 _LINE = Prepared(select(tickets).where(*_TICKETS).order_by(tickets.c.seq, tickets.c.lane))
+_COUNT_LINE = Prepared(
+    select(func.count(tickets.c.lane, type_=Integer).label("total")).where(*_TICKETS)
+)
 _DROP = Prepared(
     delete(tickets)
     .where(*_TICKETS, tickets.c.workflow_id == bindparam("workflow"))
@@ -192,6 +207,11 @@ def drop_tickets(
     given = sorted(names)
     if given:
         tx.change(_DROP, org=org, queue=queue, workflow=workflow, names=given)
+
+
+def count_tickets(tx: Tx, org: OrgId, queue: QueueId) -> int:
+    """Count all places in line of a queue."""
+    return int(tx.one(_COUNT_LINE, org=org, queue=queue).total)
 
 
 def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:

@@ -41,19 +41,21 @@ def find_manifest_sizes(
 
 def put_manifest(
     tx: Tx, org: OrgId, repository: str, digest: str, manifest: ReadManifest, content: bytes
-) -> None:
-    """Store a manifest; one that is there already is as young as a new one again."""
+) -> bool:
+    """Store a manifest, and return whether it is new; an old one is as young as a new one again."""
     row = {
         "org_id": org, "repository": repository, "digest": digest, "created_at": tx.now,
         "media_type": manifest.media_type, "artifact_type": manifest.artifact_type,
         "size": len(content), "subject": manifest.subject, "refers": manifest.refers,
         "annotations": dict(manifest.annotations), "content": content,
     }  # fmt: skip
-    tx.run(tx.insert_missing(oci_manifests).values(**row))
+    fresh = tx.insert_missing(oci_manifests).values(**row).returning(oci_manifests.c.digest)
+    is_new = tx.first(fresh) is not None
     mine = _manifest(org, repository, digest)
     tx.run(
         update(oci_manifests).where(*mine).values(created_at=tx.now, media_type=manifest.media_type)
     )
+    return is_new
 
 
 def put_tag(tx: Tx, org: OrgId, repository: str, tag: str, digest: str) -> None:
@@ -69,12 +71,13 @@ def drop_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> bool:
     return tx.run(delete(oci_tags).where(*_tag(org, repository, tag))).rowcount == 1
 
 
-def drop_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> bool:
-    """Take a manifest away, and the tags that mean it; tell whether there was one."""
+def drop_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> int | None:
+    """Take a manifest away, and the tags that mean it; return its size if there was one."""
     mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
     tx.run(delete(oci_tags).where(*mine, oci_tags.c.digest == digest))
-    gone = tx.run(delete(oci_manifests).where(*_manifest(org, repository, digest)))
-    return gone.rowcount == 1
+    gone = delete(oci_manifests).where(*_manifest(org, repository, digest))
+    found = tx.first(gone.returning(oci_manifests.c.size))
+    return None if found is None else int(found.size)
 
 
 def list_tags(tx: Tx, org: OrgId, repository: str, after: str, limit: int) -> Sequence[AnyRow]:

@@ -94,12 +94,17 @@ def grow_upload(
     return tx.run(change).rowcount == 1
 
 
-def drop_upload(tx: Tx, org: OrgId, repository: str, upload: str, *, at: int | None = None) -> bool:
-    """End an upload, if it still ends at `at`; tell whether it was there."""
-    where = [*_upload(org, repository, upload)]
-    if at is not None:
-        where.append(oci_uploads.c.size == at)
-    return tx.run(delete(oci_uploads).where(*where)).rowcount == 1
+def reserve_upload(tx: Tx, org: OrgId, repository: str, upload: str, size: int) -> bool:
+    """Change how many bytes are set aside for an upload; false if it has ended."""
+    change = update(oci_uploads).where(*_upload(org, repository, upload))
+    return tx.run(change.values(reserved=oci_uploads.c.reserved + size)).rowcount == 1
+
+
+def drop_upload(tx: Tx, org: OrgId, repository: str, upload: str, *, at: int) -> int | None:
+    """End an upload, if it still ends at `at`; return the bytes that were set aside for it."""
+    where = (*_upload(org, repository, upload), oci_uploads.c.size == at)
+    gone = tx.first(delete(oci_uploads).where(*where).returning(oci_uploads.c.reserved))
+    return None if gone is None else int(gone.reserved)
 
 
 def _link(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:

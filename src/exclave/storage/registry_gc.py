@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, exists, or_, select, union, update
+from sqlalchemy import ColumnElement, delete, exists, or_, select, union, update
 
 from exclave.domain.identity import OrgId
 from exclave.storage.database import AnyRow, Tx
@@ -22,9 +22,27 @@ COLLECTED = "collected"
 """State of a build whose artifact is gone; its key is emptied, so that nothing takes it up."""
 
 
-def list_orgs(tx: Tx) -> list[OrgId]:
-    """List all tenants."""
-    return [OrgId(row.id) for row in tx.all(select(orgs.c.id).order_by(orgs.c.id))]
+def find_due(tx: Tx, before: datetime) -> OrgId | None:
+    """Find the org whose last collection was the longest ago, if that was before."""
+    oldest = select(orgs.c.id).where(_is_due(before))
+    never_first = (orgs.c.collected_at.is_not(None), orgs.c.collected_at, orgs.c.id)
+    row = tx.first(oldest.order_by(*never_first).limit(1))
+    return None if row is None else OrgId(row.id)
+
+
+def claim_collection(tx: Tx, org: OrgId, before: datetime) -> bool:
+    """Note that an org has its collection now; tell whether it was still due."""
+    claim = update(orgs).where(orgs.c.id == org, _is_due(before)).values(collected_at=tx.now)
+    return tx.run(claim).rowcount == 1
+
+
+def set_collected(tx: Tx, org: OrgId, at: datetime) -> None:
+    """Set when an org had its last collection."""
+    tx.run(update(orgs).where(orgs.c.id == org).values(collected_at=at))
+
+
+def _is_due(before: datetime) -> ColumnElement[bool]:
+    return or_(orgs.c.collected_at.is_(None), orgs.c.collected_at < before)
 
 
 def list_pins(tx: Tx, org: OrgId, repository: str) -> list[str]:
@@ -80,15 +98,18 @@ def list_names(tx: Tx, org: OrgId) -> list[str]:
     return sorted(row.repository for row in tx.all(names))
 
 
-def drop_manifests(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> None:
-    """Remove manifests; builds that made them cannot be taken up again."""
+def drop_manifests(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> list[int]:
+    """Remove manifests; builds that made them cannot be taken up again. Return their sizes."""
+    sizes = []
     for digest in digests:
         mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
-        tx.run(delete(oci_manifests).where(*mine, oci_manifests.c.digest == digest))
+        gone = delete(oci_manifests).where(*mine, oci_manifests.c.digest == digest)
+        sizes += [row.size for row in tx.all(gone.returning(oci_manifests.c.size))]
         made = (builds.c.org_id == org, builds.c.repository == repository)
         tx.run(
             update(builds).where(*made, builds.c.digest == digest).values(state=COLLECTED, key="")
         )
+    return sizes
 
 
 def drop_links(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> None:
@@ -108,10 +129,13 @@ def list_blobs(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
     )
 
 
-def drop_blobs(tx: Tx, org: OrgId, digests: Iterable[str]) -> None:
-    """Forget where blobs lie."""
+def drop_blobs(tx: Tx, org: OrgId, digests: Iterable[str]) -> list[int]:
+    """Forget where blobs lie; return their sizes."""
+    sizes = []
     for digest in digests:
-        tx.run(delete(oci_blobs).where(oci_blobs.c.org_id == org, oci_blobs.c.digest == digest))
+        gone = delete(oci_blobs).where(oci_blobs.c.org_id == org, oci_blobs.c.digest == digest)
+        sizes += [row.size for row in tx.all(gone.returning(oci_blobs.c.size))]
+    return sizes
 
 
 def list_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
@@ -121,10 +145,10 @@ def list_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
     )
 
 
-def drop_uploads(tx: Tx, org: OrgId, uploads: Iterable[str]) -> None:
-    """End uploads."""
-    for upload in uploads:
-        tx.run(delete(oci_uploads).where(oci_uploads.c.org_id == org, oci_uploads.c.id == upload))
+def drop_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
+    """End uploads that nobody has touched since; return those that this ended."""
+    old = (oci_uploads.c.org_id == org, oci_uploads.c.changed_at < before)
+    return tx.all(delete(oci_uploads).where(*old).returning(oci_uploads))
 
 
 def list_used_keys(tx: Tx, org: OrgId) -> set[str]:

@@ -1,22 +1,29 @@
 """Queries for the credentials of registry clients."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, func, insert, literal, select
 
-from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.identity import OrgId, QueueId, TokenId
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.statements import Prepared
 from exclave.storage.tables_apps import apps
 from exclave.storage.tables_installs import app_installs
 from exclave.storage.tables_registry import registry_tokens
 
+ID_PREFIX = "rgt_"
+ID_CHARS = 26
+"""A token is named by this much of its hash: enough to be unique, useless to log in with."""
+
 
 def add_registry_token(
-    tx: Tx, org: OrgId, *, hashed: str, repository: str, push: bool, by: str, expires_at: datetime
-) -> None:
-    """Store a token by its hash."""
-    row = {"org_id": org, "hash": hashed, "repository": repository, "push": push}
+    tx: Tx, org: OrgId, *, hashed: str, repository: str, push: bool, by: str, parent: TokenId,
+    expires_at: datetime,
+) -> None:  # fmt: skip
+    """Store a token by its hash, and the API token that asked for it."""
+    row = {"org_id": org, "hash": hashed, "repository": repository, "push": push,
+           "parent_id": parent}  # fmt: skip
     tx.run(
         insert(registry_tokens).values(
             **row, created_by=by, created_at=tx.now, expires_at=expires_at
@@ -28,6 +35,23 @@ def find_registry_token(tx: Tx, hashed: str) -> AnyRow | None:
     """Find a token that still opens something."""
     fresh = registry_tokens.c.expires_at > tx.now
     return tx.first(select(registry_tokens).where(registry_tokens.c.hash == hashed, fresh))
+
+
+_start = func.substr(registry_tokens.c.hash, 1, ID_CHARS)
+
+
+def list_registry_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+    """List the tokens that still open something, in the order of their ids."""
+    mine = (registry_tokens.c.org_id == org, registry_tokens.c.expires_at > tx.now)
+    named = (literal(ID_PREFIX) + _start).label("id")
+    query = select(registry_tokens, named).where(*mine, _start > after)
+    return tx.all(query.order_by(_start).limit(limit))
+
+
+def drop_registry_token(tx: Tx, org: OrgId, start: str) -> bool:
+    """Delete a token by the start of its hash; tell whether there was one."""
+    mine = (registry_tokens.c.org_id == org, _start == start)
+    return tx.run(delete(registry_tokens).where(*mine)).rowcount > 0
 
 
 _DROP_EXPIRED = Prepared(

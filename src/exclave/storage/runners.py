@@ -23,6 +23,8 @@ REVOKED = "revoked"
 LOCKED = "locked"
 UNKNOWN_GENERATION = 0
 """After a restore: whatever generation a runner presents first is taken for its newest."""
+_NEVER_PAST = 2**31 - 1
+"""Generation of used nonces: they stay when those of past generations go."""
 
 
 def add_enrolment(
@@ -33,10 +35,12 @@ def add_enrolment(
     enrolment: str,
     hashed: str,
     by: str,
+    parent: str | None,
     expires_at: datetime,
 ) -> None:  # fmt: skip
-    """Store a one-time token by its hash."""
-    row = {"org_id": org, "id": enrolment, "queue_id": queue, "hash": hashed, "created_by": by}
+    """Store a one-time token by its hash, and the API token that asked for it."""
+    row = {"org_id": org, "id": enrolment, "queue_id": queue, "hash": hashed, "created_by": by,
+           "parent_id": parent}  # fmt: skip
     tx.run(insert(enrolments).values(**row, created_at=tx.now, expires_at=expires_at))
 
 
@@ -172,12 +176,14 @@ def note_renewal(
     return tx.count(_NOTE_RENEWAL, org=org, runner=runner, **at, new_stats=stats) == 1
 
 
-_ANYWHERE = Prepared(select(runners).where(runners.c.id == bindparam("runner")).with_for_update())
+_ANYWHERE = select(runners).where(runners.c.id == bindparam("runner"))
+_FIND_ANYWHERE = Prepared(_ANYWHERE)
+_LOCK_ANYWHERE = Prepared(_ANYWHERE.with_for_update())
 
 
-def find_runner_anywhere(tx: Tx, runner: RunnerId) -> AnyRow | None:
-    """Find a runner that has yet to prove who it is, and lock it."""
-    return tx.first(_ANYWHERE, runner=runner)
+def find_runner_anywhere(tx: Tx, runner: RunnerId, *, lock: bool = True) -> AnyRow | None:
+    """Find a runner that has yet to prove who it is."""
+    return tx.first(_LOCK_ANYWHERE if lock else _FIND_ANYWHERE, runner=runner)
 
 
 def update_runner(tx: Tx, org: OrgId, runner: RunnerId, values: Mapping[str, Any]) -> None:
@@ -240,6 +246,13 @@ _CONFIRM = Prepared(
 def use_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str) -> bool:
     """Spend a nonce; tell whether it was given to this runner and still fresh."""
     return tx.count(_USE_NONCE, org=org, runner=runner, nonce=nonce, now=tx.now) == 1
+
+
+def mark_used(tx: Tx, org: OrgId, runner: RunnerId, nonce: str, *, expires_at: datetime) -> bool:
+    """Store a nonce that was spent just now; false if it was spent before."""
+    row = {"org_id": org, "nonce": nonce, "runner_id": runner, "expires_at": expires_at}
+    fresh = tx.insert_missing(runner_nonces).values(**row, generation=_NEVER_PAST)
+    return tx.first(fresh.returning(runner_nonces.c.nonce)) is not None
 
 
 def add_access_token(

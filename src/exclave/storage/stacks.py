@@ -44,8 +44,8 @@ def add_code(tx: Tx, org: OrgId, row: Mapping[str, Any]) -> None:
     tx.run(insert(stack_codes).values(org_id=org, created_at=tx.now, **row))
 
 
-def find_code(tx: Tx, hashed: str) -> AnyRow | None:
-    """Find a code of any org that is still good, with whether its token was spent; and lock it."""
+def find_code(tx: Tx, hashed: str, *, lock: bool = True) -> AnyRow | None:
+    """Find a code of any org that is still good, with whether its token was spent; lock both."""
     joined = stack_codes.join(
         enrolments,
         (enrolments.c.org_id == stack_codes.c.org_id)
@@ -53,7 +53,8 @@ def find_code(tx: Tx, hashed: str) -> AnyRow | None:
     )
     query = select(stack_codes, enrolments.c.used_at).select_from(joined)
     where = (stack_codes.c.hash == hashed, stack_codes.c.expires_at > tx.now)
-    return tx.first(query.where(*where).with_for_update(of=stack_codes))
+    found = query.where(*where)
+    return tx.first(found.with_for_update() if lock else found)
 
 
 def point_code(tx: Tx, org: OrgId, code: str, enrolment: str) -> None:

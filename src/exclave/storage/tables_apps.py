@@ -41,6 +41,8 @@ configs = Table(
     Column("outline", Json, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("created_by", Text, nullable=False),
+    Column("by_person", Text),
+    Column("by_token", Text),
     PrimaryKeyConstraint("org_id", "id"),
     UniqueConstraint("org_id", "app_id", "version"),
     of_org("app_id", "apps"),

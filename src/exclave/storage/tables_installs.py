@@ -31,6 +31,7 @@ app_installs = Table(
     Column("approval", Text),
     Column("toggles", Json),
     Column("overrides", Json),
+    Column("config_by", Text),
     PrimaryKeyConstraint("org_id", "install_id"),
     of_org("install_id", "installs"),
     of_org("app_id", "apps"),

@@ -75,6 +75,7 @@ oci_uploads = Table(
     Column("repository", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("parts", Json, nullable=False),
+    Column("reserved", BigInteger, nullable=False, server_default="0"),
     Column("started_at", Instant, nullable=False),
     Column("changed_at", Instant, nullable=False),
     PrimaryKeyConstraint("org_id", "id"),
@@ -90,5 +91,6 @@ registry_tokens = Table(
     Column("created_by", Text, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
+    Column("parent_id", Text),
     PrimaryKeyConstraint("org_id", "hash"),
 )

@@ -16,6 +16,7 @@ stack_codes = Table(
     Column("created_by", Text, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
+    Column("parent_id", Text),
     PrimaryKeyConstraint("org_id", "id"),
     of_org("install_id", "installs"),
     of_org("enrolment_id", "enrolments"),

@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from exclave.domain.identity import OrgId, QueueId, RunnerId
-from exclave.domain.jobs import ExecutionState
+from exclave.domain.jobs import ExecutionId, ExecutionState
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.executions import Held, may_write
 from exclave.storage.tables import executions
@@ -80,6 +80,13 @@ def add_version(
     added = tf_states.insert().from_select(["version", *row], chosen).returning(tf_states.c.version)
     found = tx.first(added)
     return None if found is None else int(found.version)
+
+
+def sum_sizes(tx: Tx, org: OrgId, queue: QueueId, workspace: str, execution: ExecutionId) -> int:
+    """Add up the versions that an execution stored in a workspace."""
+    mine = (*_in_states(org, queue, workspace), tf_states.c.execution_id == execution)
+    row = tx.first(select(func.coalesce(func.sum(tf_states.c.size), 0).label("size")).where(*mine))
+    return 0 if row is None else int(row.size)
 
 
 def restore_version(

@@ -6,7 +6,17 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Integer, bindparam, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Integer,
+    Text,
+    bindparam,
+    cast,
+    func,
+    select,
+    update,
+)
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
@@ -214,6 +224,22 @@ def load_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[str, Any]:
     return {row.name: row.outputs for row in found}
 
 
+_SIZES = Prepared(
+    select(
+        func.sum(func.length(cast(steps.c.outputs, Text)), type_=Integer).label("size")
+    ).where(
+        steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"),
+        steps.c.position.in_(bindparam("indexes", expanding=True)),
+    )
+)  # fmt: skip
+
+
+def measure_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> int:
+    """Tell how many characters the outputs of some steps have together."""
+    row = tx.first(_SIZES, org=key[0], workflow=key[1], indexes=list(indexes))
+    return 0 if row is None or row.size is None else int(row.size)
+
+
 def set_spec(tx: Tx, key: Key, index: int, spec: Mapping[str, Any]) -> None:
     """Change what a step is meant to do the next time."""
     at = {"org_id": key[0], "workflow_id": key[1], "position": index}
@@ -296,6 +322,21 @@ _UNMOVED = Prepared(
 def list_due(tx: Tx, limit: int) -> Sequence[AnyRow]:
     """List timers and gates of all orgs whose time has come."""
     return tx.all(_DUE, now=tx.now, most=limit)
+
+
+_PUT_OFF = Prepared(
+    update(steps)
+    .where(steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"))
+    .where(steps.c.position == bindparam("at_position"), steps.c.state == StepState.ACTIVE)
+    .where(steps.c.due_at <= bindparam("now"))
+    .values(due_at=bindparam("later"))
+)
+
+
+def put_off(tx: Tx, key: Key, position: int, later: datetime) -> None:
+    """Let a timer or gate that is due come due later."""
+    at = {"org": key[0], "workflow": key[1], "at_position": position}
+    tx.count(_PUT_OFF, **at, now=tx.now, later=later)
 
 
 def next_due(tx: Tx) -> datetime | None:

@@ -4,6 +4,7 @@ Values are data only (dict, list, str, int, float, bool, None); a template runs 
 nothing but them, and stops at its limits. Every failure is a `TemplateProblem`.
 """
 
+from exclave.template.limits import Budget as Budget
 from exclave.template.limits import Limits as Limits
 from exclave.template.nodes import Template as Template
 from exclave.template.problems import TemplateProblem as TemplateProblem
@@ -12,3 +13,4 @@ from exclave.template.references import find_references as find_references
 from exclave.template.rendering import is_template as is_template
 from exclave.template.rendering import parse as parse
 from exclave.template.rendering import render as render
+from exclave.template.rendering import render_within as render_within

@@ -12,7 +12,7 @@ from exclave.template.functions import FUNCTIONS
 from exclave.template.functions.dicts import CHANGING, copy_value
 from exclave.template.functions.signature import Env, Function
 from exclave.template.layouts import make_time
-from exclave.template.limits import Budget, Limits, weigh
+from exclave.template.limits import Budget, weigh
 from exclave.template.nodes import (
     Action,
     Body,
@@ -36,19 +36,19 @@ from exclave.template.values import Time, Value, is_true, type_of
 
 
 def run_template(
-    template: Template, values: Mapping[str, object], limits: Limits, now: datetime | None
+    template: Template, values: Mapping[str, object], budget: Budget, now: datetime | None
 ) -> str:
     """Render with all functions; one that changes maps works on a copy of the values."""
     root: dict[str, Value] = dict(values)
     if template.functions & CHANGING:
-        root = _copy(template, root, limits)
+        root = _copy(template, root, budget)
     time = None if now is None else make_time(now)
-    return Evaluator(template, FUNCTIONS, limits, time).run(root)
+    return Evaluator(template, FUNCTIONS, budget, time).run(root)
 
 
-def _copy(template: Template, root: dict[str, Value], limits: Limits) -> dict[str, Value]:
+def _copy(template: Template, root: dict[str, Value], budget: Budget) -> dict[str, Value]:
     try:
-        return {key: copy_value(value, Budget(limits)) for key, value in root.items()}
+        return {key: copy_value(value, budget) for key, value in root.items()}
     except (Fault, RecursionError):
         raise TemplateProblem("the values are too large to change", file=template.name) from None
 
@@ -76,11 +76,11 @@ class Evaluator:
         self,
         template: Template,
         functions: Mapping[str, Function],
-        limits: Limits,
+        budget: Budget,
         now: Time | None,
     ) -> None:
         self._template = template
-        self._budget = Budget(limits)
+        self._budget = budget
         self._eval = Expressions(functions, Env(self._budget, now))
         self._pieces: list[str] = []
         self._size = 0
@@ -111,6 +111,7 @@ class Evaluator:
         self._size += len(text)
         if self._size > self._budget.limits.output:
             raise Fault(f"the result is larger than {self._budget.limits.output} characters")
+        self._budget.spend(weigh(text))
         self._pieces.append(text)
 
     def _walk(self, body: Body, dot: Place) -> Signal:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from exclave.template.problems import TemplateProblem, find_position
+from exclave.template.problems import TemplateProblem, TooManyParts, find_position
 
 
 class Kind(StrEnum):
@@ -116,7 +116,11 @@ class Lexer:
             if self._at >= len(self._text):
                 raise self._problem("this action is never closed", start, "Add `}}`.")
             if len(self._tokens) > self._most:
-                raise self._problem(f"the template has more than {self._most} parts", start)
+                place = find_position(self._text, start)
+                raise TooManyParts(
+                    f"the template has more than {self._most} parts",
+                    file=self._name, line=place.line, column=place.column,
+                )  # fmt: skip
             self._take_token(start)
 
     def _close(self, start: int, *, trims: bool) -> bool:

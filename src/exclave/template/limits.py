@@ -51,6 +51,19 @@ class Budget:
         self.depth = 0
         self._left = limits.steps
 
+    @property
+    def left(self) -> int:
+        """The steps that may still be done; below zero, the last one was too much."""
+        return self._left
+
+    def count(self, steps: int) -> None:
+        """Count work that is done already; the next step finds out that it was too much."""
+        self._left -= steps
+
+    def empty(self) -> None:
+        """Leave nothing, as more than all of it was asked for."""
+        self._left = -1
+
     def spend(self, steps: int = 1) -> None:
         """Count work that is about to be done."""
         self._left -= steps

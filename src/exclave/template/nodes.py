@@ -171,3 +171,5 @@ class Template(NamedTuple):
     """Calls with a wrong number of arguments, and where: an error only when they are reached."""
     unknown_part: tuple[str, int] | None = None
     """A part that is called and not defined, and where: an error only when it is reached."""
+    tokens: int = 0
+    """How many tokens it was made of."""

@@ -39,6 +39,7 @@ class Parser(OperandParser):
         self, text: str, name: str, root: str, functions: Container[str], limits: Limits
     ) -> None:
         tokens = Lexer(text, name, limits.tokens).run()
+        self._count = len(tokens)
         super().__init__(tokens, text, name, functions, limits.depth)
         self._root = root
         self._scope = Scope()
@@ -63,6 +64,7 @@ class Parser(OperandParser):
             functions=frozenset(self.used),
             miscounts=tuple(self.miscounts),
             unknown_part=next((each for each in self._calls if each[0] not in self._parts), None),
+            tokens=self._count,
         )
 
     def find_variable(self, name: str) -> bool:

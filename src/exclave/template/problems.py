@@ -45,6 +45,10 @@ class TemplateProblem(Problem):
         return f"{self.file or 'template'}:{self.line}:{self.column}: {self.message}"
 
 
+class TooManyParts(TemplateProblem):
+    """A template is made of more tokens than it may be."""
+
+
 class Fault(Exception):  # noqa: N818 - the inner side of a Problem, before its place is known
     """Something went wrong below a node; the evaluator adds where and raises the problem."""
 

@@ -1,12 +1,14 @@
 """Parsing and rendering with the whole set of functions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
-from exclave.template.limits import DEFAULT_LIMITS, Limits
+from exclave.template.limits import DEFAULT_LIMITS, Budget, Limits
 from exclave.template.names import NAMES
 from exclave.template.nodes import Template
 from exclave.template.parser import parse_template
+from exclave.template.problems import TooManyParts
 from exclave.template.text import clean
 
 
@@ -29,7 +31,28 @@ def render(
     # The functions are most of this room: who only parses does not wait for them.
     from exclave.template.evaluator import run_template  # noqa: PLC0415
 
-    return run_template(template, values, limits, now)
+    return run_template(template, values, Budget(limits), now)
+
+
+def render_within(
+    budget: Budget, text: str, values: Mapping[str, object], *, root: str = "nuon",
+    now: datetime | None = None,
+) -> str:  # fmt: skip
+    """Parse and render on a budget that several templates share; each token counts as a step.
+
+    What does not fit is a problem, and leaves less than nothing in the budget.
+    """
+    from exclave.template.evaluator import run_template  # noqa: PLC0415 - as above
+
+    limits = replace(budget.limits, tokens=min(budget.limits.tokens, max(0, budget.left)))
+    try:
+        template = parse_template(clean(text), "", root, NAMES, limits)
+    except TooManyParts:
+        budget.empty()
+        raise
+    budget.count(template.tokens)
+    budget.depth = 0
+    return run_template(template, values, budget, now)
 
 
 def is_template(text: str, root: str = "nuon") -> bool:

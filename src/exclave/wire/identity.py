@@ -1,6 +1,7 @@
 """Orgs, accounts, tokens, runners and enrolments over the Control API."""
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -22,7 +23,7 @@ class GrantModel(Request):
 
 
 class NewOrg(Request):
-    """A new tenant; whoever creates it becomes its first admin."""
+    """A new tenant; the instance admin who creates it becomes its first admin."""
 
     name: Name
 
@@ -50,6 +51,7 @@ class WhoAmI(Reply):
     account: str
     token_id: Id
     grants: list[GrantModel]
+    instance_admin: bool = False
 
 
 class NewToken(Request):
@@ -59,6 +61,8 @@ class NewToken(Request):
     account: Name
     grants: Annotated[list[GrantModel], Field(min_length=1, max_length=50)]
     expires_in_s: Annotated[float, Field(ge=1, le=366 * 24 * 3600)] = 90 * 24 * 3600.0
+    instance_admin: bool = False
+    """May create orgs too; only an instance admin can give this."""
 
 
 class TokenInfo(Reply):
@@ -73,12 +77,72 @@ class TokenInfo(Reply):
     expires_at: datetime
     revoked_at: datetime | None
     last_used_at: datetime | None
+    instance_admin: bool = False
+    made_with: Id | None = None
+    """The token that it was made with."""
+    counts_as: str | None = None
+    """With four eyes: the person whom it counts as until another admin confirms it."""
 
 
 class TokenCreated(TokenInfo):
     """A new API token; the secret is shown once."""
 
     token: str
+
+
+class MadeKind(StrEnum):
+    """What a token can make that outlives it."""
+
+    TOKEN = "token"  # noqa: S105 - a name
+    ENROLMENT = "enrolment"
+    REGISTRY_TOKEN = "registry_token"  # noqa: S105 - a name
+    STACK_CODE = "stack_code"
+    RUNNER = "runner"
+
+
+class MadeCredential(Reply):
+    """Something that was made with a token.
+
+    `name` is that of the token or runner, else what it is for: a queue, a repository, an install.
+    """
+
+    kind: MadeKind
+    id: str
+    name: str
+
+
+class MadeList(Reply):
+    """How many of each kind, and the first 200 of them."""
+
+    counts: dict[str, int]
+    items: list[MadeCredential]
+
+
+class TokenRevoked(Reply):
+    """A token that is worthless now (or would be), what went with it, and what stays valid."""
+
+    id: Id
+    name: str
+    dry_run: bool
+    revoked: MadeList
+    still_valid: MadeList
+
+
+class SetFourEyes(Request):
+    """Whether every change needs two people."""
+
+    on: bool
+
+
+class FourEyesReply(Reply):
+    """Whether every change needs two people, and who wants to end that."""
+
+    on: bool
+    off_requested_by: str | None = None
+    """Who asked to switch it off; another admin has to agree."""
+    off_request_expires_at: datetime | None = None
+    admins: list[str]
+    """The persons who can switch it."""
 
 
 class NewEnrolment(Request):
@@ -114,6 +178,9 @@ class RunnerReply(Reply):
     stats: Stats
     running: int
     created_at: datetime
+    alarm: str = ""
+    """Something that an admin should look into; the runner goes on working."""
+    alarm_at: datetime | None = None
 
 
 class RevokeRunner(Request):

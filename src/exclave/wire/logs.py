@@ -1,8 +1,11 @@
 """Log records: the line format of a job's log stream, and what readers get."""
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator
 from enum import IntEnum
+
+from pydantic_core import from_json
 
 from exclave.wire.model import Id, Reply
 
@@ -10,6 +13,17 @@ MAX_SEGMENT = 1 << 20
 """Most bytes of one uncompressed segment."""
 MAX_TEXT = 64 * 1024
 """Most characters of one record; longer lines are cut into partial records."""
+_MAX_LINE = 6 * MAX_TEXT + 256
+"""Most bytes of one record: every character escaped, and the numbers."""
+_SHAPE = re.compile(
+    rb"\[\s*\d{1,16}\s*,\s*\d{1,16}\s*,\s*[0-2]\s*,"
+    rb'\s*"(?:[^"\\]++|\\.)*+"\s*(?:,\s*\{[^][{}]{0,99}\}\s*)?\]\s*'
+)
+"""Numbers, text, a flat object: seen before it is parsed, since nesting is expensive to build."""
+_MAX_COUNT = (1 << 53) - 1
+"""The largest whole number that every JSON client reads exactly."""
+_MAX_TIME_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999, where calendars of clients end."""
 
 
 class Stream(IntEnum):
@@ -68,26 +82,49 @@ def write_record(
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def read_records(execution_id: str, data: bytes, offset: int) -> Iterable[LogRecord]:
-    """Read whole records from a piece of the stream that begins at `offset`."""
-    for line in data.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            return
-        offset += len(line)
-        yield read_record(execution_id, line, offset)
+def read_records(execution_id: str, data: bytes, offset: int, at: int = 0) -> Iterator[LogRecord]:
+    """Read whole records from index `at` of the data on, which is at `offset` of the stream."""
+    while (end := data.find(b"\n", at) + 1) > 0:
+        offset += end - at
+        yield read_record(execution_id, data[at:end], offset)
+        at = end
 
 
 def read_record(execution_id: str, line: bytes, offset: int) -> LogRecord:
     """Read one line; a malformed one becomes a visible record, not an error for the reader."""
     try:
-        row = json.loads(line)
-        extra = row[4] if len(row) > 4 else {}  # noqa: PLR2004 - the optional fifth field
-        return LogRecord(
-            execution_id=execution_id, n=row[0], t_ms=row[1], stream=row[2], text=row[3],
-            partial=bool(extra.get("partial")), dropped=extra.get("dropped", 0), offset=offset,
-        )  # fmt: skip
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return LogRecord(
-            execution_id=execution_id, n=-1, t_ms=0, stream=Stream.SYSTEM,
-            text="(unreadable record)", dropped=len(line), offset=offset,
-        )  # fmt: skip
+        return _parse(execution_id, line, offset)
+    except ValueError:
+        return leave_out(execution_id, len(line), offset, "(unreadable record)")
+
+
+def leave_out(execution_id: str, size: int, offset: int, text: str) -> LogRecord:
+    """Make the record that stands for so many bytes of the stream, which end at `offset`."""
+    return LogRecord(
+        execution_id=execution_id, n=-1, t_ms=0, stream=Stream.SYSTEM, text=text, dropped=size,
+        offset=offset,
+    )  # fmt: skip
+
+
+def _parse(execution_id: str, line: bytes, offset: int) -> LogRecord:
+    """Parse a line strictly: its sender may be hostile, its readers are any JSON clients.
+
+    `from_json` refuses what they would not survive: bad UTF-8, lone surrogates.
+    """
+    if len(line) > _MAX_LINE or _SHAPE.fullmatch(line) is None:
+        raise ValueError("not shaped like a record")
+    n, t_ms, stream, text, *more = from_json(line)
+    extra = more[0] if more else {}
+    if len(text) > MAX_TEXT:
+        raise ValueError("too much text")
+    return LogRecord(
+        execution_id=execution_id, n=_count(n), t_ms=_count(t_ms, _MAX_TIME_MS), stream=stream,
+        text=text, partial=extra.get("partial") is True,
+        dropped=_count(extra.get("dropped", 0)), offset=offset,
+    )  # fmt: skip
+
+
+def _count(value: object, most: int = _MAX_COUNT) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError("not a count")
+    return value

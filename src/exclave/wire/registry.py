@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from exclave.wire.model import Reply, Request
+from exclave.wire.model import Id, Reply, Request
 
 _PART = r"[a-z0-9]+([._-]+[a-z0-9]+)*"
 RepositoryPattern = Annotated[
@@ -23,9 +23,24 @@ class NewRegistryToken(Request):
     minutes: Annotated[int, Field(ge=1, le=24 * 60)] = 60
 
 
+class RegistryTokenInfo(Reply):
+    """A registry token that is good, without its secret."""
+
+    id: Id
+    repository: str
+    push: bool
+    created_by: str
+    created_at: datetime
+    expires_at: datetime
+    made_with: Id | None
+    """The API token that asked for it."""
+
+
 class RegistryTokenCreated(Reply):
     """What to log in with; the password is shown this once."""
 
+    id: str = ""
+    """By which it is listed and revoked."""
     url: str
     repository: str
     push: bool

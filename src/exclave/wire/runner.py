@@ -85,7 +85,7 @@ class AskNonce(Request):
 
 
 class NonceReply(Reply):
-    """To be signed within a minute."""
+    """To be signed within ten minutes."""
 
     nonce: Nonce
 

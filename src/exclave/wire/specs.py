@@ -1,10 +1,12 @@
 """Job specifications: exactly what a runner is asked to do, kind by kind."""
 
 import math
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
+from exclave.base import job_limits
 from exclave.wire.model import Id, Name, Request
 
 Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
@@ -13,32 +15,47 @@ Repository = Annotated[
 ]
 Workspace = Annotated[str, StringConstraints(pattern=r"^(sandbox|component:[a-z0-9][a-z0-9_-]*)$")]
 """Which Terraform state is meant: it is named like the lane that guards it."""
-EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
-EnvValue = Annotated[str, StringConstraints(max_length=32_768, pattern=r"^[^\x00]*$")]
+EnvName = Annotated[str, StringConstraints(pattern=f"^{job_limits.ENV_NAME}$")]
+EnvValue = Annotated[str, StringConstraints(max_length=job_limits.VALUE, pattern=r"^[^\x00]*$")]
 Env = Annotated[dict[EnvName, EnvValue], Field(max_length=200)]
-Argument = Annotated[str, StringConstraints(max_length=32_768, pattern=r"^[^\x00]*$")]
+Argument = Annotated[str, StringConstraints(max_length=job_limits.VALUE, pattern=r"^[^\x00]*$")]
 TimeoutS = Annotated[float, Field(gt=0, le=6 * 3600)]
 
 
+MOST_NESTED = 100
+"""Levels of a document. Readers of JSON stop at 200, and documents are stored inside of others."""
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+
+
 def check_storable(value: JsonValue) -> JsonValue:
-    """Refuse what JSON or a database cannot hold: infinite numbers, NUL characters."""
+    """Refuse what JSON or a database cannot hold: NUL, half characters, too deep, infinite."""
+    _check_levels(value, MOST_NESTED)
+    return value
+
+
+def _check_levels(value: JsonValue, levels: int) -> None:
     match value:
+        case dict() | list() if not levels:
+            message = f"it is nested deeper than {MOST_NESTED} levels"
+            raise ValueError(message)
         case dict():
             for key, part in value.items():
-                check_storable(key)
-                check_storable(part)
+                _check_levels(key, levels)
+                _check_levels(part, levels - 1)
         case list():
             for part in value:
-                check_storable(part)
+                _check_levels(part, levels - 1)
         case float() if not math.isfinite(value):
             message = "a number is too large"
             raise ValueError(message)
         case str() if "\0" in value:
             message = "text may not contain a NUL character"
             raise ValueError(message)
+        case str() if _HALF_CHARACTER.search(value):
+            message = "text may not contain half of a surrogate pair"
+            raise ValueError(message)
         case _:
             pass
-    return value
 
 
 Outputs = Annotated[dict[str, JsonValue], Field(max_length=1000), AfterValidator(check_storable)]
@@ -50,9 +67,10 @@ class ScriptStep(Request):
 
     name: Name
     argv: Annotated[list[Argument], Field(min_length=1, max_length=1000)] | None = None
-    script: Annotated[str, StringConstraints(max_length=262_144, pattern=r"^[^\x00]*$")] | None = (
-        None
-    )
+    script: (
+        Annotated[str, StringConstraints(max_length=job_limits.SCRIPT, pattern=r"^[^\x00]*$")]
+        | None
+    ) = None
     interpreter: Annotated[list[Argument], Field(min_length=1, max_length=10)] = ["sh", "-eu"]
     env: Env = {}
     timeout_s: TimeoutS | None = None
@@ -102,9 +120,10 @@ class ActionStep(Request):
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     argv: Annotated[list[Argument], Field(min_length=1, max_length=1000)] | None = None
-    script: Annotated[str, StringConstraints(max_length=262_144, pattern=r"^[^\x00]*$")] | None = (
-        None
-    )
+    script: (
+        Annotated[str, StringConstraints(max_length=job_limits.SCRIPT, pattern=r"^[^\x00]*$")]
+        | None
+    ) = None
     env: Env = {}
     artifact: Artifact | None = None
 
@@ -130,7 +149,7 @@ class RegoPolicy(Request):
     """A rule that a plan must pass."""
 
     name: Annotated[str, StringConstraints(max_length=200)]
-    rego: Annotated[str, StringConstraints(max_length=262_144)]
+    rego: Annotated[str, StringConstraints(max_length=job_limits.SCRIPT)]
 
 
 class PlanRef(Request):
@@ -215,7 +234,7 @@ class WantedSecret(Request):
     name: Name
     required: bool = False
     auto_generate: bool = False
-    default: Annotated[str, StringConstraints(max_length=32_768)] = ""
+    default: Annotated[str, StringConstraints(max_length=job_limits.VALUE)] = ""
 
 
 class SecretsSpec(Request):

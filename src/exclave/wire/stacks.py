@@ -68,6 +68,8 @@ class StackCreated(Reply):
     version: int
     expires_at: datetime
     command: str
+    warning: str = ""
+    """Why the command should not be used as it is; empty if there is no reason."""
     script: str
 
 

@@ -4,8 +4,16 @@ import json
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
+from exclave.domain.tf_addresses import read_address, read_name
 from exclave.wire.model import Id, Reply, Request, Text
 from exclave.wire.specs import Workspace, check_storable
 
@@ -13,6 +21,10 @@ MAX_ATTACHMENT = 64 << 20
 """Most bytes of one file that an execution hands in, and of one sealed state."""
 MAX_HEADER = 4 << 20
 """Most bytes of the line that precedes a sealed state."""
+MAX_STATE = MAX_ATTACHMENT - 1024
+"""Most bytes of a state in clear: its seal adds less than the rest."""
+MAX_FILE = MAX_ATTACHMENT + MAX_HEADER
+"""Most bytes of a state with its header, which is also how one is rescued."""
 
 AttachmentName = Literal["plan.sealed", "plan.json", "journal.jsonl", "errored.tfstate.sealed"]
 """The files that an execution may hand in."""
@@ -20,7 +32,9 @@ READABLE = ("plan.json", "journal.jsonl")
 """Those that people may read: nothing in them is sealed or secret."""
 
 LockId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
-Address = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
+Address = Annotated[str, AfterValidator(read_address)]
+"""The address of a resource; one that is none is taken as a text that says so."""
+OutputName = Annotated[str, AfterValidator(read_name)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -137,13 +151,13 @@ PlanAction = Literal[
 class PlannedResource(Reply):
     """What would happen to one resource."""
 
-    address: str
+    address: Address
     type: str
     name: str
     module: str = ""
     action: PlanAction
     reason: str = ""
-    previous: str = ""
+    previous: Address = ""
     import_id: str = ""
     attributes: list[PlanAttribute] = []
 
@@ -151,7 +165,7 @@ class PlannedResource(Reply):
 class PlannedOutput(Reply):
     """What would happen to one output."""
 
-    name: str
+    name: OutputName
     action: PlanAction
     before: JsonValue = None
     after: JsonValue = None
@@ -294,6 +308,8 @@ class OrphansReply(Reply):
     """What interrupted applies of an install left behind."""
 
     orphans: list[Orphan]
+    unread: list[Id] = []
+    """Executions whose journals hold more than was looked at, or could not be read."""
 
 
 def read_plan(data: bytes) -> PlanDocument:

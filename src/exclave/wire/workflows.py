@@ -13,7 +13,11 @@ from exclave.wire.jobs import Blocker, JobState, JsonValue, Outputs
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
 from exclave.wire.specs import Digest, OwnSpec
 
-MAX_STEPS = 1000
+MAX_STEPS = 500
+MAX_NEEDS = 5_000
+"""Of all steps together."""
+MAX_LANES = 100
+"""Different ones, of all steps together."""
 
 
 class NewStep(Request):
@@ -61,6 +65,18 @@ class NewWorkflow(Request):
     approve_all: bool = False
     plan_only: bool = False
     labels: Labels = {}
+
+    @model_validator(mode="after")
+    def _is_no_thicket(self) -> "NewWorkflow":
+        needs = sum(len(step.needs) for step in self.steps)
+        if needs > MAX_NEEDS:
+            message = f"the steps have {needs} needs; at most {MAX_NEEDS} are possible"
+            raise ValueError(message)
+        lanes = len({lane for step in self.steps for lane in step.lanes})
+        if lanes > MAX_LANES:
+            message = f"the steps name {lanes} lanes; at most {MAX_LANES} are possible"
+            raise ValueError(message)
+        return self
 
 
 class StepReply(Reply):

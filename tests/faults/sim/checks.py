@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from exclave.control.logs import unpack_stored
+from exclave.control.log_pieces import unpack_stored
 from exclave.runner.audit import verify_audit
 from exclave.storage.database import AnyRow, Tx
 from exclave.storage.tables import executions, jobs, lanes, log_segments, steps, workflows
@@ -89,7 +89,7 @@ async def _read_stream(control: SimControl, execution: str, ledger: Ledger) -> b
     for row in control.read(lambda tx: tx.all(found.order_by(log_segments.c.start))):
         if row.start != len(stored):
             ledger.report("I8", "gap or overlap between segments", execution, row.start)
-        stored += unpack_stored(await control.blobs.get(row.blob))
+        stored += unpack_stored(await control.blobs.get(row.blob), row.end - row.start)
     return stored
 
 

@@ -10,11 +10,12 @@ from typing import Any, cast
 from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.client.problems import RemoteProblem
+from exclave.control.background import list_chores
+from exclave.control.chores import run_chore
 from exclave.control.deps import Deps
 from exclave.control.fleet import Fleet
 from exclave.control.keys import Keyring
 from exclave.control.restore import settle_restore
-from exclave.control.sweep import Sweeper
 from exclave.control.vault import Vault
 from exclave.domain.timings import Timings, check_timings
 from exclave.storage import keys as stored_keys
@@ -36,6 +37,8 @@ TIMINGS = check_timings(
 IDLE_RENEW_S = 120.0
 SWEEP_S = 30.0
 """Sweeps are a third of the cost of a run; nothing waits less than a minute for one."""
+_CHORES = {"lost", "timers", "unmoved", "log_merge"}
+"""The chores that matter for what a simulation promises."""
 
 _STATUS = {
     Kind.INVALID: 422,
@@ -46,6 +49,7 @@ _STATUS = {
     Kind.GONE: 410,
     Kind.TOO_LARGE: 413,
     Kind.TOO_MANY: 429,
+    Kind.FULL: 507,
     Kind.UNAVAILABLE: 503,
 }
 
@@ -108,7 +112,9 @@ class SimControl:
             fleet=QuietFleet(),
         )
         self.db.write_now(self.deps.keys.ensure_key)
-        self._spawn(Sweeper(self.deps).run())
+        for chore in list_chores(self.deps):
+            if chore.name in _CHORES:
+                self._spawn(run_chore(self.deps, chore))
         self._ledger.trace("server up")
 
     def rotate_key(self) -> None:

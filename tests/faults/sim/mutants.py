@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +16,7 @@ from exclave.control import advance, endings, executions, jobs, polls, sweep
 from exclave.control.deps import Deps
 from exclave.domain import jobs as domain_jobs
 from exclave.domain.identity import OrgId
-from exclave.domain.jobs import Ending, ExecutionId, ExecutionState, JobId, JobState, Reason
+from exclave.domain.jobs import Ending, ExecutionState, JobId, JobState, Reason, Silence
 from exclave.runner import audit, outbox, stopping
 from exclave.runner import executions as runner_executions
 from exclave.runner.logs import writer
@@ -71,9 +71,9 @@ def _rewriting(old: str, new: str) -> Iterator[None]:
 
 
 def _end_any(
-    tx: Tx, org: OrgId, execution: ExecutionId, epoch: int, values: dict[str, Any]
+    tx: Tx, org: OrgId, held: stored.Held, expected: object, values: dict[str, Any]
 ) -> bool:
-    mine = (execution_rows.c.org_id == org, execution_rows.c.id == execution)
+    mine = (execution_rows.c.org_id == org, execution_rows.c.id == held[0])
     values = {**values, "state": ExecutionState.ENDED, "ended_at": tx.now}
     return tx.run(update(execution_rows).where(*mine).values(values)).rowcount == 1
 
@@ -100,7 +100,7 @@ def _end_all_missing(
 ) -> None:
     for row in open_ones:
         if row.state == ExecutionState.RUNNING and row.id not in alive:
-            endings.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT)
+            endings.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT, stored.OPEN)
 
 
 def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
@@ -138,8 +138,12 @@ def _cancel_at_once(tx: Tx, org: OrgId, job: JobId) -> Any:
     return advance.tell_end(row, JobState.CANCELLED, reason="cancelled")
 
 
-def _count_from_last_renewal(self: object, row: AnyRow, since: datetime) -> datetime:
-    return row.renewed_at  # type: ignore[no-any-return]
+def _count_from_last_renewal(now: datetime, since: datetime, **known: Any) -> Silence:
+    return domain_jobs.find_silence(now, datetime.fromtimestamp(0, UTC), **known)
+
+
+def _never_silent(now: datetime, since: datetime, **known: Any) -> Silence:
+    return Silence(now, since)
 
 
 def _leave_out(event: str) -> Callable[..., None]:
@@ -152,17 +156,13 @@ def _leave_out(event: str) -> Callable[..., None]:
     return write
 
 
-def _always(*_: object, **__: object) -> bool:
-    return True
-
-
 NO_FENCE = Mutant(
     "no epoch check",
     rewrite=("> execution_lanes.epoch", "> execution_lanes.epoch AND 1 = 0"),
 )
 NO_STATE_CHECK = Mutant(
     "an ended execution may end again",
-    ((stored, "end", _end_any), (executions, "_may_end", _always)),
+    ((stored, "end", _end_any),),
 )
 NO_FINAL_GUARD = Mutant(
     "a final state may change", ((stored_jobs, "end_job", _reopen_first(stored_jobs.end_job)),)
@@ -194,17 +194,19 @@ NO_RECONCILE = Mutant(
 NO_LEAVE = Mutant(
     "work begins without leave", ((runner_executions, "_ask_leave", _begin_without_leave),)
 )
-NO_LANES = Mutant("lanes are never busy", ((queues, "is_busy", lambda *_: []),))
-NO_SWEEP = Mutant(
-    "silence is never given up", ((sweep, "is_silent_too_long", lambda *_, **__: False),)
+NO_LANES = Mutant(
+    "lanes are never busy",
+    ((queues, "is_busy", lambda *_: []),),
+    rewrite=("lanes.state !=", "NULL !="),
 )
+NO_SWEEP = Mutant("silence is never given up", ((sweep, "find_silence", _never_silent),))
 CANCEL_AT_ONCE = Mutant(
     "a cancel is final before the runner stopped",
     ((advance, "end_unstarted_job", _cancel_at_once), (jobs, "end_unstarted_job", _cancel_at_once)),
 )
 NO_START_GRACE = Mutant(
     "timers go on while the server is down",
-    ((sweep.Sweeper, "_last_contact", _count_from_last_renewal),),
+    ((sweep, "find_silence", _count_from_last_renewal),),
 )
 NO_AUDIT = Mutant(
     "work begins without an audit entry", ((audit.Audit, "write", _leave_out("job_started")),)

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from exclave.control import sweep
+from exclave.control import chores
 from exclave.runner.disk import DataFolder
 from tests.faults.sim.checks import check_audits, check_logs, check_rest, check_results
 from tests.faults.sim.control import SWEEP_S, SimControl
@@ -229,11 +229,11 @@ def fragile_disks(machines: list[Machine]) -> Iterator[None]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Leave out what only costs time: logs that nobody reads, and sweeps every 5 s."""
-    pace, sweep.SWEEP_S = sweep.SWEEP_S, SWEEP_S
+    pace, chores.PACE_S = chores.PACE_S, SWEEP_S
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        sweep.SWEEP_S = pace
+        chores.PACE_S = pace
         logging.disable(level)

@@ -123,6 +123,15 @@ async def make_token_to_revoke(site: Site) -> Call:
     return Call(f"/v1/tokens/{made.json()['id']}")
 
 
+async def make_token_to_confirm(site: Site) -> Call:
+    return Call((await make_token_to_revoke(site)).path + "/confirmed")
+
+
+async def make_registry_token_to_revoke(site: Site) -> Call:
+    made = await site.call("POST", "/v1/registry/tokens", json={"repository": "apps/demo"})
+    return Call(f"/v1/registry/tokens/{made.json()['id']}")
+
+
 async def make_new_name(site: Site) -> Call:
     name = site.deps.ids.new("n").replace("_", "-")
     return Call("", {"json": {"name": name}})
@@ -236,3 +245,18 @@ async def make_repository(site: Site) -> Call:
         lambda tx: registry_blobs.link_blob(tx, org, "apps/demo", "sha256:" + "0" * 64)
     )
     return Call("/v1/registry/tags", {"params": {"repository": "apps/demo"}})
+
+
+_SCRIPT = {"kind": "script", "steps": [{"name": "s", "script": "id"}]}
+
+
+async def make_script_wish(site: Site) -> Call:
+    """A script that nobody is asked about."""
+    steps = [{"name": "one", "job": _SCRIPT}]
+    return Call("/v1/workflows", {"json": {"name": "w", "queue_id": site.queue, "steps": steps}})
+
+
+async def make_gated_script_wish(site: Site) -> Call:
+    """A script behind a gate."""
+    steps = [{"name": "ask", "kind": "gate"}, {"name": "one", "job": _SCRIPT, "needs": ["ask"]}]
+    return Call("/v1/workflows", {"json": {"name": "w", "queue_id": site.queue, "steps": steps}})

@@ -11,6 +11,8 @@ CONTROL = (
     ("GET", f"{_ACTIONS}/runs", on_install(f"{_ACTIONS}/runs"),     "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
     ("POST", f"{_ACTIONS}/run", on_install(f"{_ACTIONS}/run", json={"action": "check"}),
                                                                     "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
+    ("POST", f"{_ACTIONS}/run", on_install(f"{_ACTIONS}/run", json={"action": "check", "env": {"A": "b"}}),
+                                                                    "401 401 401 401 403 403 403 202 404 401 401 401 401 401"),
     ("GET", _BOOKS, on_install(_BOOKS),                             "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
     ("POST", f"{_BOOKS}/run", on_install(f"{_BOOKS}/run", json={"runbook": "refresh"}),
                                                                     "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),

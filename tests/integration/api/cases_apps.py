@@ -43,8 +43,21 @@ def on_app(path: str, *, content: bytes | None = None) -> Make:
     return make
 
 
+@functools.cache
+def pack_unasked() -> bytes:
+    """Pack the starter app with another script in its action."""
+    with tempfile.TemporaryDirectory() as folder:
+        app = write_app(Path(folder))
+        (app / "actions" / "greet.sh").write_text("#!/bin/sh\nid\n")
+        return pack(app)
+
+
 async def make_sync(site: Site) -> Call:
     return await on_app(f"{_APP}/sync", content=pack_starter())(site)
+
+
+async def make_unasked_sync(site: Site) -> Call:
+    return await on_app(f"{_APP}/sync", content=pack_unasked())(site)
 
 
 #                                                          none garb expi revo view oper appr admi othe runr sibl oth build enrol
@@ -53,6 +66,7 @@ CONTROL = (
     ("POST", "/v1/apps", make_app_wish,                    "401 401 401 401 403 201 403 201 201 401 401 401 401 401"),
     ("GET", _APP, on_app(_APP),                            "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
     ("PUT", f"{_APP}/sync", make_sync,                     "401 401 401 401 403 200 403 200 404 401 401 401 401 401"),
+    ("PUT", f"{_APP}/sync", make_unasked_sync,             "401 401 401 401 403 403 403 200 404 401 401 401 401 401"),
     ("GET", f"{_APP}/configs", on_app(f"{_APP}/configs"),  "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
     ("GET", f"{_APP}/diff", on_app(f"{_APP}/diff?before=1&after=1"),
                                                            "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),

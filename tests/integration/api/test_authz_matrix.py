@@ -9,7 +9,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
-from exclave.control import accounts, runners
+from exclave.control import accounts, runners, token_revocation
 from exclave.domain.identity import Role
 from tests.integration.api.cases import Call
 from tests.integration.api.kit import (
@@ -44,7 +44,7 @@ async def tokens(shared_site: Site) -> Tokens:
     deps, user = site.deps, site.admin.user
     expired = await make_caller(deps, user, Role.ADMIN, life_s=1)
     revoked = await make_caller(deps, user, Role.ADMIN)
-    await accounts.revoke_token(deps, user, revoked.user.token)
+    await token_revocation.revoke_token(deps, user, revoked.user.token)
     gone = await enrol(deps, user, site.queue)
     await runners.revoke_runner(deps, user, gone.peer.who.runner, "was stolen")
     late = await enrol(deps, user, site.queue)
@@ -164,7 +164,15 @@ async def test_a_method_that_a_path_does_not_know_is_refused(site: Site, app: st
             known.setdefault(row.route, set()).add(row.method)
     for route, methods in known.items():
         path = route.replace("{step}", "gate").replace("{lane}", "sandbox")
-        for name in ("token", "install", "runner", "workflow", "job", "execution"):
+        for name in (
+            "registry_token",
+            "token",
+            "install",
+            "runner",
+            "workflow",
+            "job",
+            "execution",
+        ):
             path = path.replace(f"{{{name}}}", f"{name[:3]}_{MISSING}")
         for method in set(METHODS) - methods:
             for token in ("", site.admin.token):

@@ -15,7 +15,9 @@ TEXTS = {
     "public_key": "k" * 44, "signature": "s" * 87, "queue_id": "q" * 40, "runner_id": "r" * 40,
 }  # fmt: skip
 WRONG: tuple[Any, ...] = (None, [[]])
-WITHOUT_JSON = ("/cancel", "/retry", "/log", "/sync", "/stack", "/state", "/attachments/{name}")
+WITHOUT_JSON = (
+    "/cancel", "/retry", "/log", "/sync", "/stack", "/state", "/confirmed", "/attachments/{name}",
+)  # fmt: skip
 """Ends of routes that take no body, or bytes."""
 WITH_BODY = [
     row for row in ROWS if row.method in {"POST", "PUT"} and not row.route.endswith(WITHOUT_JSON)

@@ -1,15 +1,19 @@
 """What callers are told when something is wrong, and what every response carries."""
 
 import logging
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy.exc import OperationalError
 
 from exclave.api import problems
+from exclave.api.control import build_control_app
 from exclave.base.errors import Kind
 from exclave.control import accounts
-from tests.integration.api.kit import MISSING, Site
+from exclave.storage.disk import Disk
+from tests.integration.api.kit import MISSING, Site, open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -120,6 +124,9 @@ async def test_a_database_that_does_not_answer_is_no_bug(
         raise OperationalError("SELECT 1", {}, Exception("password of the database"))
 
     monkeypatch.setattr(site.deps.db._reading, "_begin", fail)
+    monkeypatch.setattr(site.deps.db._writing, "_begin", fail)
+    monkeypatch.setattr(site.deps.health, "checked_at", None)
+    monkeypatch.setattr(site.deps.health, "problem", None)
     for app, path in (("control", "/healthz"), ("runner", "/healthz"), ("control", "/v1/whoami")):
         reply = await site.call("GET", path, app=app)
 
@@ -139,7 +146,7 @@ async def test_the_access_log_names_who_and_what_but_no_secret(
     assert len(lines) == 1
     assert lines[0] | {"ms": 0} == {
         "request": reply.headers["x-request-id"], "api": "control", "method": "GET",
-        "route": "/v1/logs/search", "path": "/v1/logs/search", "status": 200, "ms": 0,
+        "route": "/v1/logs/search", "status": 200, "ms": 0,
         "org": site.admin.user.org, "account": site.admin.user.account,
         "token": site.admin.user.token,
     }  # fmt: skip
@@ -147,22 +154,39 @@ async def test_the_access_log_names_who_and_what_but_no_secret(
     assert "hush" not in caplog.text
 
 
+@pytest.mark.parametrize("file", ["local.py", "local.pyx", "local.py/", ""])
+async def test_the_code_of_a_stack_is_never_logged(
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    async def fail(*_: object) -> None:
+        raise LookupError("a bug")
+
+    monkeypatch.setattr("exclave.control.stacks.fetch_script", fail)
+    with caplog.at_level(logging.INFO, logger="exclave"):
+        await site.call("GET", f"/v1/stacks/xcs_secretcode/{file}", "", app="runner")
+
+    told = [str(vars(record)) for record in caplog.records]
+    assert told
+    assert not [line for line in told if "secretcode" in line]
+
+
 @pytest.mark.parametrize(
-    ("app", "path", "limit"),
+    ("app", "path", "limit", "otherwise"),
     [
-        ("control", "/v1/workflows", 16 << 20),
-        ("control", "/v1/installs", 1 << 20),
-        ("control", "/v1/tokens", 1 << 20),
-        ("runner", "/v1/enrol", 1 << 20),
-        ("runner", "/v1/poll", 1 << 20),
-        ("runner", "/v1/renew", 1 << 20),
-        ("runner", f"/v1/executions/exe_{MISSING}/log?offset=0&epoch=0", 4 << 20),
-        ("runner", f"/v1/executions/exe_{MISSING}/result", 4 << 20),
-        ("runner", f"/v1/executions/exe_{MISSING}/start", 1 << 20),
+        ("control", "/v1/workflows", 2 << 20, 422),
+        ("control", "/v1/installs", 1 << 20, 422),
+        ("control", "/v1/tokens", 1 << 20, 422),
+        ("runner", "/v1/enrol", 1 << 20, 422),
+        ("runner", "/v1/stack/report", 256 << 10, 422),
+        ("runner", "/v1/poll", 1 << 20, 422),
+        ("runner", "/v1/renew", 1 << 20, 422),
+        ("runner", f"/v1/executions/exe_{MISSING}/log?offset=0&epoch=0", 4 << 20, 404),
+        ("runner", f"/v1/executions/exe_{MISSING}/result", 2 << 20, 422),
+        ("runner", f"/v1/executions/exe_{MISSING}/start", 1 << 20, 422),
     ],
 )
 async def test_a_body_beyond_its_limit_is_refused_announced_or_not(
-    site: Site, app: str, path: str, limit: int
+    site: Site, app: str, path: str, limit: int, otherwise: int
 ) -> None:
     async def drip() -> Any:
         for _ in range(limit // 65_536 + 1):
@@ -175,4 +199,20 @@ async def test_a_body_beyond_its_limit_is_refused_announced_or_not(
 
     for reply in (announced, dripped):
         assert (reply.status_code, reply.json()["code"]) == (413, "too_large")
-    assert fitting.status_code == 422
+    assert fitting.status_code == otherwise
+
+
+async def test_large_requests_are_refused_when_the_disk_is_nearly_full(
+    site: Site, tmp_path: Path
+) -> None:
+    full = replace(site.deps, disk=Disk(tmp_path, site.deps.clock, 1 << 60))
+    small = {"name": "a", "queue_id": site.queue, "steps": [{"name": "x", "job": {"kind": "noop"}}]}
+    large = small | {"pad": "x" * 100_000}
+    headers = {"Authorization": f"Bearer {site.admin.token}"}
+
+    async with open_client(build_control_app(full)) as client:
+        refused = await client.post("/v1/workflows", json=large, headers=headers)
+        accepted = await client.post("/v1/workflows", json=small, headers=headers)
+
+    assert (refused.status_code, refused.json()["code"]) == (507, "disk_full")
+    assert accepted.status_code == 202

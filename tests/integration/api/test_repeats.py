@@ -1,9 +1,11 @@
 """Idempotency-Key: a request that is sent twice is carried out once."""
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
+from exclave.base.digests import digest_json
 from exclave.storage.tables import idempotency
+from exclave.wire.workflows import NewWorkflow
 from tests.integration.api.cases import make_flow
 from tests.integration.api.kit import Site, make_admin
 
@@ -113,3 +115,26 @@ async def test_a_malformed_key_is_refused(site: Site, key: str) -> None:
 
     assert (reply.status_code, reply.json()["code"]) == (422, "invalid_input")
     assert await count(site, "/v1/workflows") == 0
+
+
+async def test_the_stored_digest_of_a_request_cannot_be_guessed_without_the_seal_key(
+    site: Site,
+) -> None:
+    await site.call("POST", "/v1/workflows", headers=KEY, json=wish(site))
+
+    stored = await site.deps.db.read(lambda tx: tx.all(select(idempotency.c.request)))
+
+    asked = ["POST", "/v1/workflows", wish(site)]
+    assert digest_json([site.admin.user.token, asked]) not in {row.request for row in stored}
+    assert all(not row.request.startswith("sha256:") for row in stored)
+
+
+async def test_a_request_that_an_older_version_stored_is_still_known(site: Site) -> None:
+    first = await site.call("POST", "/v1/workflows", headers=KEY, json=wish(site))
+    body = NewWorkflow.model_validate(wish(site)).model_dump(mode="json")
+    plain = digest_json([site.admin.user.token, ["POST", "/v1/workflows", body]])
+    await site.deps.db.write(lambda tx: tx.run(update(idempotency).values(request=plain)).close())
+
+    again = await site.call("POST", "/v1/workflows", headers=KEY, json=wish(site))
+
+    assert again.content == first.content

@@ -7,7 +7,7 @@ import pytest
 import zstandard
 
 from exclave.api import streams
-from exclave.control import accounts, logs, workflows
+from exclave.control import logs, token_revocation, workflows
 from exclave.domain.identity import Role
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.workflows import WorkflowId
@@ -106,7 +106,7 @@ async def test_a_revoked_token_ends_its_streams_without_an_end(
     live = open_live(site, "GET", path, authorization=f"Bearer {viewer.token}")
     await live.read_until(": ping")
 
-    await accounts.revoke_token(site.deps, site.admin.user, viewer.user.token)
+    await token_revocation.revoke_token(site.deps, site.admin.user, viewer.user.token)
 
     assert "event: end" not in await live.finish()
 

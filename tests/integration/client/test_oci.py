@@ -263,13 +263,19 @@ async def test_a_login_is_exchanged_for_a_token_when_the_registry_asks(
     (tmp_path / "layer").write_bytes(b"module")
     network = Flaky(hub)
     login = Login("exclave", Secret(hub.token))
-    async with OciClient(f"http://exclave.test/{hub.org}", None, network, login=login) as client:
+    noted: list[Secret] = []
+    client = OciClient(
+        f"http://exclave.test/{hub.org}", None, network, login=login, note_token=noted.append
+    )
+    async with client:
         digest = await push(client, tmp_path / "layer")
         await client.pull_layer("apps/demo", digest, tmp_path / "out")
 
     assert (tmp_path / "out").read_bytes() == b"module"
     kinds = {each.get("Authorization", "none").split()[0] for each in network.headers}
     assert kinds == {"none", "Basic", "Bearer"}
+    assert noted
+    assert all(len(one.reveal()) > 20 for one in noted)
 
 
 async def test_a_refusal_tells_what_the_registry_said(hub: Hub, tmp_path: Path) -> None:

@@ -44,9 +44,11 @@ async def test_a_grant_on_an_app_covers_that_app_only(
     somebody = as_user(user, Role.OPERATOR, ScopeKind.APP, app_id)
     viewer = as_user(user, Role.VIEWER, ScopeKind.APP, app_id)
 
+    await sync(deps, user, write_app(tmp_path))
+
     reply = await sync(deps, somebody, write_app(tmp_path))
 
-    assert reply.changed
+    assert not reply.changed
     assert [each.name for each in (await apps.list_apps(deps, viewer, "", 10)).items] == ["demo"]
     with pytest.raises(NotFound):
         await sync(deps, somebody, write_app(tmp_path), app="other")

@@ -10,8 +10,8 @@ from sqlalchemy import update
 
 from exclave.base.clock import SystemClock
 from exclave.control import polls, presence, runners, workflows
+from exclave.control.background import PEERS
 from exclave.control.deps import Deps
-from exclave.control.sweep import PEERS
 from exclave.domain.identity import QueueId, User
 from exclave.storage.database import Tx
 from exclave.storage.listener import listen

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from exclave.control.reconcile import list_orphans
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId
 from exclave.wire.runner import Offer
+from exclave.wire.terraform import StateResource
 from tests.files_kit import put_file
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import WORKSPACE, begin, lock, lose, state, unlock, write
@@ -28,7 +30,7 @@ def event(kind: str, address: str, identity: str = "", action: str = "create") -
 
 
 async def hand_in_journal(
-    world: World, offer: Offer, lines: Sequence[Mapping[str, str]], torn: bytes = b""
+    world: World, offer: Offer, lines: Sequence[Mapping[str, Any]], torn: bytes = b""
 ) -> None:
     data = b"\n".join(json.dumps(line).encode() for line in lines) + torn
     execution = ExecutionId(offer.execution_id)
@@ -140,3 +142,86 @@ async def test_what_was_planned_is_told_where_the_runner_did_not_hear_all(
     told = [(one.address, one.certainty) for one in found]
     unheard = [] if heard_all else [("terraform_data.d", "planned")]
     assert told == [("terraform_data.b", "created"), *unheard]
+
+
+EVIL = (
+    'a.b\n  id = "x"\n}\nmodule "evil" {\n  source = "git::https://evil.example"\n}\n# \x1b]0;PWNED'
+)
+
+
+async def test_a_hostile_journal_writes_no_code_and_hides_nothing(world: World) -> None:
+    offer = await begin(world)
+    lines: list[Mapping[str, Any]] = [
+        {"type": "begin", "workspace": WORKSPACE},
+        event("apply_complete", EVIL, "id-1"),
+        event("apply_complete", "aws_vpc.good", 'x"\n}\nmodule "evil" {}'),
+        event("apply_complete", 'aws_vpc.key["${file(1)}\\u202e"]', "id-3"),
+        event("apply_complete", "aws_vpc.long", "i" * 5000),
+        event("apply_complete", f'aws_vpc.a["{"k" * 5000}"]', "id-5"),
+        event("apply_complete", "aws_vpc.half", "\ud800"),
+        event("apply_complete", "aws_vpc.masked_***", "id-7"),
+        event("apply_complete", "aws_vpc.when", "id-8") | {"at": "never", "resource_type": ["x"]},
+        {"type": ["x"], "addr": {"a": 1}, "action": []},
+    ]
+    deep = b"\n" + b"[" * 100_000 + b"\n"
+    await hand_in_journal(
+        world,
+        offer,
+        lines,
+        torn=deep + json.dumps(event("apply_complete", "aws_vpc.last", "id-9")).encode(),
+    )
+    await lose(world, offer)
+
+    reply = await list_orphans(world.deps, world.user, InstallId(world.queue))
+
+    found = {one.address: one for one in reply.orphans}
+    blocks = [one.import_block for one in reply.orphans]
+    assert reply.unread == []
+    assert len(found) == 9
+    assert json.loads(reply.model_dump_json())
+    assert all(one.address.isprintable() for one in reply.orphans)
+    assert not any("\nmodule" in block or block.count("\n}") > 1 for block in blocks)
+    evil = next(one for one in reply.orphans if "evil.example" in one.address)
+    assert (evil.id, evil.import_block) == ("id-1", "")
+    assert found["aws_vpc.good"].import_block == (
+        'import {\n  to = aws_vpc.good\n  id = "x\\"\\n}\\nmodule \\"evil\\" {}"\n}\n'
+    )
+    key = found['aws_vpc.key["$${file(1)}\\u202e"]']
+    assert key.import_block.startswith('import {\n  to = aws_vpc.key["$${file(1)}\\u202e"]\n')
+    assert found["aws_vpc.long"].id == found["aws_vpc.half"].id == ""
+    assert found["aws_vpc.masked_***"].import_block == ""
+    assert found["aws_vpc.when"].at is None
+    assert found["aws_vpc.last"].id == "id-9"
+
+
+async def test_an_unreadable_address_is_known_by_the_state_that_has_it(world: World) -> None:
+    offer = await begin(world)
+    await lock(world, offer)
+    told = state(1)
+    resources = [StateResource(address=EVIL, type="a", id="id-1")]
+    header = told.header.model_copy(update={"resources": resources})
+    await write(world, offer, told.model_copy(update={"header": header}))
+    lines = [{"type": "begin", "workspace": WORKSPACE}, event("apply_complete", EVIL, "id-1")]
+    await hand_in_journal(world, offer, lines)
+    await lose(world, offer)
+
+    assert (await list_orphans(world.deps, world.user, InstallId(world.queue))).orphans == []
+
+
+async def test_a_journal_without_end_is_read_in_part_and_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exclave.control.journals._LINES", 2)
+    offer = await begin(world)
+    lines = [
+        {"type": "begin", "workspace": WORKSPACE},
+        event("apply_complete", "aws_vpc.a", "id-1"),
+        event("apply_complete", "aws_vpc.b", "id-2"),
+    ]
+    await hand_in_journal(world, offer, lines)
+    await lose(world, offer)
+
+    reply = await list_orphans(world.deps, world.user, InstallId(world.queue))
+
+    assert [one.address for one in reply.orphans] == ["aws_vpc.a"]
+    assert reply.unread == [offer.execution_id]

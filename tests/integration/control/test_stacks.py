@@ -3,7 +3,7 @@
 import ast
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -21,9 +21,12 @@ from exclave.control import (
     workflows,
 )
 from exclave.control.access import authenticate_runner
+from exclave.control.accounting import settle
 from exclave.control.deps import Deps
 from exclave.control.input_values import BadInputs
+from exclave.control.rates import RateLimited
 from exclave.domain.identity import InstallId, RunnerIdentity, User
+from exclave.domain.quotas import QuotaExceeded, Quotas
 from exclave.domain.workflows import WorkflowId
 from exclave.wire.envelope import public_text
 from exclave.wire.installs import StartWork, Upgrade, WorkKind
@@ -201,6 +204,50 @@ async def test_the_same_report_again_makes_no_new_state(shop: Shop) -> None:
 
     after = await install_views.show_state(shop.deps, shop.user, shop.install)
     assert after.version == before
+
+
+async def test_a_flood_of_changed_reports_is_refused_and_stores_nothing(shop: Shop) -> None:
+    who = await join(shop)
+    few = replace(shop, deps=replace(shop.deps, quotas=Quotas(reports_per_hour=3)))
+    for number in range(3):
+        await few.report(who, inputs={"zone": "ab"[number % 2]})
+    before = (await install_views.show_state(shop.deps, shop.user, shop.install)).version
+
+    with pytest.raises(RateLimited) as refused:
+        await few.report(who, inputs={"zone": "b"})
+    await few.report(who, inputs={"zone": "a"})
+
+    after = await install_views.show_state(shop.deps, shop.user, shop.install)
+    assert refused.value.facts["retry_after_s"] == 300
+    assert after.version == before
+    assert (await shop.read_state())["inputs"]["inputs"]["zone"] == "a"
+
+
+async def test_a_stack_may_report_changes_again_an_hour_later(shop: Shop) -> None:
+    who = await join(shop)
+    few = replace(shop, deps=replace(shop.deps, quotas=Quotas(reports_per_hour=1)))
+    await few.report(who, inputs={"zone": "a"})
+    with pytest.raises(RateLimited):
+        await few.report(who, inputs={"zone": "b"})
+
+    shop.clock.advance(3601)
+    await few.report(who, inputs={"zone": "b"})
+
+    assert (await shop.read_state())["inputs"]["inputs"]["zone"] == "b"
+
+
+async def test_an_install_that_used_up_its_documents_takes_no_changed_report(shop: Shop) -> None:
+    who = await join(shop)
+    await shop.report(who)
+    await settle(shop.deps)
+    full = replace(shop, deps=replace(shop.deps, quotas=Quotas(documents_per_install_bytes=100)))
+
+    with pytest.raises(QuotaExceeded, match="the install may store 100 bytes"):
+        await full.report(who, inputs={"zone": "b"})
+    await full.report(who)
+
+    outputs = (await shop.read_state())["install_stack"]["outputs"]
+    assert outputs["install_inputs"] == {}
 
 
 async def test_a_report_answers_the_provision_that_waits_for_it(world: World) -> None:

@@ -1,9 +1,17 @@
 """Silence: after how long a job is queued again, or lost."""
 
+import pytest
+
+from exclave.base.errors import Unavailable
+from exclave.control import endings, tickets
 from exclave.control.sweep import Sweeper
+from exclave.domain.identity import QueueId, User
+from exclave.domain.workflows import Workflow
+from exclave.storage.database import Database, Tx
+from exclave.storage.workflows import Loaded
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE, begin, lane_states, look
-from tests.world import job, run_workflow
+from tests.world import Peer, job, make_install, make_org, make_peer, run_workflow
 
 
 async def sweep_for(world: World, sweeper: Sweeper, seconds: int) -> None:
@@ -57,3 +65,91 @@ async def test_an_offer_that_nobody_starts_goes_back(world: World) -> None:
 
     assert (await look(world)).state == "queued"
     assert await lane_states(world) == {"component:a": "free"}
+
+
+async def make_other(world: World) -> tuple[User, QueueId, Peer]:
+    """Make another org with an install and a runner."""
+    user = await make_org(world.deps, "other")
+    queue = await make_install(world.deps, user)
+    return user, queue, await make_peer(world.deps, user, queue)
+
+
+def break_for(monkeypatch: pytest.MonkeyPatch, queue: QueueId) -> None:
+    """Let every move of a workflow of this queue fail in a way that nobody expects."""
+    find = tickets.find_blocked
+
+    def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
+        if loaded.queue == queue:
+            raise RecursionError
+        return find(tx, loaded, value)
+
+    monkeypatch.setattr(tickets, "find_blocked", find_blocked)
+
+
+async def test_an_execution_that_cannot_be_ended_keeps_nobody_elses_running(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, queue, peer = await make_other(world)
+    sweeper = Sweeper(world.deps)
+    await sweeper.sweep()
+    await run_workflow(world.deps, user, queue, job("bad", lanes=LANE, mutating=True))
+    (offer,) = (await peer.poll()).offers
+    await peer.start(offer.execution_id, offer.epoch)
+    await begin(world, mutating=True)
+    break_for(monkeypatch, queue)
+
+    await sweep_for(world, sweeper, 910)
+
+    assert (await look(world)).state == "lost"
+    assert world.deps.chores.of("lost").rows_failed > 0
+
+
+async def test_what_could_not_be_ended_is_ended_once_it_can_be(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeper = Sweeper(world.deps)
+    await begin(world, mutating=True)
+    with monkeypatch.context() as broken:
+        break_for(broken, world.queue)
+        await sweep_for(world, sweeper, 1300)
+    assert (await look(world)).state == "running"
+
+    await sweep_for(world, sweeper, 3600)
+
+    assert (await look(world)).state == "lost"
+
+
+async def test_what_an_ending_breaks_in_the_install_does_not_keep_the_lane_taken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeper = Sweeper(world.deps)
+    await sweeper.sweep()
+    await begin(world, mutating=True)
+    monkeypatch.setattr(endings, "take_end", lambda *_: 1 // 0)
+
+    await sweep_for(world, sweeper, 910)
+
+    assert (await look(world)).state == "lost"
+    assert await lane_states(world) == {"component:a": "needs_reconcile"}
+
+
+async def test_a_database_that_was_away_restarts_patience(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweeper = Sweeper(world.deps)
+    await begin(world)
+    await sweep_for(world, sweeper, 50)
+
+    async def fail(*_: object) -> None:
+        raise Unavailable("the database is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(Database, "read", fail)
+        with pytest.raises(Unavailable):
+            await sweeper.sweep()
+    await sweep_for(world, sweeper, 50)
+    assert (await look(world)).state == "running"
+
+    await sweep_for(world, sweeper, 15)
+
+    assert (await look(world)).state == "queued"

@@ -3,12 +3,13 @@
 import asyncio
 
 import pytest
+from pydantic import ValidationError
 
 from exclave.base.errors import Conflict, Forbidden, InvalidInput, NotFound
-from exclave.control import installs, jobs, workflows
+from exclave.control import installs, jobs, tickets, workflows
 from exclave.control.access import authenticate_user
 from exclave.control.accounts import create_token
-from exclave.control.sweep import Sweeper, fire_due
+from exclave.control.timers import fire_due
 from exclave.domain.identity import InstallId, Role
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
@@ -16,7 +17,15 @@ from exclave.wire.envelope import open_envelope
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
-from exclave.wire.workflows import Approve, Deny, NewStep, SendEvent, StepKind, WorkflowReply
+from exclave.wire.workflows import (
+    Approve,
+    Deny,
+    NewStep,
+    NewWorkflow,
+    SendEvent,
+    StepKind,
+    WorkflowReply,
+)
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import FAILED, INTERRUPTED, LANE
 from tests.world import gate, job, make_org, run_workflow, wait
@@ -110,7 +119,7 @@ async def test_a_gate_expires(world: World) -> None:
     await world.peer.work()
     world.clock.advance(world.deps.timings.approval_s + 1)
 
-    await Sweeper(world.deps).sweep()
+    await fire_due(world.deps)
 
     shown = await look(world, made)
     assert (shown.state, shown.steps[1].reason) == ("failed", "expired")
@@ -342,3 +351,66 @@ async def test_a_watcher_sees_every_change_and_the_end(world: World) -> None:
 
     assert seen[0] == "running"
     assert seen[-1] == "succeeded"
+
+
+async def test_a_step_is_not_given_more_outputs_than_a_job_may_have(world: World) -> None:
+    names = [f"part-{number}" for number in range(5)]
+    steps = [*(job(name) for name in names), job("all", *names)]
+    made = await run_workflow(world.deps, world.user, world.queue, *steps)
+    large = Outcome(
+        state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"text": "x" * 500_000}
+    )
+    while (await look(world, made)).state == "running":
+        await world.peer.work(large)
+
+    shown = await look(world, made)
+
+    assert (shown.steps[-1].state, shown.steps[-1].reason) == ("failed", "render_failed")
+    assert "larger than" in shown.steps[-1].message
+
+
+def test_a_workflow_is_no_thicket() -> None:
+    names = [f"s{number}" for number in range(102)]
+    steps = [job(name, *names[:at]) for at, name in enumerate(names)]
+
+    with pytest.raises(ValidationError, match="5151 needs; at most 5000"):
+        NewWorkflow(name="w", queue_id="ins_" + "0" * 26, steps=steps)
+    with pytest.raises(ValidationError, match="at most 500"):
+        NewWorkflow(name="w", queue_id="ins_" + "0" * 26, steps=[job(f"s{n}") for n in range(501)])
+    lanes = [[f"component:c{n}-{k}" for k in range(20)] for n in range(6)]
+    with pytest.raises(ValidationError, match="120 lanes; at most 100"):
+        NewWorkflow(
+            name="w", queue_id="ins_" + "0" * 26,
+            steps=[job(f"s{n}", lanes=each, mutating=True) for n, each in enumerate(lanes)],
+        )  # fmt: skip
+
+
+async def test_only_so_many_workflows_wait_for_the_lanes_of_an_install(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tickets, "MOST_TICKETS", 1)
+    for _ in range(2):
+        await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
+
+    with pytest.raises(tickets.Crowded):
+        await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
+
+    made = await run_workflow(world.deps, world.user, world.queue, job("look"))
+    assert made.state == "running"
+
+
+async def test_steps_on_many_lanes_each_tell_their_own(world: World) -> None:
+    lanes = [f"component:c{number}" for number in range(5)]
+    steps = [job(f"s{at}", lanes=[lane], mutating=True) for at, lane in enumerate(lanes)]
+    first = await run_workflow(
+        world.deps, world.user, world.queue, job("look"), gate("ok", "look"),
+        *(job(f"s{at}", "ok", lanes=[lane], mutating=True) for at, lane in enumerate(lanes)),
+    )  # fmt: skip
+    await world.peer.work()
+
+    second = await run_workflow(world.deps, world.user, world.queue, *steps)
+
+    blockers = [step.blocked_by for step in (await look(world, second)).steps]
+    told = [each and (each.lane, each.workflow_id) for each in blockers]
+    assert told == [(lane, first.id) for lane in lanes]
+    assert all(each and f"on lane {each.lane}, and waits" in each.message for each in blockers)

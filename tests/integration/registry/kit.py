@@ -12,7 +12,7 @@ from sqlalchemy import insert
 
 from exclave.api.runner import build_runner_app
 from exclave.control.deps import Deps
-from exclave.control.registry_access import create_registry_token
+from exclave.control.registry_tokens import create_registry_token
 from exclave.domain.identity import OrgId, QueueId
 from exclave.registry import build_registry_app
 from exclave.storage.database import Tx

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select
 
-from exclave.control.registry_gc import collect_all, collect_garbage, collect_org
-from exclave.control.sweep import Sweeper
+from exclave.base.errors import Unavailable
+from exclave.control.registry_gc import EVERY, collect_due, collect_garbage, collect_org
+from exclave.domain.identity import OrgId
+from exclave.storage import registry_gc
 from exclave.storage.database import Tx
+from exclave.storage.tables import orgs
 from exclave.storage.tables_apps import builds, config_builds, configs
 from exclave.storage.tables_installs import install_parts
 from exclave.wire.registry import CollectGarbage, GarbageReport
@@ -22,7 +25,7 @@ from tests.integration.registry.kit import (
     make_index,
     make_manifest,
 )
-from tests.world import make_install
+from tests.world import make_install, make_org
 
 DAY = timedelta(days=1)
 
@@ -138,7 +141,7 @@ async def test_what_an_app_needs_stays_for_ever(hub: Hub, state: str) -> None:
     later = await hub.publish(b"signature", subject=document)
     stray = await hub.publish(b"stray")
     await pin(hub, digest_of(document), digest_of(provenance), state=state)
-    age(hub, 400)
+    age(hub, 300)
 
     report = await collect(hub)
 
@@ -278,15 +281,71 @@ async def test_an_admin_collects_on_demand_and_it_is_written_down(hub: Hub) -> N
     assert report.manifests == 1
 
 
-async def test_the_sweeper_collects_now_and_then(hub: Hub) -> None:
+async def test_an_org_is_collected_six_hours_after_the_last_time_whoever_started_meanwhile(
+    hub: Hub,
+) -> None:
     await hub.publish(b"layer")
     age(hub)
-    sweeper = Sweeper(hub.deps)
+    await hub.deps.db.write(lambda tx: registry_gc.set_collected(tx, hub.org, tx.now))
 
-    await sweeper.sweep()
+    await collect_due(hub.deps)
     assert await hub.count_keys() == 2
-    hub.clock.advance(6 * 3600)
-    await sweeper.sweep()
+    hub.clock.advance(6 * 3600 + 1)
+    await collect_due(hub.deps)
 
     assert await hub.count_keys() == 0
-    await collect_all(hub.deps)
+
+
+async def test_an_org_that_was_never_collected_is_due_at_once(hub: Hub) -> None:
+    await hub.publish(b"layer")
+    age(hub)
+
+    await collect_due(hub.deps)
+
+    assert await hub.count_keys() == 0
+
+
+async def test_of_two_servers_one_collects_an_org(hub: Hub) -> None:
+    before = hub.clock.now()
+
+    claims = [
+        await hub.deps.db.write(lambda tx: registry_gc.claim_collection(tx, hub.org, before))
+        for _ in range(2)
+    ]
+
+    assert claims == [True, False]
+
+
+async def test_an_org_that_cannot_be_collected_keeps_no_other_from_it(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await hub.publish(b"layer")
+    age(hub)
+    other = await make_org(hub.deps, "other")
+    list_keys = hub.deps.blobs.list_keys
+
+    async def fail_once(prefix: str) -> list[str]:
+        if hub.org in prefix:
+            monkeypatch.setattr(hub.deps.blobs, "list_keys", list_keys)
+            raise Unavailable("the object store is away")
+        return await list_keys(prefix)
+
+    monkeypatch.setattr(hub.deps.blobs, "list_keys", fail_once)
+    await collect_due(hub.deps)
+
+    assert hub.deps.chores.of("garbage").rows_failed == 1
+    hub.clock.advance(15 * 60 + 1)
+    assert await find_due_orgs(hub, other.org) == [hub.org]
+    await collect_due(hub.deps)
+    assert await find_due_orgs(hub, other.org) == []
+    hub.clock.advance(6 * 3600 + 1)
+    assert await find_due_orgs(hub, other.org) == [other.org, hub.org]
+
+
+async def find_due_orgs(hub: Hub, other: OrgId) -> list[OrgId]:
+    def find(tx: Tx) -> list[OrgId]:
+        both = select(orgs).where(orgs.c.id.in_([hub.org, other]))
+        rows = tx.all(both.order_by(orgs.c.collected_at))
+        return [row.id for row in rows if row.collected_at < tx.now - EVERY]
+
+    return await hub.deps.db.read(find)

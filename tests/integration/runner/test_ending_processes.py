@@ -15,6 +15,7 @@ from exclave.runner.processes import Command, kill_leftovers, start_child
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
+from tests.support.processes import list_zombies
 from tests.unit.runner.work_kit import CLOCK, EXECUTION, Bench, script
 
 pytestmark = pytest.mark.skipif(not procfs.is_supported(), reason="needs /proc")
@@ -179,11 +180,6 @@ async def test_a_cancelled_executor_leaves_no_process(bench: Bench) -> None:
 
 def count_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def list_zombies() -> list[str]:
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [pid for pid in children if ") Z " in Path(f"/proc/{pid}/stat").read_text()]
 
 
 def start_process(*argv: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:

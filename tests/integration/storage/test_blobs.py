@@ -171,13 +171,19 @@ async def test_a_key_is_never_a_folder_too(blobs: Blobs) -> None:
     ],
 )
 async def test_a_broken_s3_is_unavailable_and_never_an_empty_one(
-    s3_endpoint: str, broken: dict[str, str], says: str
+    s3_endpoint: str, broken: dict[str, str], says: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = S3Blobs(place(**{"endpoint": s3_endpoint, **broken}))
+    calls = (store.get("a/b"), store.put("a/b", b""), store.delete("a/b"), store.list_keys())
 
-    for call in (store.get("a"), store.put("a", b""), store.delete("a"), store.list_keys()):
-        with pytest.raises(Unavailable, match=says):
+    for call in calls:
+        with pytest.raises(Unavailable) as refused:
             await call
+        shown = refused.value.message + refused.value.advice
+        assert not any(word in shown for word in ("a/b", "bucket", "127.0.0.1"))
+
+    told = [str(record.facts) for record in caplog.records]  # type: ignore[attr-defined]
+    assert len([line for line in told if says in line]) == len(calls)
 
 
 async def test_plain_http_must_be_written_down(

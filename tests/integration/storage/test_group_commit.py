@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event, insert, select
 
 from exclave.base.clock import SystemClock
-from exclave.base.errors import Conflict, Problem, Unavailable
+from exclave.base.errors import Conflict, Kind, Problem, Unavailable
 from exclave.storage.database import Database, Tx
 from exclave.storage.dialects import choose_dialect
 from exclave.storage.group_commit import Raced
@@ -65,6 +65,38 @@ async def test_one_whose_rows_are_refused_late_takes_nobody_with_it(db: Database
 
     assert await names(db) == ["a", "b", "there"]
     assert [type(answer) for answer in answers] == [type(None), Raced, type(None)]
+
+
+@pytest.mark.parametrize("others", [0, 3])
+async def test_one_that_met_another_writer_looks_again(db: Database, others: int) -> None:
+    """What it had read is out of date: the second time it sees the other's row, and says so."""
+    await db.write(lambda tx: add(tx, "taken"))
+    looks = 0
+
+    def add_if_free(tx: Tx) -> None:
+        nonlocal looks
+        looks += 1
+        if looks > 1:
+            raise Conflict("there is one named `taken` already")
+        add(tx, "taken")
+
+    answers = await asyncio.gather(
+        *[db.write(partial(add, name=f"good{n}")) for n in range(others)],
+        db.write(add_if_free),
+        return_exceptions=True,
+    )
+
+    assert type(answers[-1]) is Conflict
+    assert await names(db) == [*[f"good{n}" for n in range(others)], "taken"]
+
+
+async def test_one_that_clashes_every_time_may_be_sent_again(db: Database) -> None:
+    await db.write(lambda tx: add(tx, "taken"))
+
+    with pytest.raises(Raced) as raised:
+        await db.write(lambda tx: add(tx, "taken"))
+
+    assert raised.value.kind is Kind.UNAVAILABLE
 
 
 async def test_deeds_are_done_for_what_was_committed_only(db: Database) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, make_url, select, text, update
 
 from exclave.base.clock import SystemClock
 from exclave.domain.identity import OrgId, QueueId, RunnerId
+from exclave.domain.jobs import Silence
 from exclave.storage import executions, jobs
 from exclave.storage.database import Database, Tx
 from exclave.storage.dialects import choose_dialect
@@ -116,7 +117,7 @@ async def test_what_every_poll_asks_reads_only_open_rows(
     await db.read(lambda tx: jobs.ask_waiting(tx, org, QueueId("q_1"))())
     await db.read(lambda tx: jobs.ask_queued(tx, org, QueueId("q_1"), ["a"], skip=0, limit=1)())
     await db.read(lambda tx: executions.list_open(tx, org, RunnerId("run_1")))
-    await db.read(lambda tx: executions.list_silent(tx, AT))
+    await db.read(lambda tx: executions.list_silent(tx, Silence(AT, AT), mutating=True))
 
     db.close()
     assert ["jobs_queued" in plan for plan in plans[:2]] == [True, True], plans

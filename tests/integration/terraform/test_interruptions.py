@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from exclave.client.problems import Unreachable
+from exclave.client.problems import ProxyTooLarge, Unreachable
 from exclave.control import jobs, reconcile, tf_workspaces
 from exclave.control.installs import release_lane
 from exclave.domain.identity import InstallId
@@ -19,6 +18,7 @@ from exclave.runner.terraform.errored import rescue_all
 from exclave.runner.uplink import PATIENCE
 from exclave.wire.jobs import Reason
 from tests.files_kit import get_file
+from tests.support.processes import signal_marked
 from tests.terraform_kit import CLOCK, Bench, Ran, has_begun, make_spec
 
 SLOW = """
@@ -99,9 +99,7 @@ async def test_after_kill_9_of_terraform_the_lock_is_free_and_orphans_can_be_imp
     bench: Bench,
 ) -> None:
     running, folder, _ = await begin_slow(bench)
-    for pid in procfs.list_marked(folder.name):
-        if b"apply" in read(Path(f"/proc/{pid}/cmdline")).split(b"\0"):
-            os.kill(pid, signal.SIGKILL)
+    assert signal_marked(folder.name, b"apply", signal.SIGKILL) > 0
 
     ran = await running
 
@@ -250,7 +248,7 @@ async def test_a_state_that_only_the_disk_has_is_stored_by_the_next_start(bench:
     await kill_leftovers(folder, CLOCK)
     bench.api.before = None
 
-    await rescue_all(folder, bench.bind(offer), bench.sealer, PATIENCE)
+    await rescue_all(folder, bench.bind(offer), bench.sealer, PATIENCE, str)
 
     assert sorted(await list_state(bench)) == ["terraform_data.first", "terraform_data.slow"]
     assert not has_pending_state(folder)
@@ -258,3 +256,36 @@ async def test_a_state_that_only_the_disk_has_is_stored_by_the_next_start(bench:
         bench.deps, bench.peer.who, ExecutionId(offer.execution_id), "journal.jsonl"
     )
     assert journal.count(b"apply_complete") == 2
+
+
+async def test_a_state_too_large_for_a_proxy_ends_the_apply_with_a_hint(bench: Bench) -> None:
+    bench.write(QUICK)
+    planned = await bench.plan()
+    offer = await bench.offer(WORKSPACE, mutating=True)
+
+    async def refuse_large(name: str) -> None:
+        if name in {"write", "put errored.tfstate.sealed"}:
+            raise ProxyTooLarge(f"POST /v1/executions/{offer.execution_id}/state", 5 << 20)
+
+    bench.api.before = refuse_large
+    ran = await bench.apply(planned, offer=offer, hand_in=False)
+
+    assert (ran.outcome.state, ran.outcome.reason) == ("interrupted", "state_refused")
+    assert "refuses a body of 5242880 bytes" in ran.outcome.message
+    assert "client_max_body_size" in ran.outcome.message
+    assert "the runner keeps it and sends it again" in ran.outcome.message
+    assert has_pending_state(bench.executions / offer.execution_id)
+
+
+async def test_a_plan_too_large_for_a_proxy_fails_the_job_with_a_hint(bench: Bench) -> None:
+    bench.write(QUICK)
+
+    async def refuse_large(name: str) -> None:
+        if name == "put plan.sealed":
+            raise ProxyTooLarge("PUT /v1/executions/exe_1/attachments/plan.sealed", 5 << 20)
+
+    bench.api.before = refuse_large
+    ran = await bench.plan()
+
+    assert ran.outcome.state == "failed"
+    assert "client_max_body_size" in ran.outcome.message

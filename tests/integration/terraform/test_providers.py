@@ -17,7 +17,7 @@ from tests.terraform_kit import Bench, Ran
 from tests.tools import need_terraform, need_tool
 from tests.world import ManualClock, make_deps, make_install, make_org, make_peer
 
-VERSION = "0.14.2"
+VERSION = "0.14.1"
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 MODULE = """
 terraform {

@@ -65,9 +65,9 @@ def read_broken(name: str, folder: Path) -> Reading:
 
 
 def show_broken(name: str) -> str:
-    """Write what a person sees of a broken app."""
+    """Return what a person sees of a broken app, as it is printed."""
     with tempfile.TemporaryDirectory() as folder:
-        return write_findings(read_broken(name, Path(folder)), colour=False)
+        return write_findings(read_broken(name, Path(folder)), colour=False) + "\n"
 
 
 if __name__ == "__main__":

@@ -236,3 +236,23 @@ def test_colours_are_for_terminals_only(
 
     assert "\x1b[" not in plain
     assert plain == re.sub(r"\x1b\[[0-9;]*m", "", painted)
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+@pytest.mark.parametrize("verb", ["validate", "graph", "render"])
+def test_texts_of_an_app_reach_no_terminal_raw(
+    cli: Cli, tmp_path: Path, verb: str, more: tuple[str, ...]
+) -> None:
+    evil = "\\u001B]0;PWNED\\u0007\\u009B2J\\u202E"
+    files = {
+        "metadata.toml": f'version = "v2"\n"x{evil}" = 1\ndescription = "{evil}{{{{ .nuon.id }}}}"\n',
+        "components/evil.toml": f'name = "evil{evil}"\ntype = "job{evil}"\ndependencies = ["{evil}"]\n',
+        "components/evil\x1b]0;PWNED\x07.toml": "name = [",
+        "README.md": "\x1b]0;PWNED\x07 {{ .nuon.x }}",
+    }
+    app = make_app(tmp_path, files)
+
+    _, out, err = cli(verb, app, *more)
+
+    assert [each for each in "\x1b\x07\x9b\u202e" if each in out + err] == []
+    assert more == () or json.loads(out)

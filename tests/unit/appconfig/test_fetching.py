@@ -37,7 +37,8 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
 @pytest.mark.parametrize(
     "address",
     ["127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "::1", "fd00::1", "0.0.0.0",  # noqa: S104
-     "::ffff:10.0.0.1", "100.64.0.1", "224.0.0.1"],
+     "::ffff:10.0.0.1", "100.64.0.1", "224.0.0.1", "192.0.0.192", "::127.0.0.1", "3fff::1",
+     "64:ff9b::7f00:1", "2002:7f00:1::"],
 )  # fmt: skip
 def test_private_addresses_are_never_asked(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     resolve_to(monkeypatch, "93.184.216.34", address)

@@ -33,8 +33,8 @@ def make_id(prefix: str, number: int = 1) -> str:
     return f"{prefix}_{number:026}"
 
 
-INS, ORG, QUE, WFL, JOB, EXE, RUN, TOK = (
-    make_id(prefix) for prefix in ("ins", "org", "que", "wfl", "job", "exe", "run", "tok")
+INS, ORG, QUE, WFL, JOB, EXE, RUN, TOK, RGT = (
+    make_id(prefix) for prefix in ("ins", "org", "que", "wfl", "job", "exe", "run", "tok", "rgt")
 )
 
 

@@ -2,9 +2,28 @@
 
 from typing import Any
 
-from tests.unit.cli.fake_control import AT, DIGEST, EXE, INS, JOB, ORG, QUE, RUN, TOK, WFL, make_id
+from tests.unit.cli.fake_control import (
+    AT,
+    DIGEST,
+    EXE,
+    INS,
+    JOB,
+    ORG,
+    QUE,
+    RGT,
+    RUN,
+    TOK,
+    WFL,
+    make_id,
+)
 
 Json = dict[str, Any]
+
+
+def usage() -> dict[str, Any]:
+    stored = {"bytes": 1536, "bytes_limit": 100 << 30, "items": 2, "items_limit": None}
+    counted = {"bytes": None, "bytes_limit": None, "items": 3, "items_limit": 100}
+    return {"kinds": [{"kind": "registry", **stored}, {"kind": "tokens", **counted}]}
 
 
 def org() -> Json:
@@ -27,6 +46,30 @@ def token() -> Json:
         "id": TOK, "name": "ci", "account": "robot", "prefix": "xcl_0123", "created_at": AT,
         "grants": [{"role": "operator", "scope": "install", "scope_id": INS}],
         "expires_at": "2030-04-02T03:04:05Z", "revoked_at": None, "last_used_at": None,
+    }  # fmt: skip
+
+
+def four_eyes() -> Json:
+    return {
+        "on": True, "off_requested_by": "ada", "off_request_expires_at": AT,
+        "admins": ["ada", "bob"],
+    }  # fmt: skip
+
+
+def revoked_token() -> Json:
+    revoked = [{"kind": "registry_token", "id": RGT, "name": "apps/demo"}]
+    stays = [{"kind": "runner", "id": RUN, "name": "vm-1"}]
+    return {
+        "id": TOK, "name": "ci", "dry_run": False,
+        "revoked": {"counts": {"registry_token": 1}, "items": revoked},
+        "still_valid": {"counts": {"runner": 1}, "items": stays},
+    }  # fmt: skip
+
+
+def listed_registry_token() -> Json:
+    return {
+        "id": RGT, "repository": "apps/demo", "push": True, "created_by": "ada", "created_at": AT,
+        "expires_at": AT, "made_with": TOK,
     }  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def test_errors_look_like_those_of_validate(
     ran = cli("apps", "sync", str(app))
     told = cli("apps", "sync", str(app), "--json")
 
-    assert ran.out == write_findings(reading, colour=False).replace("acme:", "demo:")
+    assert ran.out == write_findings(reading, colour=False).replace("acme:", "demo:") + "\n"
     assert (ran.code, ran.err) == (1, "Nothing was stored.\n")
     assert told.code == 1
     assert json.loads(told.out)["diagnostics"] == found

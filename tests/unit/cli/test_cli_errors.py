@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from exclave.base.errors import Kind
-from exclave.cli.errors import EXIT_CODES, clean
+from exclave.cli.errors import EXIT_CODES
 from exclave.cli.root import LazyCommand, build_root, run
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import DIGEST, INS, JOB, TOK, WFL, Cli, FakeControl
@@ -182,7 +182,7 @@ def test_who_says_no_changes_nothing(cli: Cli, fake: FakeControl) -> None:
 
 
 def test_who_says_yes_gets_it(cli: Cli, fake: FakeControl) -> None:
-    fake.answer("DELETE", f"/v1/tokens/{TOK}")
+    fake.answer("DELETE", f"/v1/tokens/{TOK}", samples.revoked_token())
 
     ran = cli("tokens", "revoke", TOK, can_ask=True, stdin="y\n")
 
@@ -198,7 +198,6 @@ def test_text_of_others_cannot_command_the_terminal(cli: Cli, fake: FakeControl)
 
     assert "\x1b]0" not in ran.out
     assert "ada\\x1b]0;owned\\x07 root" in ran.out
-    assert clean("grün\tok") == "grün\tok"
 
 
 def test_a_reader_that_leaves_the_pipe_causes_no_traceback() -> None:

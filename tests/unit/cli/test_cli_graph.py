@@ -2,6 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 from exclave.cli.graph import draw_graph
+from exclave.cli.terminal import clean
 from exclave.wire.workflows import WorkflowReply
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import AT, DIGEST, INS, NOW, WFL, Cli, FakeControl
@@ -9,7 +10,7 @@ from tests.unit.cli.fake_control import AT, DIGEST, INS, NOW, WFL, Cli, FakeCont
 
 def draw(*steps: dict[str, Any]) -> str:
     workflow = WorkflowReply.model_validate(samples.workflow(*steps))
-    lines = draw_graph(workflow, NOW + timedelta(seconds=75), lambda _, text: text)
+    lines = draw_graph(workflow, NOW + timedelta(seconds=75), lambda _, text: clean(text))
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -19,10 +20,13 @@ def store(home: Path, url: str, token: str) -> dict[str, str]:
     return env
 
 
-def write_dev_file(folder: Path, url: str, token: str) -> None:
+def write_dev_file(folder: Path, url: str, token: str) -> Path:
     (folder / ".exclave").mkdir()
     text = json.dumps({"control_url": url, "token": token})
-    (folder / ".exclave" / "dev.json").write_text(text)
+    file = folder / ".exclave" / "dev.json"
+    file.write_text(text)
+    file.chmod(0o600)
+    return file
 
 
 def test_the_environment_wins_over_all(tmp_path: Path) -> None:
@@ -55,6 +59,85 @@ def test_a_token_alone_goes_to_the_stored_server_or_the_default_one(tmp_path: Pa
     assert find_login({"HOME": str(tmp_path), "EXCLAVE_TOKEN": "t"}, tmp_path).url == HERE
     env = store(tmp_path, "http://stored.test", "stored")
     assert find_login(env | {"EXCLAVE_TOKEN": "t"}, tmp_path).url == "http://stored.test"
+
+
+def test_a_token_alone_never_goes_to_the_address_in_a_dev_file(
+    cli: Cli, fake: FakeControl, tmp_path: Path
+) -> None:
+    write_dev_file(tmp_path, "http://127.0.0.1:6666", "xcl_attacker")
+
+    ran = cli("auth", "whoami", env={"EXCLAVE_TOKEN": TOKEN})
+
+    assert (ran.code, fake.requests) == (2, [])
+    assert "EXCLAVE_TOKEN is set without EXCLAVE_URL" in ran.err
+    assert "hint: Set EXCLAVE_URL too, or unset EXCLAVE_TOKEN" in ran.err
+
+
+def test_a_stored_login_tells_where_a_token_goes_even_beside_a_dev_file(tmp_path: Path) -> None:
+    env = store(tmp_path, "http://stored.test", "stored")
+    write_dev_file(tmp_path, "http://127.0.0.1:6666", "xcl_attacker")
+
+    found = find_login(env | {"EXCLAVE_TOKEN": "t"}, tmp_path)
+
+    assert found == Login("http://stored.test", Secret("t"), "environment")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o602, 0o601])
+def test_a_dev_file_that_others_can_reach_is_not_used(tmp_path: Path, mode: int) -> None:
+    write_dev_file(tmp_path, HERE, "dev").chmod(mode)
+
+    with pytest.raises(NotLoggedIn, match=f"is not used: other users have rights .* {mode:04o}"):
+        find_login({"HOME": str(tmp_path)}, tmp_path)
+
+
+def test_a_dev_file_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_dev_file(tmp_path, HERE, "dev")
+    owner = file.stat().st_uid
+    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
+
+    with pytest.raises(NotLoggedIn, match=rf"belongs to another user \(uid {owner}\)"):
+        find_login({"HOME": str(tmp_path)}, tmp_path)
+
+
+def test_a_dev_file_that_is_a_link_or_a_pipe_is_not_used(tmp_path: Path) -> None:
+    file = write_dev_file(tmp_path, HERE, "dev")
+    file.rename(tmp_path / "elsewhere.json")
+    file.symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(NotLoggedIn, match="it is a symbolic link"):
+        find_login({"HOME": str(tmp_path)}, tmp_path)
+
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    with pytest.raises(NotLoggedIn, match="it is not a regular file"):
+        find_login({"HOME": str(tmp_path)}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://evil.example", "http://10.0.0.1:8700", "http://127.0.0.1.evil.example", "http://127.0.0.1@evil.example",
+     "http://[", "file:///x", "//127.0.0.1@evil"],
+)  # fmt: skip
+def test_a_dev_file_for_another_machine_is_not_used(tmp_path: Path, url: str) -> None:
+    write_dev_file(tmp_path, url, "dev")
+
+    with pytest.raises(NotLoggedIn, match="is not on this machine"):
+        find_login({"HOME": str(tmp_path)}, tmp_path)
+
+
+@pytest.mark.parametrize("url", ["http://localhost:1", "http://[::1]:1", "http://127.0.0.2:1"])
+def test_a_dev_file_for_this_machine_is_used(tmp_path: Path, url: str) -> None:
+    write_dev_file(tmp_path, url, "dev")
+
+    assert find_login({"HOME": str(tmp_path)}, tmp_path).url == url
+
+
+def test_a_dev_file_is_not_looked_at_where_another_login_applies(tmp_path: Path) -> None:
+    env = store(tmp_path, "http://stored.test", "stored")
+    write_dev_file(tmp_path, "http://evil.example", "dev").chmod(0o666)
+
+    assert find_login(env, tmp_path).url == "http://stored.test"
 
 
 def test_a_stored_token_is_never_sent_to_another_address(tmp_path: Path) -> None:

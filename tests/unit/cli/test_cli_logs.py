@@ -44,12 +44,15 @@ def test_times_system_lines_and_gaps_are_visible(cli: Cli, fake: FakeControl) ->
     ]
 
 
-def test_a_pipe_gets_the_bytes_and_a_terminal_only_the_colours(cli: Cli, fake: FakeControl) -> None:
+def test_of_escapes_in_a_log_a_terminal_gets_the_colours_and_a_pipe_nothing(
+    cli: Cli, fake: FakeControl
+) -> None:
     text = "\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b[2Jend"
     fake.answer("GET", PAGES, samples.log_page(samples.record(0, text)))
 
-    assert cli("logs", "tail", JOB).out == f"{text}\n"
+    assert cli("logs", "tail", JOB).out == "red end\n"
     assert cli("logs", "tail", JOB, terminal=True).out == "\x1b[31mred\x1b[0m end\x1b[0m\n"
+    assert json.loads(cli("logs", "tail", JOB, "--json").out)["text"] == text
 
 
 def test_a_search_goes_on_over_pages_without_a_match(cli: Cli, fake: FakeControl) -> None:

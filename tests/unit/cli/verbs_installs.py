@@ -100,6 +100,7 @@ def stack() -> Json:
     return {
         "id": make_id("stk"), "version": 1, "expires_at": AT,
         "command": "curl -fsS https://r.test/v1/stacks/xcs_1/local.py | python3 -",
+        "warning": "plain http",
         "script": "print('the script')\n",
     }  # fmt: skip
 
@@ -142,7 +143,7 @@ INSTALL_VERBS: dict[str, Verb] = {
     "installs state": Verb(INS, {f"GET {_AT_INS}/state": state()}, '"domain": "acme.test"', "Version 7"),
     "installs readme": Verb(INS, {f"GET {_AT_INS}/readme": {"text": "# Hello\n", "rendered": False, "warnings": ["line 1: odd"]}},
                             "# Hello\n", "warning: line 1: odd"),
-    "installs stack": Verb(INS, {f"POST {_AT_INS}/stack": stack()}, "print('the script')", "curl -fsS"),
+    "installs stack": Verb(INS, {f"POST {_AT_INS}/stack": stack()}, "print('the script')", "warning: plain http"),
     "installs stack-outputs": Verb("customer-one", _LISTED | {f"GET {_AT_INS}/stack": stack_outputs()}, "install_inputs  zone=b"),
     "installs provision": Verb(INS, _WORK, WFL, _WATCH, _work("provision")),
     "installs reprovision": Verb(f"{INS} --sandbox --plan-only", _WORK, WFL, _WATCH, _work("reprovision_sandbox", plan_only=True)),

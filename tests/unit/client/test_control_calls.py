@@ -17,7 +17,8 @@ from tests.unit.cli import samples
 from tests.unit.cli.fake_control import INS, TOKEN, FakeControl
 
 ROUTES = """
-GET /v1/whoami · POST /v1/orgs · GET /v1/org · GET /v1/tokens · POST /v1/tokens · DELETE /v1/tokens/{}
+GET /v1/whoami · POST /v1/orgs · GET /v1/org · GET /v1/org/usage · GET /v1/org/four-eyes · PUT /v1/org/four-eyes
+GET /v1/tokens · POST /v1/tokens · DELETE /v1/tokens/{} · PUT /v1/tokens/{}/confirmed
 GET /v1/installs · POST /v1/installs · GET /v1/installs/{} · POST /v1/installs/{}/lanes/{}/release
 GET /v1/installs/{}/stack · POST /v1/installs/{}/stack · POST /v1/enrolments · GET /v1/runners · GET /v1/runners/{} · POST /v1/runners/{}/revoke
 POST /v1/workflows · GET /v1/workflows · GET /v1/workflows/{} · GET /v1/workflows/{}/stream

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from exclave.base.clock import SystemClock
 from exclave.base.errors import Kind
 from exclave.base.ids import SeededRandomness
-from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
+from exclave.client.problems import ProxyTooLarge, RemoteProblem, UnexpectedReply, Unreachable
 from exclave.client.retry import RetryPolicy, is_passing, read_retry_after, retry
 from exclave.client.runner import Deadlines, HttpRunnerApi
 from exclave.client.transport import Link
@@ -117,6 +118,61 @@ async def test_what_a_proxy_says_is_no_word_of_the_control_plane(status: int) ->
     async with serve(answer) as url, connect(url) as api:
         with pytest.raises(UnexpectedReply) as caught:
             await api.get_keys()
+
+    assert is_passing(caught.value)
+
+
+async def test_a_body_that_is_too_large_for_a_proxy_is_not_sent_again() -> None:
+    asked = []
+
+    async def answer(request: bytes) -> bytes:
+        asked.append(request)
+        return build_reply(413, b"<html><title>413 Request Entity Too Large</title></html>")
+
+    async with serve(answer) as url, connect(url) as api:
+        with pytest.raises(ProxyTooLarge) as caught:
+            await retry(
+                lambda: api.append_log("xcr_x", "exe_1", offset=0, epoch=1, frame=b"frame"),
+                RetryPolicy(), SystemClock(), SeededRandomness(1),
+            )  # fmt: skip
+
+    problem = caught.value
+    assert len(asked) == 1
+    assert (problem.status, problem.kind, is_passing(problem)) == (413, Kind.TOO_LARGE, False)
+    assert problem.message == (
+        "POST /v1/executions/exe_1/log: a proxy on the way refuses a body of 5 bytes"
+    )
+    assert "client_max_body_size" in problem.advice
+
+
+@asynccontextmanager
+async def serve_rudely(status: int) -> AsyncIterator[str]:
+    """Refuse by the announced length, read no body, and cut the connection."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if status:
+            writer.write(build_reply(status, b"<html>No</html>"))
+            await writer.drain()
+        writer.transport.abort()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("size", [2 << 20, 20 << 20])
+async def test_a_proxy_that_refuses_without_reading_is_understood_too(size: int) -> None:
+    async with serve_rudely(413) as url, connect(url) as api:
+        with pytest.raises(ProxyTooLarge, match=f"refuses a body of {size} bytes"):
+            await api.append_log("xcr_x", "exe_1", offset=0, epoch=1, frame=b"f" * size)
+
+
+@pytest.mark.parametrize("status", [0, 502])
+async def test_a_cut_in_a_large_body_is_no_word_about_its_size(status: int) -> None:
+    async with serve_rudely(status) as url, connect(url) as api:
+        with pytest.raises((Unreachable, UnexpectedReply)) as caught:
+            await api.append_log("xcr_x", "exe_1", offset=0, epoch=1, frame=b"f" * (20 << 20))
 
     assert is_passing(caught.value)
 

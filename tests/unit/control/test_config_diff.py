@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exclave.control.config_diff import FILES, Change, diff_parts
+from exclave.control.config_diff import FILES, Change, diff_lines, diff_parts, find_changed
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,19 @@ def test_items_without_a_name_are_counted() -> None:
     assert [each.path for each in change.fields] == ["triggers[0].type"]
 
 
-def test_texts_of_several_lines_are_compared_line_by_line() -> None:
-    before = part("", section="metadata", readme="# A\nsame\n", version="v1")
-    after = part("", section="metadata", readme="# B\nsame\n", version="v2")
+def test_texts_are_compared_line_by_line() -> None:
+    assert diff_lines([("# A\nsame\n", "# B\nsame\n"), ("", "new\n")]) == [
+        "@@ -1,2 +1,2 @@\n-# A\n+# B\n same",
+        "@@ -0,0 +1 @@\n+new",
+    ]
 
-    readme, version = diff_parts([before], [after]).parts[0].fields
 
-    assert readme.diff == "@@ -1,2 +1,2 @@\n-# A\n+# B\n same"
-    assert version.diff == ""
+def test_hashes_alone_tell_which_parts_differ() -> None:
+    before = [part("a", "h1"), part("b", "h1"), part("", "h1", section="sandbox")]
+    after = [part("a", "h2"), part("", "h1", section="sandbox"), part("c", "h1")]
+
+    assert find_changed(before, after) == list(diff_parts(before, after).keys)
+    assert find_changed(before, after) == ["component:a", "component:c", "component:b"]
 
 
 def test_another_hash_with_the_same_fields_means_other_files() -> None:
@@ -119,7 +124,7 @@ def test_any_two_values_can_be_compared(before: dict[str, Any], after: dict[str,
 
     assert change.fields
     assert all(each.before != each.after for each in change.fields)
-    assert all(isinstance(each.diff, str) for each in change.fields)
+    assert len(diff_lines([(each.before or "", each.after or "") for each in change.fields])) > 0
 
 
 def test_files_that_changed_with_the_definition_are_told_as_well() -> None:

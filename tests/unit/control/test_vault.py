@@ -25,3 +25,18 @@ SEALED = Vault(Fernet.generate_key()).seal("mine")
 def test_what_another_key_sealed_is_a_clear_problem(sealed: str) -> None:
     with pytest.raises(Unavailable, match="cannot be read"):
         Vault(Fernet.generate_key()).unseal(sealed)
+
+
+def test_keyed_digests_depend_on_the_seal_key_and_on_their_purpose() -> None:
+    seal = Fernet.generate_key()
+    vault = Vault(seal)
+
+    signed = vault.sign("a", b"1234")
+
+    assert signed == Vault(seal).sign("a", b"1234")
+    assert (
+        len({signed, vault.sign("b", b"1234"), Vault(Fernet.generate_key()).sign("a", b"1234")})
+        == 3
+    )
+    assert vault.is_same(signed, signed)
+    assert not vault.is_same(signed, signed[:-1])

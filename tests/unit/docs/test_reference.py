@@ -11,9 +11,10 @@ import pytest
 from docs.generate import PAGES, REFERENCE, TEXTS, list_problems
 from exclave.cli.root import build_root
 from exclave.domain.jobs import Reason
+from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 from exclave.main.entry import PROCESSES
-from exclave.main.settings import _OTHERS, RunnerSettings, ServerSettings, find_unknown
+from exclave.main.settings import _OTHERS, QUOTA, RunnerSettings, ServerSettings, find_unknown
 from tests.unit.docs.pages import ROOT, Page, list_pages
 
 JOB_VARIABLES = {
@@ -28,7 +29,9 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
 
 def test_every_setting_is_in_the_reference() -> None:
     page = _read("settings.md")
-    names = {*ServerSettings.model_fields, *RunnerSettings.model_fields} - {"timings"}
+    names = {*ServerSettings.model_fields, *RunnerSettings.model_fields}
+    names -= {"timings", "quotas"}
+    names |= {f"{QUOTA}{field.name}".lower() for field in fields(Quotas)}
     names |= {field.name for field in fields(Timings)} | {name.lower() for name in _OTHERS}
 
     assert [name for name in names if f"`EXCLAVE_{name.upper()}`" not in page] == []

@@ -122,6 +122,15 @@ def test_denying_after_approval_is_refused() -> None:
         apply_event(workflow, Denied(1, A))
 
 
+def test_a_gate_that_was_opened_again_does_not_expire_with_its_first_opening() -> None:
+    failed = go(flow(*PLAN_APPLY), done(0), Denied(1, A, reason="expired", attempt=0))
+    opened = go(failed, Retried(0), JobEnded(0, 1, JobState.SUCCEEDED, A))
+
+    assert opened.steps[1].state is StepState.ACTIVE
+    assert go(opened, Denied(1, A, reason="expired", attempt=0)) == opened
+    assert go(opened, Denied(1, A, reason="expired", attempt=1)).steps[1].reason == "expired"
+
+
 def test_denial_fails_the_workflow() -> None:
     workflow = go(flow(*PLAN_APPLY), done(0), Denied(1, A))
 

@@ -1,13 +1,18 @@
 """What a customer sees of a Stack that does not run: its help, what it misses."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from exclave.base.clock import SystemClock
+from exclave.cli.root import LazyCommand, build_root
+from exclave.cli.root import run as run_root
 from exclave.main.commands.stack import group
-from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.folder import NoStack, StackFolder
+from exclave.runner.stack.lifecycle import StackFailed, remove
 from exclave.wire.stacks import StackDocument, StackInput, StackSecret, StackTerms
 
 TERMS = StackTerms(
@@ -38,6 +43,29 @@ def run(folder: StackFolder, *words: str, stdin: str = "") -> str:
     ran = CliRunner().invoke(group, [*words, "--folder", str(folder.path)], input=stdin)
     assert ran.exit_code == 0, ran.output
     return ran.output
+
+
+@pytest.mark.parametrize("verb", ["up", "start"])
+def test_a_folder_without_a_stack_is_left_as_it_is(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "logs").mkdir(mode=0o755)
+    before = tmp_path.stat().st_mode, (tmp_path / "logs").stat().st_mode
+
+    ran = CliRunner().invoke(group, [verb, "--folder", str(tmp_path)])
+
+    assert isinstance(ran.exception, NoStack)
+    assert (tmp_path.stat().st_mode, (tmp_path / "logs").stat().st_mode) == before
+    assert [each.name for each in tmp_path.iterdir()] == ["logs"]
+
+
+async def test_a_stack_in_the_home_folder_does_not_take_it_away(
+    folder: StackFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(folder.path))
+
+    with pytest.raises(StackFailed, match="holds more than a Stack"):
+        await remove(folder, SystemClock())
+
+    assert folder.document.exists()
 
 
 @pytest.mark.parametrize("words", [("--help",), ("secrets", "--help"), ("status", "--help")])
@@ -83,3 +111,30 @@ def test_a_secret_that_is_too_short_to_be_masked_is_kept_with_a_warning(
     assert "too short to be masked" in short
     assert "Kept `db`." in short
     assert "too short" not in long
+
+
+@pytest.mark.parametrize("words", [("status",), ("secrets", "list"), ("inputs", "list")])
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
+def test_what_a_vendor_wrote_reaches_no_terminal_raw(
+    folder: StackFolder, words: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    evil = "\x1b]0;PWNED\x07\x9b2J\u202e"
+    terms = StackTerms(
+        install_id="ins_" + "0" * 26, install=f"acme{evil}", app=f"shop{evil}",
+        secrets=[StackSecret(name="db", required=True, description=evil)],
+        inputs=[StackInput(name="zone", required=True, description=evil)],
+    )  # fmt: skip
+    folder.write_document(
+        StackDocument(terms=terms, runner_url=evil, keys=[], version="1", enrolment="")
+    )
+    folder.write_json(folder.reported, {"ok": False, "message": evil, "hint": evil})
+    root = build_root({"stack": LazyCommand("exclave.main.commands.stack", "group", "")})
+
+    with pytest.MonkeyPatch.context() as patch, io.StringIO() as out, io.StringIO() as err:
+        patch.setattr("sys.stdout", out)
+        patch.setattr("sys.stderr", err)
+        run_root(root, ["stack", *words, "--folder", str(folder.path), *more], {})
+        told = out.getvalue() + err.getvalue()
+
+    assert "PWNED" in told
+    assert [each for each in "\x1b\x07\x9b\u202e" if each in told] == []

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from exclave.client.problems import RemoteProblem
+from exclave.client.problems import ProxyTooLarge, RemoteProblem
 from exclave.runner.shipping import SendLog, ShippedLog
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Result, ResultReply
@@ -66,7 +66,7 @@ class Picky(FakeControl):
 
     async def hand_in(self, token: str, execution_id: str, request: Result) -> ResultReply:
         if request.outcome.outputs:
-            raise RemoteProblem(413, "too_large", "the outputs are too large")
+            raise ProxyTooLarge("POST /v1/executions/exe_1/result", 5_000_000)
         return await super().hand_in(token, execution_id, request)
 
 
@@ -81,7 +81,34 @@ def test_outputs_that_are_not_taken_fail_the_job_visibly(tmp_path: Path) -> None
         outcome = house.control.result_of(name)
         expect(outcome, OutcomeState.FAILED, Reason.OUTPUTS_INVALID)
         assert outcome is not None
-        assert "too large" in outcome.message
+        assert "refuses a body of 5000000 bytes" in outcome.message
+        assert "client_max_body_size" in outcome.message
+
+    play(tmp_path, story)
+
+
+class Clashing(FakeControl):
+    """Has a clash in its database at first."""
+
+    clashes = 3
+
+    async def hand_in(self, token: str, execution_id: str, request: Result) -> ResultReply:
+        self.clashes -= 1
+        if self.clashes >= 0:
+            raise RemoteProblem(409, "raced", "this clashes with what somebody else just wrote")
+        return await super().hand_in(token, execution_id, request)
+
+
+def test_a_conflict_that_decides_nothing_does_not_settle_a_result(tmp_path: Path) -> None:
+    async def story(house: House) -> None:
+        house.control = Clashing(house.clock)
+        runner, task = house.start()
+        name = house.control.add_job()
+        await house.clock.sleep(60)
+        await house.stop(runner, task)
+
+        expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)
+        assert "result_refused" not in house.audit_events()
 
     play(tmp_path, story)
 

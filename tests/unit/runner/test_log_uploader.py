@@ -6,7 +6,7 @@ from pathlib import Path
 import zstandard
 
 from exclave.base.ids import SeededRandomness
-from exclave.client.problems import RemoteProblem, Unreachable
+from exclave.client.problems import ProxyTooLarge, RemoteProblem, Unreachable
 from exclave.runner.logs.shipped import SpooledLog, bind_open_log
 from exclave.runner.logs.spool import SpoolLimits
 from exclave.wire.logs import MAX_SEGMENT, Stream
@@ -136,6 +136,30 @@ async def test_a_superseded_execution_stops_quietly(tmp_path: Path) -> None:
     assert await log.drain(1)
 
 
+async def test_a_full_log_ends_the_upload_and_holds_nothing_up(tmp_path: Path) -> None:
+    server = FakeServer()
+    server.faults = [None, RemoteProblem(413, "log_full", "a log has at most so many bytes")]
+    log = open_it(tmp_path, server)
+    log.writer.write(OUT, (b"x" * 99 + b"\n") * 100_000)
+
+    end, _ = await ship(log)
+
+    assert 0 < len(server.stream) < end
+    assert len(server.requests) == 2
+    assert await log.drain(1)
+
+
+async def test_too_many_small_pieces_are_sent_as_one_later(tmp_path: Path) -> None:
+    clock, server = ManualClock(), FakeServer()
+    server.faults = [RemoteProblem(429, "rate_limited", "too small", facts={"retry_after_s": 1})]
+    log = open_it(tmp_path, server, clock)
+    log.writer.write(OUT, b"one\n")
+
+    end, _ = await ship(log)
+
+    assert (len(server.stream), len(server.requests)) == (end, 2)
+
+
 async def test_a_restarted_runner_asks_where_to_go_on(tmp_path: Path) -> None:
     server = FakeServer()
     first = open_it(tmp_path, server)
@@ -204,3 +228,40 @@ async def test_opening_is_bound_to_clock_and_limits_once(tmp_path: Path) -> None
     await log.run()
 
     assert (log.end, log.backlog, len(server.stream)) == (end, 0, end)
+
+
+class SmallServer(FakeServer):
+    """Stands behind a proxy that lets only small bodies through."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    async def send(self, offset: int, frame: bytes) -> LogReply:
+        size = len(zstandard.ZstdDecompressor().decompress(frame))
+        if size > self._most:
+            self.requests.append(size)
+            raise ProxyTooLarge("POST /v1/executions/exe_1/log", size)
+        return await super().send(offset, frame)
+
+
+async def test_pieces_become_smaller_until_they_pass_a_proxy(tmp_path: Path) -> None:
+    server = SmallServer(100_000)
+    log = open_it(tmp_path, server)
+    log.writer.write(OUT, b"a line of some length\n" * 100_000)
+
+    end, _ = await ship(log)
+
+    assert len(server.stream) == end
+    assert sum(1 for size in server.requests if size > 100_000) < 5
+
+
+async def test_a_proxy_that_lets_nothing_through_ends_the_upload(tmp_path: Path) -> None:
+    server = SmallServer(10)
+    log = open_it(tmp_path, server)
+    log.writer.write(OUT, b"a line of some length\n" * 100_000)
+
+    await ship(log)
+
+    assert server.stream == b""
+    assert len(server.requests) < 12

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exclave.runner.logs.masking import URL_LIMIT, Masker, Needles, mask_all
+from exclave.runner.logs.masking import URL_LIMIT, Masker, mask_all
+from exclave.runner.logs.needle_index import Joined, Needles
 from exclave.runner.logs.needles import find_needles
 
 NASTY = "p'a\"ss <wörd> & 100%/+=\\x"
@@ -36,8 +37,8 @@ def mask_slowly(needles: set[bytes], data: bytes) -> bytes:
         for at in range(len(data))
         if data.startswith(needle, at)
     ]
-    for match in re.finditer(rb"(?=://([^\s/?#\"'<>]{0,%d}))" % URL_LIMIT, data):
-        sign = match[1].rfind(b"@")
+    for match in re.finditer(rb"(?=://([^\s/?#\"'<>]*))", data):
+        sign = len(match[1]) if len(match[1]) > URL_LIMIT else match[1].rfind(b"@")
         if sign > 0:
             spans.append((match.start(1), match.start(1) + sign))
     shown, covered = b"", 0
@@ -205,3 +206,57 @@ def test_only_less_than_the_longest_needle_is_ever_held_back() -> None:
 
     assert shown + len(rest) == 3  # one run, one mask
     assert needles.longest < 30
+
+
+@pytest.mark.parametrize("size", [URL_LIMIT - 1, URL_LIMIT, URL_LIMIT + 1, 2 * URL_LIMIT, 70_000])
+@pytest.mark.parametrize("rest", [b"@host/x", b" and more", b"", b"://u:pw@host/y"])
+def test_user_info_of_any_length_is_hidden_wherever_the_stream_is_cut(
+    size: int, rest: bytes
+) -> None:
+    text = b"see https://" + b"p" * size + rest
+    whole = mask_slowly(set(), text)
+
+    assert mask_all(Needles(), text) == whole
+    assert b"p" * (size // 2) not in whole or not rest.startswith(b"@")
+    for step in (1, 7, 1000, 4096):
+        pieces = [text[at : at + step] for at in range(0, len(text), step)]
+        assert feed_in_pieces(Needles(), pieces) == whole
+
+
+def test_an_overlong_authority_is_not_kept_in_memory() -> None:
+    masker = Masker(needles_of("hunter2hunter2"))
+    begun = masker.feed(b"https://")
+
+    shown = begun + b"".join(masker.feed(b"hunter2" * 1000) for _ in range(100))
+
+    held, _ = masker.take_held()
+    assert (shown, len(held) < 100) == (b"https://***", True)
+
+
+def test_the_rest_of_an_overlong_authority_is_hidden_after_a_gap() -> None:
+    masker = Masker(Needles())
+    masker.skip(b"p" * masker.reach)
+
+    assert masker.feed(b"ppp@host/x") + masker.finish() == b"/x"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.binary(min_size=6, max_size=40), max_size=12),
+    st.lists(st.binary(max_size=20), max_size=8),
+    st.data(),
+)
+def test_needles_of_every_length_are_found_at_every_place(
+    needles: list[bytes], words: list[bytes], data: st.DataObject
+) -> None:
+    inserts = data.draw(st.lists(st.sampled_from([*needles, b""]), max_size=6))
+    text = b"".join(part for pair in zip(words, inserts, strict=False) for part in pair)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)))
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    whole = mask_slowly(set(needles), text)
+
+    assert mask_all(Needles(needles), text) == whole
+    assert feed_in_pieces(Needles(needles), pieces) == whole
+    half = len(needles) // 2
+    joined = Joined(Needles(needles[:half]), Needles(needles[half:]))
+    assert mask_all(joined, text) == whole

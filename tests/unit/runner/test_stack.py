@@ -114,6 +114,21 @@ def test_the_launcher_and_the_unit_quote_their_words(tmp_path: Path) -> None:
     assert "100%%" in write_unit(folder, ["run", "100%"])
 
 
+def test_a_unit_file_holds_no_line_that_others_wrote(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    document = folder.adopt()
+    evil = "acme\nExecStartPre=/bin/evil\n%n"
+    terms = document.terms.model_copy(update={"install": evil})
+    folder.write_document(document.model_copy(update={"terms": terms}))
+
+    unit = write_unit(folder, ["/opt/my py", 'a"b', "c\\d", "$HOME", "e\nExecStop=f", "it's"])
+
+    lines = unit.splitlines()
+    assert "Description=Exclave Stack of acme\\nExecStartPre=/bin/evil\\n%%n" in lines
+    assert 'ExecStart="/opt/my py" "a\\"b" "c\\\\d" $$HOME "e\\nExecStop=f" "it\'s"' in lines
+    assert [line for line in lines if line.startswith("Exec")] == [lines[6]]
+
+
 def test_a_log_is_cut_into_few_files(tmp_path: Path) -> None:
     log = RotatedLog(tmp_path / "a.log", most_bytes=10, files=3)
 

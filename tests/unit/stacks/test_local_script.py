@@ -1,12 +1,16 @@
 """The text of the local Stack: one script, the same for the same Stack, with one short secret."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-from exclave.stacks.local import LocalStack, make_command, make_local_script
+import pytest
+
+from exclave.stacks.local import LocalStack, make_command, make_local_script, make_warning
+from exclave.stacks.local_stack import prepare_folder
 
 TOKEN = "xce_" + "7" * 52
 NASTY = 'a \'quote\', """ three, \\ back, {braces},   # noqa: X and \n a line'
@@ -91,9 +95,93 @@ def test_help_and_a_missing_stack_are_explained(tmp_path: Path) -> None:
 
 def test_the_command_is_one_line_that_a_shell_takes_as_it_is() -> None:
     assert make_command("https://r.example.com/", "xcs_1") == (
-        "curl -fsS https://r.example.com/v1/stacks/xcs_1/local.py | python3 -"
+        "printf %s 'url = \"https://r.example.com/v1/stacks/xcs_1/local.py\"'"
+        " | curl -fsSK - | python3 -"
     )
-    assert "'https://r.example.com/a b/v1" in make_command("https://r.example.com/a b", "xcs_1")
+
+
+@pytest.mark.parametrize("place", ["plain", "a b", "it's", 'a"b', "c\\d", "$(id)", "%s"])
+def test_curl_gets_the_address_and_nobody_sees_it_in_arguments(tmp_path: Path, place: str) -> None:
+    seen = tmp_path / "argv"
+    tool = tmp_path / "curl"
+    tool.write_text(f"#!/bin/sh\necho \"$@\" > {seen}\ncat > {tmp_path}/config\necho 'print(1)'\n")
+    tool.chmod(0o700)
+    command = make_command(f"https://r.example.com/{place}", "xcs_1")
+
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ran = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=True)
+
+    config = (tmp_path / "config").read_text()
+    quoted = place.replace("\\", "\\\\").replace('"', '\\"')
+    assert config == f'url = "https://r.example.com/{quoted}/v1/stacks/xcs_1/local.py"'
+    assert seen.read_text() == "-fsSK -\n"
+    assert ran.stdout == "1\n"
+
+
+@pytest.mark.parametrize("url", ["http://r.example.com", "http://10.0.0.1:8701", "r.example.com"])
+def test_a_line_over_plain_http_comes_with_a_warning(url: str) -> None:
+    assert "https" in make_warning(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://r.example.com", "http://127.0.0.1:8701", "http://[::1]:1"]
+)
+def test_a_line_over_https_or_to_this_machine_needs_none(url: str) -> None:
+    assert make_warning(url) == ""
+
+
+def test_a_folder_of_others_is_left_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "srv"
+    folder.mkdir()
+    folder.chmod(0o755)
+    (folder / "www").mkdir()
+
+    ran = run(make_local_script(make_stack()), "--folder", str(folder))
+
+    assert ran.returncode == 1
+    assert f"{folder} is not used: it has files in it that are not a Stack's" in ran.stderr
+    assert "name a new or empty folder with --folder" in ran.stderr
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert [each.name for each in folder.iterdir()] == ["www"]
+
+
+@pytest.mark.parametrize("content", [None, "", "stack.json", "stack.new.json"])
+def test_a_new_an_empty_and_a_stacks_own_folder_are_closed_to_others(
+    tmp_path: Path, content: str | None
+) -> None:
+    folder = tmp_path / "deep" / "stack"
+    if content is not None:
+        folder.mkdir(parents=True, mode=0o755)
+    if content:
+        (folder / content).touch()
+        (folder / "venv").mkdir()
+
+    prepare_folder(folder)
+
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_home_root_files_and_folders_of_other_users_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "stack.json").touch()
+    file, empty = tmp_path / "file", tmp_path / "empty"
+    file.touch()
+    empty.mkdir()
+    before = {place: place.stat().st_mode for place in (Path("/"), tmp_path, file, empty)}
+
+    with pytest.raises(ValueError, match="holds more than a Stack"):
+        prepare_folder(Path("/"))
+    with pytest.raises(ValueError, match="holds more than a Stack"):
+        prepare_folder(tmp_path)
+    with pytest.raises(ValueError, match="is not a folder"):
+        prepare_folder(file)
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(ValueError, match="belongs to another user"):
+        prepare_folder(empty)
+
+    assert {place: place.stat().st_mode for place in before} == before
 
 
 def run(script: str, *words: str) -> "subprocess.CompletedProcess[str]":

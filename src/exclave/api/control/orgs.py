@@ -3,8 +3,16 @@
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import accounts
-from exclave.wire.identity import NewOrg, OrgCreated, OrgReply, WhoAmI
+from exclave.control import accounts, four_eyes, usage_views
+from exclave.wire.identity import (
+    FourEyesReply,
+    NewOrg,
+    OrgCreated,
+    OrgReply,
+    SetFourEyes,
+    WhoAmI,
+)
+from exclave.wire.usage import UsageReply
 
 router = make_router("/v1", "orgs", UserRoute)
 
@@ -21,9 +29,27 @@ async def show_org(user: UserOf, deps: DepsOf) -> OrgReply:
     return await accounts.show_org(deps, user)
 
 
+@router.get("/org/usage")
+async def show_usage(user: UserOf, deps: DepsOf) -> UsageReply:
+    """Show what the caller's org has stored, and how much it may store."""
+    return await usage_views.show_usage(deps, user)
+
+
+@router.get("/org/four-eyes")
+async def show_four_eyes(user: UserOf, deps: DepsOf) -> FourEyesReply:
+    """Show whether every change needs two people."""
+    return await four_eyes.show_four_eyes(deps, user)
+
+
+@router.put("/org/four-eyes")
+async def set_four_eyes(wish: SetFourEyes, user: UserOf, deps: DepsOf) -> FourEyesReply:
+    """Let every change need two people. Off takes two admins: one asks, another agrees."""
+    return await four_eyes.set_four_eyes(deps, user, on=wish.on)
+
+
 @router.post("/orgs", status_code=201)
 async def create_org(wish: NewOrg, user: UserOf, once: OnceOf) -> OrgCreated:
-    """Create another tenant. The reply holds its first token, which is shown once."""
+    """Create another tenant, as an instance admin. The reply holds its first token, once."""
     return await once(
         OrgCreated, wish, lambda deps: accounts.add_org(deps, user, wish.name), secret=True
     )

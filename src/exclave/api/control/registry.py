@@ -1,16 +1,18 @@
 """The registry for people: credentials for its clients, what is stored, what may go."""
 
 from exclave.api.credentials import DepsOf, UserOf
-from exclave.api.queries import RepositoriesOf, TagsOf
+from exclave.api.ids import RegistryTokenOf
+from exclave.api.queries import PageOf, RepositoriesOf, TagsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import registry, registry_access, registry_gc
+from exclave.control import registry, registry_gc, registry_tokens
 from exclave.wire.model import Page
 from exclave.wire.registry import (
     CollectGarbage,
     GarbageReport,
     NewRegistryToken,
     RegistryTokenCreated,
+    RegistryTokenInfo,
     RepositoryInfo,
     TagInfo,
 )
@@ -25,8 +27,22 @@ async def create_registry_token(
     """Make a short-lived password for registry clients. It is shown once."""
     return await once(
         RegistryTokenCreated, wish,
-        lambda deps: registry_access.create_registry_token(deps, user, wish), secret=True,
+        lambda deps: registry_tokens.create_registry_token(deps, user, wish), secret=True,
     )  # fmt: skip
+
+
+@router.get("/tokens")
+async def list_registry_tokens(page: PageOf, user: UserOf, deps: DepsOf) -> Page[RegistryTokenInfo]:
+    """List the registry tokens that are good, without their secrets."""
+    return await registry_tokens.list_registry_tokens(deps, user, page.cursor, page.limit)
+
+
+@router.delete("/tokens/{registry_token}", status_code=204)
+async def revoke_registry_token(
+    registry_token: RegistryTokenOf, user: UserOf, deps: DepsOf
+) -> None:
+    """Revoke a registry token at once."""
+    await registry_tokens.revoke_registry_token(deps, user, registry_token)
 
 
 @router.get("/repositories")

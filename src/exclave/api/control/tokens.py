@@ -2,11 +2,12 @@
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import TokenOf
-from exclave.api.queries import PageOf
+from exclave.api.queries import PageOf, RevokeOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import accounts
-from exclave.wire.identity import NewToken, TokenCreated, TokenInfo
+from exclave.control import accounts, four_eyes, token_revocation
+from exclave.control.token_revocation import RevokeWish
+from exclave.wire.identity import NewToken, TokenCreated, TokenInfo, TokenRevoked
 from exclave.wire.model import Page
 
 router = make_router("/v1/tokens", "tokens", UserRoute)
@@ -26,7 +27,14 @@ async def create_token(wish: NewToken, user: UserOf, once: OnceOf) -> TokenCreat
     )
 
 
-@router.delete("/{token}", status_code=204)
-async def revoke_token(token: TokenOf, user: UserOf, deps: DepsOf) -> None:
-    """Revoke a token at once."""
-    await accounts.revoke_token(deps, user, token)
+@router.put("/{token}/confirmed", status_code=204)
+async def confirm_token(token: TokenOf, user: UserOf, deps: DepsOf) -> None:
+    """Vouch, as another admin than its maker, that a token belongs to a person of its own."""
+    await four_eyes.confirm_token(deps, user, token)
+
+
+@router.delete("/{token}")
+async def revoke_token(token: TokenOf, query: RevokeOf, user: UserOf, deps: DepsOf) -> TokenRevoked:
+    """Revoke a token at once, with `cascade` also all that was made with it."""
+    wish = RevokeWish(cascade=query.cascade, runners=query.runners, dry_run=query.dry_run)
+    return await token_revocation.revoke_token(deps, user, token, wish)

@@ -18,7 +18,7 @@ _BYTES = {"schema": {"type": "string", "format": "binary"}}
 _FILE: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "The file, up to 64 MiB.",
+        "description": "The file, up to 68 MiB.",
         "content": {"application/octet-stream": _BYTES},
     }
 }

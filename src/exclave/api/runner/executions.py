@@ -26,7 +26,7 @@ described = make_router("/v1/executions/{execution}", "executions", RunnerRoute)
 _ZSTD: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "A zstd frame of whole records, up to 1 MiB when unpacked.",
+        "description": "Exactly one zstd frame of whole records, up to 1 MiB when unpacked.",
         "content": {"application/zstd": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
@@ -44,7 +44,7 @@ async def start_execution(
 async def append_log(
     execution: ExecutionOf, query: AppendOf, who: RunnerOf, deps: DepsOf, request: Request
 ) -> LogReply:
-    """Append a piece of log. 409 `log_offset` tells where the stream continues."""
+    """Append a piece. 409 `log_offset` tells where the stream continues, 413 `log_full`: stop."""
     body = await request.body()
     return await logs.append_log(deps, who, execution, query.epoch, query.offset, body)
 

@@ -9,9 +9,11 @@ from exclave.appconfig.checks.common import (
     names_of,
 )
 from exclave.appconfig.codes import Code
+from exclave.appconfig.commands import BadCommand, mark_command
 from exclave.appconfig.decode import Text
 from exclave.appconfig.diagnostics import Place, Report
 from exclave.appconfig.kinds.actions import COMPONENT_TRIGGERS, Action, ActionTrigger
+from exclave.appconfig.templates import ROOT, Fault, find_uses
 
 
 def check(app: App, report: Report) -> None:
@@ -72,12 +74,25 @@ def _check_steps(report: Report, entry: Entry, action: Action) -> None:
         check_one_of(report, place, step, ("public_repo", "connected_repo"), needed=False)
         script = texts.get(("steps", index, "inline_contents"))
         check_script(report, script)
+        check_command(report, place.child("command"), step.command)
         if not (step.command or step.inline_contents or place.has("inline_contents")):
             hint = "Write `inline_contents` with a script, or `command`."
             report.error(Code.MISSING_KEY, place, f"the step `{step.name}` does nothing", hint)
         elif step.command and step.inline_contents:
             message = "`command` has no effect beside `inline_contents`"
             report.warn(Code.NEEDLESS_KEY, place.child("command"), message, "Remove one of them.")
+
+
+def check_command(
+    report: Report, place: Place, command: str, roots: tuple[str, ...] = (ROOT,)
+) -> None:
+    """Report a command that cannot be cut into words; templates are checked by themselves."""
+    if not command or isinstance(find_uses(command, roots), Fault):
+        return
+    try:
+        mark_command(command, "", roots)
+    except BadCommand as bad:
+        report.error(Code.BAD_FORMAT, place, f"`command`: {bad.message}", bad.hint)
 
 
 def check_script(report: Report, script: Text | None) -> None:

@@ -8,6 +8,7 @@ from exclave.appconfig.checks import (
     branches,
     components,
     contexts,
+    counts,
     inputs,
     installs,
     names,
@@ -18,6 +19,7 @@ from exclave.appconfig.checks import (
     runbooks,
     sandbox,
     secrets,
+    sizes,
     stack,
     triggers,
 )
@@ -26,6 +28,7 @@ from exclave.appconfig.uses import Found
 
 CHECKS: tuple[Callable[[App, Report], None], ...] = (
     names.check,
+    counts.check,
     sandbox.check,
     stack.check,
     inputs.check,
@@ -40,6 +43,7 @@ CHECKS: tuple[Callable[[App, Report], None], ...] = (
     branches.check,
     triggers.check,
     installs.check,
+    sizes.check,
 )
 
 

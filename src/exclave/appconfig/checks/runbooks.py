@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from exclave.appconfig.app import App, Entry
-from exclave.appconfig.checks.actions import check_script
+from exclave.appconfig.checks.actions import check_command, check_script
 from exclave.appconfig.checks.common import check_exists, check_role, check_unique, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
 from exclave.appconfig.kinds.runbooks import Runbook, RunbookStep
+from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS
 
 _COMPONENT = ("component_deploy", "component_tear_down")
 _FOR: Mapping[str, tuple[str, ...]] = {
@@ -56,6 +57,7 @@ def _check_step(app: App, report: Report, entry: Entry, index: int, step: Runboo
     check_role(app, report, place.child("role"), step.role)
     scripts = [text for text in entry.texts if text.at == ("steps", index, "inline_contents")]
     check_script(report, scripts[0] if scripts else None)
+    check_command(report, place.child("command"), step.command, (ROOT, *RUNBOOK_ROOTS))
 
 
 def _check_keys(report: Report, place: Place, step: RunbookStep) -> None:

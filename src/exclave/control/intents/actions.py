@@ -1,12 +1,12 @@
 """Running an action, and the small ones: the runner's sign of life, secrets."""
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from exclave.control.intents.scope import NotReady, Scope, read_timeout
+from exclave.control.outputs import load_outputs
 from exclave.domain.jobs import Reason
-from exclave.storage import configs, install_parts, workflows
+from exclave.storage import configs, install_parts
 from exclave.wire.specs import ActionSpec, ActionStep, NoopSpec, SecretsSpec, WantedSecret
 
 _PLACEHOLDER = "((exclave:"
@@ -18,19 +18,26 @@ def make_action(scope: Scope, intent: Mapping[str, Any]) -> ActionSpec:
         scope.extra = _read_runbook(scope, intent)
     value = find_action(scope, intent)
     name = str(value["name"])
-    spec = ActionSpec(
+    return ActionSpec(
         steps=[_make_step(scope, name, each) for each in value["steps"]],
         env={**_tell_about(scope, intent), **dict(intent.get("env", {}))},
         role=str(intent.get("role", ""))
         or scope.render(str(value.get("role", "")), f"action {name}: role"),
         timeout_s=read_timeout(str(value.get("timeout") or "5m")),
     )
+
+
+def note_run(scope: Scope, intent: Mapping[str, Any]) -> None:
+    """Store that an action runs, once its job is known to be good."""
     install_parts.add_run(scope.tx, {
         "org_id": scope.org, "id": scope.deps.ids.new("act"), "install_id": scope.install,
-        "action": name, "trigger": intent["trigger"], "workflow_id": scope.workflow.id,
-        "step": scope.step, "state": "running",
+        "action": _name_action(intent), "trigger": intent["trigger"],
+        "workflow_id": scope.workflow.id, "step": scope.step, "state": "running",
     })  # fmt: skip
-    return spec
+
+
+def _name_action(intent: Mapping[str, Any]) -> str:
+    return str(intent["action"] or f"{intent['runbook']}.{intent['runbook_step']}")
 
 
 def find_action(scope: Scope, intent: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -46,7 +53,7 @@ def find_action(scope: Scope, intent: Mapping[str, Any]) -> Mapping[str, Any]:
     own = _find_runbook_step(scope, intent)
     step = {"name": own["name"], **{k: own[k] for k in _STEP_KEYS if k in own}}
     return {
-        "name": f"{intent['runbook']}.{own['name']}", "steps": [step],
+        "name": _name_action(intent), "steps": [step],
         "timeout": own.get("timeout", ""), "role": own.get("role", ""),
     }  # fmt: skip
 
@@ -63,7 +70,7 @@ def _read_runbook(scope: Scope, intent: Mapping[str, Any]) -> dict[str, object]:
     """Read what was given at the start, and what the steps before this one brought."""
     key = (scope.org, scope.workflow.id)
     done = [step for step in scope.workflow.steps if step.name.startswith("runbook.")]
-    outputs = workflows.load_outputs(scope.tx, key, [step.index for step in done]) if done else {}
+    outputs = load_outputs(scope.tx, key, [step.index for step in done]) if done else {}
     return {
         "runbook_inputs": dict(intent.get("runbook_inputs", {})),
         "runbook_outputs": {name.removeprefix("runbook."): out for name, out in outputs.items()},
@@ -78,13 +85,21 @@ def _make_step(scope: Scope, action: str, value: Mapping[str, Any]) -> ActionSte
     if value.get("inline_contents"):
         script = scope.render(str(value["inline_contents"]), f"{where}: inline_contents")
     else:
-        command = shlex.split(scope.render(str(value.get("command", "")), f"{where}: command"))
+        command = _render_command(scope, str(value.get("command", "")), f"{where}: command")
     _refuse_secrets(where, script, command)
     return ActionStep(
         name=name, script=script, argv=command,
         artifact=scope.find_artifact(f"action:{action}:{name}") if has_source else None,
         env=scope.render_map(value.get("env_vars", {}), f"{where}: env_vars"),
     )  # fmt: skip
+
+
+def _render_command(scope: Scope, text: str, where: str) -> list[str]:
+    words = scope.render_command(text, where)
+    if not words or not words[0]:
+        hint = "Its first word names the program; look at the values that its templates read."
+        raise NotReady(Reason.RENDER_FAILED, f"{where} is empty once it is rendered", hint=hint)
+    return words
 
 
 def _refuse_secrets(where: str, script: str | None, command: list[str] | None) -> None:

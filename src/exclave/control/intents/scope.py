@@ -5,17 +5,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
+from exclave.appconfig.commands import BadCommand, mark_command
 from exclave.appconfig.formats import parse_duration
-from exclave.appconfig.templates import ROOT, Fault, is_template, render_text
+from exclave.appconfig.templates import ROOT, Fault, is_template
+from exclave.base.digests import digest_json
 from exclave.base.errors import Kind, Problem
 from exclave.control.deps import Deps
-from exclave.control.install_states import Document, read_state
+from exclave.control.install_states import Document, read_named_state
+from exclave.control.renderings import NotRendered, Renderings, render_inline
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import Reason
 from exclave.domain.workflows import Workflow
 from exclave.storage import builds, configs, install_states
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.specs import Artifact
+
+MOST_TEXT = 2 * 1024 * 1024
+"""Characters of all texts of one job."""
+_LATER = "-"
+"""Stands for a command that is yet to be rendered, in a job that nobody will see."""
 
 
 class NotReady(Problem):
@@ -43,6 +51,9 @@ class Scope:
     config_id: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
     """Further roots that templates of this step can read."""
+    texts: Renderings | None = None
+    """What was rendered ahead, outside of this transaction; without it, only a little is."""
+    size: int = 0
 
     @cached_property
     def row(self) -> AnyRow:
@@ -53,9 +64,9 @@ class Scope:
         return found
 
     @cached_property
-    def state(self) -> Document:
-        """The newest version of the install's state."""
-        return read_state(self.tx, self.org, self.install)
+    def state(self) -> tuple[str, Document]:
+        """The newest version of the install's state, and its name."""
+        return read_named_state(self.tx, self.org, self.install)
 
     def find_part(self, section: str, name: str = "") -> Mapping[str, Any]:
         """Read a part of the config that the workflow was planned with."""
@@ -78,15 +89,53 @@ class Scope:
         return Artifact(repository=build.repository, digest=build.digest)
 
     def render(self, text: str, where: str) -> str:
-        """Render a text with the newest state."""
-        values = {ROOT: self.state, **self.extra}
-        if not is_template(text, tuple(values)):
-            return text
-        done = render_text(text, values, now=self.tx.now)
+        """Render a text with the newest state; `NotRendered` if that has to be done outside."""
+        done = self._render(text)
         if isinstance(done, Fault):
             place = f"{where}, line {done.position.line}, column {done.position.column}"
             raise NotReady(Reason.RENDER_FAILED, f"{place}: {done.message}", hint=done.hint)
+        self.size += len(done)
+        if self.size > MOST_TEXT:
+            message = f"{where}: the texts of this step are longer than {MOST_TEXT} characters"
+            raise NotReady(Reason.RENDER_FAILED, message, hint="Put large files into the source.")
         return done
+
+    def render_command(self, text: str, where: str) -> list[str]:
+        """Render the words of a command; a value stays a part of the word that it stands in."""
+        try:
+            marked = mark_command(text, self._make_mark(where), (ROOT, *self.extra))
+        except BadCommand as bad:
+            message = f"{where}: {bad.message}"
+            raise NotReady(Reason.RENDER_FAILED, message, hint=bad.hint) from bad
+        try:
+            rendered = self.render(marked.text, where)
+        except NotReady:
+            self.render(text, where)  # fails in the same way, at the place that the author knows
+            raise
+        if self.texts is not None and self.texts.wanted:
+            return [_LATER]
+        return marked.read_words(rendered)
+
+    def _make_mark(self, where: str) -> str:
+        """Make a mark that no value can know; the same one when the text is rendered ahead."""
+        if self.texts is None:
+            return self.deps.ids.new("cmd")
+        return self.texts.make_once(f"mark of {where}", lambda: self.deps.ids.new("cmd"))
+
+    def _render(self, text: str) -> str | Fault:
+        if not is_template(text, (ROOT, *self.extra)):
+            return text
+        name, state = self.state
+        values = {ROOT: state, **self.extra}
+        if self.texts is not None:
+            return self.texts.render(self.tx, text, values, self._name_values(name), self.tx.now)
+        done = render_inline(self.tx, text, values, self.tx.now)
+        if done is None:
+            raise NotRendered(f"the step `{self.step}` has to be prepared")
+        return done
+
+    def _name_values(self, state: str) -> str:
+        return f"{state} {digest_json(self.extra)}" if self.extra else state
 
     def render_map(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
         """Render the values of a table."""

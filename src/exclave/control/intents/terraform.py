@@ -5,6 +5,7 @@ from typing import Any
 
 from exclave.control.install_options import read_overrides
 from exclave.control.intents.scope import NotReady, Scope, read_timeout
+from exclave.control.outputs import read_count
 from exclave.domain.identity import QueueId
 from exclave.domain.jobs import Reason
 from exclave.domain.lanes import SANDBOX
@@ -44,11 +45,10 @@ def _refuse_stale(scope: Scope, intent: Mapping[str, Any], planned: int) -> None
         scope.tx, scope.org, QueueId(scope.install), _name_workspace(intent)
     )
     serial = 0 if newest is None else newest.serial
-    if int(outputs.get("serial", 0)) != serial:
-        raise NotReady(
-            Reason.PLAN_STALE,
-            f"the plan was made for serial {outputs.get('serial', 0)}, the state is at {serial}",
-        )
+    planned_at = read_count(outputs, "serial")
+    if planned_at != serial:
+        message = f"the plan was made for serial {planned_at}, the state is at {serial}"
+        raise NotReady(Reason.PLAN_STALE, message)
 
 
 def _make_common(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """What the commands of processes share."""
 
 import asyncio
-import json
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import click
 
 from exclave.base.logs import Log, set_up_logs
+from exclave.cli.terminal import print_json, print_out
 from exclave.main.settings import find_unknown
 
 log = Log("main")
@@ -40,4 +40,7 @@ def run_async(work: Coroutine[Any, Any, None]) -> None:
 
 def answer(value: Mapping[str, object], text: str, *, json_mode: bool) -> None:
     """Write the answer of a command: data on stdout."""
-    click.echo(json.dumps(value, default=str) if json_mode else text)
+    if json_mode:
+        print_json(value, indent=None)
+    else:
+        print_out(text)

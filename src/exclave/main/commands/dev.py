@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from exclave.cli.terminal import print_err
 from exclave.main.commands.common import begin_logs, environment, run_async
 from exclave.main.demo import run_demo
 from exclave.main.dev import Dev, run_dev
@@ -42,16 +43,16 @@ def dev(
 
 async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -> None:
     stopping = watch_signals()
-    click.echo("Starting the control plane and a build runner …", err=True)
+    print_err("Starting the control plane and a build runner …")
     async with run_dev(settings) as running:
         _say_addresses(settings, running)
         succeeded = (
             True if app is None else await _run_demo(running, app, stopping, to_the_end=then_exit)
         )
         if then_exit:
-            click.echo(f"The demo {'succeeded' if succeeded else 'FAILED'}.", err=True)
+            print_err(f"The demo {'succeeded' if succeeded else 'FAILED'}.")
         else:
-            click.echo("\nServing until Ctrl-C.", err=True)
+            print_err("\nServing until Ctrl-C.")
             await stopping.wait()
     if not succeeded and then_exit:
         raise click.ClickException("the demo did not succeed")
@@ -71,10 +72,9 @@ async def _run_demo(running: Dev, app: Path, stopping: asyncio.Event, *, to_the_
 
 
 def _say_addresses(settings: ServerSettings, running: Dev) -> None:
-    click.echo(
+    print_err(
         f"  Control API  {running.running.control_url}\n"
         f"  Runner API   {running.running.runner_url}\n"
         f"  data folder  {settings.data}\n"
-        f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)",
-        err=True,
+        f"  login        {settings.data / 'dev.json'} (found by `exclave` in this folder)"
     )

@@ -6,8 +6,11 @@ from pathlib import Path
 import click
 
 from exclave.base.errors import Conflict
-from exclave.control.accounts import create_org
+from exclave.cli.terminal import print_err
+from exclave.control.accounts import create_org, set_instance_admin
+from exclave.control.four_eyes import force_four_eyes
 from exclave.control.restore import settle_restore
+from exclave.domain.identity import TokenId
 from exclave.main.commands.common import (
     answer,
     begin_logs,
@@ -16,6 +19,7 @@ from exclave.main.commands.common import (
     run_async,
 )
 from exclave.main.composition import build_deps
+from exclave.main.data_folder import prepare_data_folder, set_private_umask
 from exclave.main.server import serve
 from exclave.main.settings import ServerSettings, read_settings
 from exclave.storage import backup as backups
@@ -44,6 +48,7 @@ def group(
     )  # fmt: skip
     context.obj = settings
     if context.invoked_subcommand is None:
+        set_private_umask()
         begin_logs(settings.log_level)
         run_async(serve(settings))
 
@@ -51,18 +56,59 @@ def group(
 @group.command()
 @click.argument("org")
 @click.option("--admin", default="admin", show_default=True, help="Name of the first account.")
+@click.option("--instance-admin", is_flag=True, help="That admin may create orgs too.")
 @json_option
 @click.pass_obj
-def init(settings: ServerSettings, org: str, admin: str, *, json_mode: bool) -> None:
-    """Create an org with its first admin, and print that admin's token."""
+def init(
+    settings: ServerSettings, org: str, admin: str, *, instance_admin: bool, json_mode: bool
+) -> None:
+    """Create an org with its first admin, and print that admin's token.
+
+    The admin of the first org is an instance admin: they may create orgs.
+    """
     deps = build_deps(settings)
     try:
-        made = deps.db.write_now(lambda tx: create_org(tx, deps, org, admin))
+        made = deps.db.write_now(
+            lambda tx: create_org(tx, deps, org, admin, instance_admin=instance_admin)
+        )
     finally:
         deps.db.close()
     if not json_mode:
-        click.echo(f"Created org `{org}`. The token of `{admin}`, shown once:", err=True)
+        print_err(f"Created org `{org}`. The token of `{admin}`, shown once:")
     answer(made.model_dump(mode="json"), made.token, json_mode=json_mode)
+
+
+@group.command("instance-admin")
+@click.argument("token_id")
+@click.option("--take", is_flag=True, help="Take the right instead of giving it.")
+@json_option
+@click.pass_obj
+def instance_admin(settings: ServerSettings, token_id: str, *, take: bool, json_mode: bool) -> None:
+    """Let an API token create orgs, or not any more."""
+    deps = build_deps(settings)
+    try:
+        deps.db.write_now(lambda tx: set_instance_admin(tx, deps, TokenId(token_id), on=not take))
+    finally:
+        deps.db.close()
+    may = "may not create orgs any more" if take else "may create orgs now"
+    answer({"token_id": token_id, "instance_admin": not take}, f"{token_id} {may}.",
+           json_mode=json_mode)  # fmt: skip
+
+
+@group.command("four-eyes")
+@click.argument("org")
+@click.argument("state", type=click.Choice(["on", "off"]))
+@json_option
+@click.pass_obj
+def switch_four_eyes(settings: ServerSettings, org: str, state: str, *, json_mode: bool) -> None:
+    """Switch four eyes of an org whose admins cannot agree any more; it is in their audit."""
+    deps = build_deps(settings)
+    try:
+        deps.db.write_now(lambda tx: force_four_eyes(tx, deps, org, on=state == "on"))
+    finally:
+        deps.db.close()
+    answer({"org": org, "on": state == "on"}, f"Four eyes are {state} in `{org}`.",
+           json_mode=json_mode)  # fmt: skip
 
 
 @group.command()
@@ -70,7 +116,7 @@ def init(settings: ServerSettings, org: str, admin: str, *, json_mode: bool) -> 
 @click.pass_obj
 def migrate(settings: ServerSettings, *, json_mode: bool) -> None:
     """Bring the database to the schema of this version; `exclave server` does it by itself."""
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    prepare_data_folder(settings.data)
     upgrade(settings.database_url)
     answer({"ok": True}, "The schema is up to date.", json_mode=json_mode)
 

@@ -13,6 +13,7 @@ import click
 from exclave.base.clock import SystemClock
 from exclave.base.errors import InvalidInput, Problem
 from exclave.cli.output import show_time
+from exclave.cli.terminal import ask, indent, join, print_err
 from exclave.main.commands.common import (
     answer,
     begin_logs,
@@ -30,8 +31,8 @@ from exclave.main.stack import (
     set_up,
     start_stack,
     supervise,
+    tell_isolation,
     tell_program,
-    tell_risk,
 )
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import StackFolder
@@ -74,8 +75,8 @@ def up(
     if set_up(stack, environment()):
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
-    if risk := tell_risk(stack):
-        click.echo(risk, err=True)
+    if told := tell_isolation(stack):
+        print_err(told)
     if systemd:
         unit = write_unit(stack, tell_program("up", "--foreground", "--folder", str(stack.path)))
         answer({"unit": unit}, unit.rstrip(), json_mode=json_mode)
@@ -200,12 +201,13 @@ def _confirm(question: str, *, yes: bool) -> None:
             f"this needs a confirmation, and there is no terminal to ask: {question}",
             hint="Add --yes if you are sure.",
         )
-    click.confirm(question, abort=True, err=True)
+    if not ask(question):
+        raise click.Abort
 
 
 def _show(stack: StackFolder, said: str, json_mode: bool) -> None:  # noqa: FBT001 - a mode
     if said and not json_mode:
-        click.echo(said, err=True)
+        print_err(said)
     there = asyncio.run(open_secrets(stack).list_names())
     found = lifecycle.read_status(stack, there)
     answer(asdict(found), _write_status(stack, found), json_mode=json_mode)
@@ -227,7 +229,7 @@ def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
     pairs += [("missing input", stack.tell_command("inputs", "set", f"{name}=…"))
               for name in found.missing_inputs]  # fmt: skip
     pairs.append(("look after it", f"{stack.launcher} --help"))
-    return "\n".join(f"{name:15} {value}" for name, value in pairs if value)
+    return join(f"{name:15} " + indent(str(value), " " * 16) for name, value in pairs if value)
 
 
 def _write_report(report: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """`exclave stack secrets` and `exclave stack inputs`: what only the customer may enter."""
 
 import asyncio
-import getpass
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from exclave.base.errors import InvalidInput, NotFound
 from exclave.base.ids import SystemRandomness
 from exclave.base.secrets import Secret
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import ask_secret, print_err
 from exclave.main.commands.common import answer, json_option
 from exclave.main.stack import open_secrets
 from exclave.runner.logs.needles import is_maskable
@@ -70,7 +70,7 @@ def set_secret(name: str, from_file: Path | None, folder: Path, *, json_mode: bo
     value = _read_value(name, from_file)
     asyncio.run(open_secrets(stack).put(name, value))
     if not is_maskable(value.reveal()):
-        click.echo("Warning: it is too short to be masked in logs.", err=True)
+        print_err("Warning: it is too short to be masked in logs.")
     answer({"name": name, "exists": True}, f"Kept `{name}`.", json_mode=json_mode)
 
 
@@ -182,7 +182,7 @@ def _read_value(name: str, from_file: Path | None) -> Secret:
     if from_file is not None:
         text = from_file.read_text(encoding="utf-8")
     elif sys.stdin.isatty():
-        text = getpass.getpass(f"{name}: ")
+        text = ask_secret(name)
     else:
         text = sys.stdin.read()
     text = text.removesuffix("\n").removesuffix("\r")

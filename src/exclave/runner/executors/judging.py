@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.shell import Cause, Ended
+from exclave.runner.terraform.display import mask_number
 from exclave.runner.work import Stop, end_by_stop, fail
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.runner import Outcome
@@ -54,7 +55,7 @@ def tell_timeout(limits: Limits, timeout_s: float) -> Outcome:
 
 def mask_outputs(log: LogWriter, outputs: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Mask the texts among outputs: they are stored by the control plane."""
-    return {key: _mask(log, value) for key, value in outputs.items()}
+    return {log.mask(key): _mask(log, value) for key, value in outputs.items()}
 
 
 def _judge_exit(step: str, code: int) -> Outcome | None:
@@ -86,5 +87,7 @@ def _mask(log: LogWriter, value: JsonValue) -> JsonValue:
             return mask_outputs(log, value)
         case list():
             return [_mask(log, part) for part in value]
-        case _:
+        case bool() | None:
             return value
+        case _:
+            return mask_number(value, log.mask)

@@ -1,19 +1,16 @@
 """Private networks are off limits: an app may not make the build runner look around at home."""
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
+from exclave.base.addresses import is_public
 from exclave.runner.git.urls import Address
 from exclave.runner.work import WorkFailed
 from exclave.wire.jobs import Reason
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Look up the addresses of a host."""
-
-_Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
-_TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
@@ -42,22 +39,3 @@ async def choose_public_ip(address: Address, resolve: Resolve) -> str:
         )
         raise WorkFailed(Reason.SOURCE_INVALID, message)
     return next((one for one in found if ":" not in one), found[0])
-
-
-def is_public(text: str) -> bool:
-    """Tell whether everybody on the internet would reach the same machine by this address."""
-    try:
-        ip = _unwrap(ipaddress.ip_address(text.partition("%")[0]))
-    except ValueError:
-        return False
-    return ip.is_global and not ip.is_multicast
-
-
-def _unwrap(ip: _Ip) -> _Ip:
-    """Look at the IPv4 address inside one that only carries it."""
-    if isinstance(ip, ipaddress.IPv4Address):
-        return ip
-    inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-    if inner is None and ip in _TRANSLATED:
-        inner = ipaddress.IPv4Address(int(ip) & 0xFFFF_FFFF)
-    return inner or ip

@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from exclave.base.addresses import is_private_literal
 from exclave.runner.capturing import CapturingLog
 from exclave.runner.environment import ChildSettings, build_env
 from exclave.runner.git import commands
-from exclave.runner.git.addresses import Resolve, choose_public_ip, is_public, resolve_host
+from exclave.runner.git.addresses import Resolve, choose_public_ip, resolve_host
 from exclave.runner.git.commands import Argv
 from exclave.runner.git.credentials import GitCredentials, forget, hand_over, list_secrets
 from exclave.runner.git.failures import explain_git
@@ -106,8 +107,7 @@ class GitFetcher:
         if self._settings.allow_private or address.trusted or address.protocol == "file":
             return None
         if self._children.proxy and address.protocol != "ssh":
-            literal = address.host.replace(".", "").isdigit() or ":" in address.host
-            if (literal and not is_public(address.host)) or address.host == "localhost":
+            if is_private_literal(address.host):
                 await choose_public_ip(address, _echo)
             return None
         return await choose_public_ip(address, self._resolve)

@@ -1,20 +1,21 @@
 """One stream of a job's output on its way from raw bytes to lines, and the gaps in it."""
 
 from exclave.runner.logs.lines import LineSplitter, Piece
-from exclave.runner.logs.masking import Masker, Needles
+from exclave.runner.logs.masking import Masker
+from exclave.runner.logs.needle_index import NeedleSet
 
 
 class Channel:
     """Masks and splits one stream; after lost bytes it goes on without showing half a secret."""
 
-    def __init__(self, needles: Needles) -> None:
+    def __init__(self, needles: NeedleSet) -> None:
         self._needles = needles
         self._masker = Masker(needles)
         self._lines = LineSplitter()
         self._context = b""
         self._in_gap = False
 
-    def use(self, needles: Needles) -> None:
+    def use(self, needles: NeedleSet) -> None:
         """Mask other things from here on."""
         self._needles = needles
         self._masker.use(needles)

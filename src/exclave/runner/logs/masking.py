@@ -1,77 +1,18 @@
 """Masks secrets in a stream of bytes, wherever the stream happens to be cut into chunks."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable
 
-from exclave.runner.logs.needles import MIN_LENGTH
+from exclave.runner.logs.needle_index import Needles as Needles
+from exclave.runner.logs.needle_index import NeedleSet, Span
 
 MASK = b"***"
 
 URL_LIMIT = 1024
-"""How many bytes after `://` are looked at for user info."""
+"""Most bytes after `://` in which user info is told from a host; longer ones are hidden whole."""
 _SCHEME = b"://"
-_AUTHORITY = re.compile(rb"[^\s/?#\"'<>]{0,%d}" % URL_LIMIT)
-
-Span = tuple[int, int]
-
-
-class Needles:
-    """The byte strings to hide, arranged for search.
-
-    A needle that begins with another one is looked for only where the shorter one was found.
-    """
-
-    def __init__(self, needles: Iterable[bytes] = ()) -> None:
-        ordered = sorted({needle for needle in needles if len(needle) >= MIN_LENGTH})
-        self._longer: dict[bytes, list[bytes]] = {}
-        root = b""
-        for needle in ordered:  # sorted: all that begin with a root follow it directly
-            if root and needle.startswith(root):
-                self._longer[root].append(needle)
-            else:
-                root = needle
-                self._longer[root] = []
-        followers = [*ordered[1:], b""]
-        self._ends = [
-            needle
-            for needle, follower in zip(ordered, followers, strict=False)
-            if not follower.startswith(needle)
-        ]
-        self._short_heads = {
-            needle[:size] for needle in self._longer for size in range(1, MIN_LENGTH)
-        }
-        self.longest = max((len(needle) for needle in ordered), default=0)
-
-    def spans(self, data: bytes) -> list[Span]:
-        """Find every place where a needle stands, overlaps included."""
-        found: list[Span] = []
-        for root, longer in self._longer.items():
-            at = data.find(root)
-            while at >= 0:
-                end = at + len(root)
-                for needle in longer:
-                    if data.startswith(needle, at):
-                        end = max(end, at + len(needle))
-                found.append((at, end))
-                at = data.find(root, at + 1)
-        return found
-
-    def first_open(self, data: bytes) -> int:
-        """Find the first place from which on the data may be the beginning of a needle."""
-        size = len(data)
-        best = size
-        for short in range(min(MIN_LENGTH - 1, size), 0, -1):
-            if data[-short:] in self._short_heads:
-                best = size - short
-                break
-        for needle in self._ends:
-            head = needle[:MIN_LENGTH]
-            at = data.find(head, max(0, size - len(needle) + 1))
-            while 0 <= at < best:
-                if needle.startswith(data[at:]):
-                    best = at
-                at = data.find(head, at + 1)
-        return best
+_AUTHORITY = re.compile(rb"[^\s/?#\"'<>]*")
+_TRAILING_AUTHORITY = re.compile(rb"[^\s/?#\"'<>]{%d,}\Z" % URL_LIMIT)
 
 
 class Masker:
@@ -81,35 +22,42 @@ class Masker:
     does not depend on how the stream was cut. The user info of URLs is hidden always.
     """
 
-    def __init__(self, needles: Needles) -> None:
+    def __init__(self, needles: NeedleSet) -> None:
         self._needles = needles
         self._held = b""
         self._covered = 0
         """How far into `_held` the last mask that was written reaches."""
+        self._overlong = False
+        """The stream is inside of an authority that is longer than any host name and is hidden."""
 
     @property
     def reach(self) -> int:
         """How many bytes before a place can decide about the byte at that place."""
-        return max(self._needles.longest, URL_LIMIT + len(_SCHEME))
+        return max(self._needles.longest, URL_LIMIT + len(_SCHEME) + 1)
 
-    def use(self, needles: Needles) -> None:
+    def use(self, needles: NeedleSet) -> None:
         """Hide other things from here on; what was held back is judged anew."""
         self._needles = needles
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes of the stream; return what can be shown by now."""
-        data = self._held + data
-        spans, open_at = _find_user_infos(data, ended=False)
+        data = self._join(data)
+        spans, open_at, overlong = _find_user_infos(data, ended=False)
         end = min(open_at, self._needles.first_open(data))
         for first, last in spans:
-            if first - len(_SCHEME) < end < last:
+            if first - len(_SCHEME) < end < last <= first + URL_LIMIT:
                 end = first - len(_SCHEME)  # without its scheme the rest would be no user info
-        return self._cut(data, spans, end)
+        shown = self._cut(data, spans, end)
+        self._overlong = self._overlong or overlong
+        return shown
 
     def finish(self) -> bytes:
         """Return the rest: the stream ends here."""
-        spans, _ = _find_user_infos(self._held, ended=True)
-        return self._cut(self._held, spans, len(self._held))
+        data = self._join(b"")
+        spans, _, _ = _find_user_infos(data, ended=True)
+        shown = self._cut(data, spans, len(data))
+        self._overlong = False
+        return shown
 
     def take_held(self) -> tuple[bytes, int]:
         """Give up what is held back; return it raw, and how much of it a mask stands for."""
@@ -121,6 +69,18 @@ class Masker:
         """Take bytes that are not shown but tell where secrets begin; only at a fresh start."""
         self._covered = len(context)
         self.feed(context)
+        # The scheme may lie further back than the context reaches.
+        self._overlong = self._overlong or _TRAILING_AUTHORITY.search(context) is not None
+
+    def _join(self, data: bytes) -> bytes:
+        """Put new bytes behind those held back; an overlong authority goes on at their seam."""
+        seam = len(self._held)
+        data = self._held + data
+        if self._overlong:
+            end = _end_of_authority(data, seam)
+            self._covered = max(self._covered, end)
+            self._overlong = end == len(data)
+        return data
 
     def _cut(self, data: bytes, spans: list[Span], end: int) -> bytes:
         spans += self._needles.spans(data)
@@ -133,10 +93,19 @@ class Masker:
         return shown
 
 
-def mask_all(needles: Needles, data: bytes) -> bytes:
+def mask_all(needles: NeedleSet, data: bytes) -> bytes:
     """Mask a whole text."""
     masker = Masker(needles)
     return masker.feed(data) + masker.finish()
+
+
+def mask_text(needles: NeedleSet, text: str) -> str:
+    """Mask a whole text that is no stream of bytes."""
+    return mask_all(needles, text.encode(errors="replace")).decode(errors="replace")
+
+
+Mask = Callable[[str], str]
+"""Mask a text that leaves the runner."""
 
 
 def _write_masked(data: bytes, spans: list[Span], end: int, covered: int) -> tuple[bytes, int]:
@@ -151,21 +120,32 @@ def _write_masked(data: bytes, spans: list[Span], end: int, covered: int) -> tup
     return b"".join(parts), covered
 
 
-def _find_user_infos(data: bytes, *, ended: bool) -> tuple[list[Span], int]:
-    """Find the user info of URLs, and from where on a URL may still get some."""
+def _find_user_infos(data: bytes, *, ended: bool) -> tuple[list[Span], int, bool]:
+    """Find the user info of URLs, and from where on a URL may still get some.
+
+    The third value tells that the data ends inside of an authority that is too long to wait for
+    its end: all of it is hidden, in what comes next too.
+    """
     spans: list[Span] = []
+    overlong = False
     at = data.find(_SCHEME)
     while at >= 0:
         first = at + len(_SCHEME)
-        match = _AUTHORITY.match(data, first)
-        last = match.end() if match else first
-        if last == len(data) and last - first < URL_LIMIT and not ended:
-            return spans, at
-        sign = data.rfind(b"@", first, last)
-        if sign > first:
+        last = _end_of_authority(data, first)
+        if last - first > URL_LIMIT:
+            spans.append((first, last))
+            overlong = last == len(data)
+        elif last == len(data) and not ended:
+            return spans, at, False
+        elif (sign := data.rfind(b"@", first, last)) > first:
             spans.append((first, sign))
         at = data.find(_SCHEME, first)
     for size in (2, 1):
-        if data.endswith(_SCHEME[:size]):
-            return spans, len(data) - size
-    return spans, len(data)
+        if data.endswith(_SCHEME[:size]) and not ended:
+            return spans, len(data) - size, overlong
+    return spans, len(data), overlong
+
+
+def _end_of_authority(data: bytes, first: int) -> int:
+    match = _AUTHORITY.match(data, first)
+    return match.end() if match else first

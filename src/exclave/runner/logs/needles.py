@@ -1,4 +1,4 @@
-"""What to look for in output so that a secret does not show: its value in every usual writing."""
+"""Byte patterns to mask for a secret: raw, base64, hex, URL-, shell-, JSON- and XML-escaped."""
 
 import base64
 import html
@@ -18,6 +18,10 @@ _WRAPS = (76, 64)
 """Where `base64` and PEM break their lines."""
 _UNSAFE_IN_SHELL = re.compile(r"([^\w@%+=:,./\n-])", re.ASCII)
 _PERCENT = re.compile("%[0-9A-F]{2}")
+_MOST_WRITTEN = 64 * 1024
+"""Longer values are looked for as they are and line by line: other writings would cost memory."""
+_DUMP_WIDTHS = (16, 15)
+"""How many bytes `od` and `openssl` print per line."""
 
 
 def is_maskable(value: str) -> bool:
@@ -35,17 +39,35 @@ def find_needles(values: Iterable[str]) -> frozenset[bytes]:
     return frozenset(needle for needle in found if len(needle) >= MIN_LENGTH)
 
 
+def find_key_needles(key: bytes) -> frozenset[bytes]:
+    """List every byte string that must not appear if this binary key may not."""
+    found = {key, *_write_hex(key), *_write_base64(key)}
+    # What a program makes of the bytes that reads them as text.
+    found |= {key.decode("latin-1").encode(), key.decode(errors="replace").encode()}
+    for sign in (":", " "):
+        for width in _DUMP_WIDTHS:
+            rows = (key[at : at + width] for at in range(0, len(key), width))
+            found |= {row.hex(sign).encode() for row in rows if len(row) >= MIN_LENGTH}
+    return frozenset(needle for needle in found if len(needle) >= MIN_LENGTH)
+
+
 def _write_every_way(text: str) -> Iterator[bytes]:
     raw = text.encode(errors="replace")
     yield raw
-    yield raw.hex().encode()
-    yield raw.hex().upper().encode()
-    yield from _write_base64(raw)
     lines = text.splitlines()
     if len(lines) > 1:
         yield from (line.strip().encode(errors="replace") for line in lines)
+    if len(raw) > _MOST_WRITTEN:
+        return
+    yield from _write_hex(raw)
+    yield from _write_base64(raw)
     for form in (*_quote(text), *_escape(text)):
         yield form.encode(errors="replace")
+
+
+def _write_hex(raw: bytes) -> Iterator[bytes]:
+    yield raw.hex().encode()
+    yield raw.hex().upper().encode()
 
 
 def _write_base64(raw: bytes) -> Iterator[bytes]:

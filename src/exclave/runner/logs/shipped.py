@@ -5,9 +5,10 @@ from pathlib import Path
 
 from exclave.base.clock import Clock
 from exclave.base.ids import Randomness
+from exclave.runner.logs.needle_index import find_nothing
 from exclave.runner.logs.spool import SpoolLimits
 from exclave.runner.logs.uploader import LogUploader
-from exclave.runner.logs.writer import JobLog, LogLimits, open_log
+from exclave.runner.logs.writer import FindHeld, JobLog, LogLimits, open_log
 from exclave.runner.shipping import OpenLog, SendLog, ShippedLog
 
 
@@ -23,8 +24,9 @@ class SpooledLog:
         randomness: Randomness,
         limits: LogLimits = LogLimits(),  # noqa: B008 - frozen
         spool_limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
+        held: FindHeld = find_nothing,
     ) -> None:
-        self._writer, self._spool = open_log(folder / "log", clock, limits, spool_limits)
+        self._writer, self._spool = open_log(folder / "log", clock, limits, spool_limits, held)
         self._uploader = LogUploader(self._spool, send, clock=clock, randomness=randomness)
 
     @property
@@ -62,6 +64,7 @@ def bind_open_log(
     randomness: Randomness,
     limits: LogLimits = LogLimits(),  # noqa: B008 - frozen
     spool_limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
+    held: FindHeld = find_nothing,
 ) -> OpenLog:
     """Make the function that opens the log in an execution's folder."""
 
@@ -73,6 +76,7 @@ def bind_open_log(
             randomness=randomness,
             limits=limits,
             spool_limits=spool_limits,
+            held=held,
         )
 
     return open_it

@@ -20,7 +20,9 @@ _LIVE_S = 0.2
 """While little is written, requests are at least this far apart."""
 _LIVE_BYTES = 64 * 1024
 _BATCH_BYTES = 256 * 1024
-_FINAL_CODES = frozenset({"superseded", "identity_refused"})
+_LEAST_BYTES = 16 * 1024
+"""A piece this small that is still too large for somebody on the way ends the upload."""
+_FINAL_CODES = frozenset({"superseded", "identity_refused", "log_full"})
 _FINAL_KINDS = frozenset({Kind.INVALID, Kind.FORBIDDEN, Kind.NOT_FOUND, Kind.GONE, Kind.TOO_LARGE})
 
 
@@ -44,6 +46,7 @@ class LogUploader:
         self._offset = spool.start
         self._sent_at = clock.monotonic() - _LIVE_S
         self._failures = 0
+        self._most = MAX_SEGMENT
         self._wake = asyncio.Event()
         self._done = asyncio.Event()
         self.stopped_by: str | None = None
@@ -104,7 +107,7 @@ class LogUploader:
 
     async def _send_batch(self) -> None:
         most = _BATCH_BYTES if self.backlog_bytes <= MAX_SEGMENT else MAX_SEGMENT
-        data = self._spool.read(self._offset, most)
+        data = self._spool.read(self._offset, min(most, self._most))
         if not data:
             self._stop("log_gap")
             return
@@ -113,16 +116,20 @@ class LogUploader:
         try:
             reply = await self._send(self._offset, frame)
         except Problem as problem:
-            await self._meet(problem)
+            await self._meet(problem, len(data))
             return
         self._failures = 0
         self._seek(reply.next_offset)
 
-    async def _meet(self, problem: Problem) -> None:
+    async def _meet(self, problem: Problem, size: int) -> None:
         expected = problem.facts.get("next_offset")
         if problem.code == "log_offset" and isinstance(expected, int) and expected != self._offset:
             self._seek(expected)
-        elif problem.code in _FINAL_CODES or problem.kind in _FINAL_KINDS:
+        elif problem.code in _FINAL_CODES:
+            self._stop(problem.code)
+        elif problem.kind is Kind.TOO_LARGE and min(size, self._most) > _LEAST_BYTES:
+            self._most = min(size, self._most) // 2
+        elif problem.kind in _FINAL_KINDS:
             self._stop(problem.code)
         else:
             pause = self._policy.choose_delay(self._randomness, self._failures, problem)

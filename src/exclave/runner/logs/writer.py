@@ -1,7 +1,7 @@
 """A job's log: output and the runner's own lines become numbered records in the spool."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,8 @@ from exclave.base.secrets import Secret
 from exclave.runner.disk import write_durably
 from exclave.runner.logs.channel import Channel
 from exclave.runner.logs.lines import LineSplitter, Piece
-from exclave.runner.logs.masking import Needles, mask_all
+from exclave.runner.logs.masking import mask_text
+from exclave.runner.logs.needle_index import Joined, Needles, NeedleSet, find_nothing
 from exclave.runner.logs.needles import find_needles, is_maskable
 from exclave.runner.logs.records import write_pieces
 from exclave.runner.logs.spool import Spool, SpoolLimits
@@ -29,6 +30,10 @@ _RECORD_COST = 64
 _QUICK_BYTES = 256 * 1024
 _SLACK = 512 * 1024
 """Room for what channels still hold when a chunk comes."""
+
+
+FindHeld = Callable[[], NeedleSet]
+"""Tell what every job's log must hide; the same object for as long as nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class JobLog:
         clock: Clock,
         started_at: datetime,
         limits: LogLimits = LogLimits(),  # noqa: B008 - frozen
+        held: FindHeld = find_nothing,
     ) -> None:
         self._spool = spool
         self._clock = clock
@@ -60,8 +66,11 @@ class JobLog:
         since = (clock.now() - started_at).total_seconds()
         self._began = clock.monotonic() - max(0.0, since)
         self._began_ms = int(started_at.timestamp() * 1000)
+        self._find_held = held
+        self._held = held()
         self._values: set[str] = set()
-        self._needles = Needles()
+        self._named: frozenset[bytes] = frozenset()
+        self._needles = Joined(self._held)
         self._channels = {one: Channel(self._needles) for one in (Stream.STDOUT, Stream.STDERR)}
         self._tail: TailRing | None = None
         self._lost = 0
@@ -69,22 +78,25 @@ class JobLog:
     def hide(self, secrets: Iterable[Secret]) -> None:
         """Mask these values from here on; those that are too short are named in the log."""
         with self._lock:
-            values = {secret.reveal() for secret in secrets}
-            short = sum(1 for value in values if not is_maskable(value))
-            self._values |= values
-            self._needles = Needles(find_needles(self._values))
-            for channel in self._channels.values():
-                channel.use(self._needles)
+            fresh = {secret.reveal() for secret in secrets} - self._values
+            if not fresh:
+                return
+            self._values |= fresh
+            self._named |= find_needles(fresh)
+            self._arrange()
+            short = sum(1 for value in fresh if not is_maskable(value))
             if short:
                 self.system(f"warning: {short} secret(s) are shorter than 6 bytes and not masked")
 
     def mask(self, text: str) -> str:
         """Mask a text that leaves the runner another way."""
-        return mask_all(self._needles, text.encode(errors="replace")).decode(errors="replace")
+        self._refresh()
+        return mask_text(self._needles, text)
 
     def write(self, stream: Stream, data: bytes) -> None:
         """Take bytes of output."""
         with self._lock:
+            self._refresh()
             t_ms = self._tell_time()
             for at in range(0, len(data), _CHUNK):
                 self._take(stream, data[at : at + _CHUNK], t_ms)
@@ -125,6 +137,19 @@ class JobLog:
             self._finish_channels()
             self._tell_lost(self._tell_time())
             return self._spool.close()
+
+    def _refresh(self) -> None:
+        """Look whether the runner holds other secrets by now: a job may outlive a change."""
+        found = self._find_held()
+        if found is not self._held:
+            with self._lock:
+                self._held = found
+                self._arrange()
+
+    def _arrange(self) -> None:
+        self._needles = Joined(self._held, Needles(self._named))
+        for channel in self._channels.values():
+            channel.use(self._needles)
 
     def _take(self, stream: Stream, data: bytes, t_ms: int) -> None:
         if self._tail is None and self._spool.end >= self._limits.head_bytes:
@@ -222,6 +247,7 @@ def open_log(
     clock: Clock,
     limits: LogLimits = LogLimits(),  # noqa: B008 - frozen
     spool_limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
+    held: FindHeld = find_nothing,
 ) -> tuple[JobLog, Spool]:
     """Begin the log of an execution in its `log/` folder, or go on with it after a restart."""
     spool = Spool(folder, spool_limits)
@@ -229,4 +255,4 @@ def open_log(
     if not file.exists():
         write_durably(file, clock.now().isoformat().encode())
     started_at = datetime.fromisoformat(file.read_text())
-    return JobLog(spool, clock, started_at, limits), spool
+    return JobLog(spool, clock, started_at, limits, held), spool

@@ -10,7 +10,7 @@ from exclave.runner.stack.folder import StackFolder
 _ZONE = Path("/etc/localtime")
 
 
-def collect_facts(folder: StackFolder) -> dict[str, str]:
+def collect_facts(folder: StackFolder, *, isolated: bool) -> dict[str, str]:
     """Collect the facts that become the Stack's outputs."""
     return {
         "hostname": platform.node(),
@@ -23,6 +23,7 @@ def collect_facts(folder: StackFolder) -> dict[str, str]:
         "data_folder": str(folder.runner),
         "time_zone": _find_zone(),
         "user": str(os.getuid()),
+        "jobs_isolated": "true" if isolated else "false",
     }
 
 

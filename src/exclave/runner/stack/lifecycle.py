@@ -169,6 +169,11 @@ async def resign(
 
 async def remove(folder: StackFolder, clock: Clock, jobs: Path | None = None) -> None:
     """End what is left of any work, and remove the folder with all that is in it."""
+    if folder.path in {Path("/"), Path.home().resolve()}:
+        raise StackFailed(
+            f"`{folder.path}` holds more than a Stack and is not removed",
+            hint="Remove the Stack's own files by hand: stack*, runner, logs, venv, *.json.",
+        )
     places = [place / "executions" for place in (folder.runner, jobs) if place is not None]
     for one in [one for place in places if place.is_dir() for one in sorted(place.iterdir())]:
         if not await kill_leftovers(one, clock):

@@ -30,8 +30,11 @@ Less often in a big fleet: a poll tells about it too.
 class Reporter:
     """Keeps the control plane's picture of the Stack fresh; never sends a secret's value."""
 
-    def __init__(self, folder: StackFolder, api: StackApi, secrets: SecretStore) -> None:
+    def __init__(
+        self, folder: StackFolder, api: StackApi, secrets: SecretStore, *, isolated: bool = False
+    ) -> None:
         self._folder = folder
+        self._isolated = isolated
         self._api = api
         self._secrets = secrets
 
@@ -66,7 +69,7 @@ class Reporter:
         there = await self._secrets.list_names()
         given = self._folder.read_json(self._folder.inputs)
         return StackReport(
-            facts=collect_facts(self._folder),
+            facts=collect_facts(self._folder, isolated=self._isolated),
             secrets={secret.name: secret.name in there for secret in terms.secrets},
             inputs=_choose_inputs(terms, given),
             sensitive_inputs=[

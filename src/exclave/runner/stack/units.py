@@ -1,10 +1,12 @@
 """A Stack under systemd: the text of a unit file."""
 
-import shlex
+import re
 from collections.abc import Sequence
 
+from exclave.base.printable import escape_line
 from exclave.runner.stack.folder import StackFolder
 
+_PLAIN = re.compile(r"[A-Za-z0-9_./:=@%$+-]+")
 _UNIT = """[Unit]
 Description=Exclave Stack of {install}
 After=network-online.target
@@ -25,6 +27,13 @@ WantedBy=default.target
 
 
 def write_unit(folder: StackFolder, command: Sequence[str]) -> str:
-    """Write a unit that keeps this Stack running; systemd expands `%` and `$`."""
-    line = shlex.join(command).replace("%", "%%").replace("$", "$$")
-    return _UNIT.format(install=folder.read_document().terms.install, command=line)
+    """Write a unit that keeps this Stack running."""
+    install = escape_line(folder.read_document().terms.install).replace("%", "%%")
+    return _UNIT.format(install=install, command=" ".join(map(_quote, command)))
+
+
+def _quote(word: str) -> str:
+    """Quote a word as systemd reads it, which expands `%` and `$` and knows C's escapes."""
+    text = escape_line(word.replace("\\", "\\\\").replace('"', '\\"'))
+    text = text.replace("%", "%%").replace("$", "$$")
+    return text if _PLAIN.fullmatch(text) else f'"{text}"'

@@ -39,7 +39,7 @@ async def apply(site: Site, sealer: Sealer) -> Outcome:
         sending.cancel()
     await end_task(sending)
     unsaved = was_left(site.work.folder)
-    await rescue_all(site.work.folder, site.work.uplink, sealer, PATIENCE)
+    await rescue_all(site.work.folder, site.work.uplink, sealer, PATIENCE, site.mask)
     return _judge_state(site, outcome, unsaved=unsaved)
 
 
@@ -101,9 +101,9 @@ def _judge_state(site: Site, outcome: Outcome, *, unsaved: bool) -> Outcome:
     refused = site.store.refused
     if refused is None and not unsaved:
         return outcome
-    why = "nobody answered" if refused is None else refused.message
+    why = "nobody answered" if refused is None else f"{refused.message}. {refused.advice}".strip()
     kept = has_pending_state(site.work.folder)
-    what = "it is kept until somebody takes it" if kept else "it was handed in afterwards"
+    what = "the runner keeps it and sends it again" if kept else "it was handed in afterwards"
     message = (
         f"the state could not be stored ({why}); {what}, see `errored.tfstate.sealed` and"
         f" `installs tf-state show`. The apply itself had ended as {outcome.state}:"

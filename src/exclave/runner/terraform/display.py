@@ -72,7 +72,7 @@ def _describe_resource(told: Mapping[str, Any], mask: Mask) -> PlannedResource:
     return PlannedResource(
         address=mask(str(told.get("address", ""))),
         type=str(told.get("type", "")),
-        name=str(told.get("name", "")),
+        name=mask(str(told.get("name", ""))),
         module=mask(str(told.get("module_address") or "")),
         action=action,
         reason=str(told.get("action_reason") or ""),
@@ -166,8 +166,17 @@ def mask_value(value: Any, mask: Mask) -> JsonValue:
             return {mask(str(key)): mask_value(part, mask) for key, part in value.items()}
         case list():
             return [mask_value(part, mask) for part in value]
+        case bool() | None:
+            return value
         case _:
-            return value  # type: ignore[no-any-return]
+            return mask_number(value, mask)
+
+
+def mask_number(value: float, mask: Mask) -> JsonValue:
+    """Mask a number if it is a secret, or contains one: a PIN is a text only to its owner."""
+    text = json.dumps(value)
+    masked = mask(text)
+    return value if masked == text else masked
 
 
 def _describe_outputs(changes: object, mask: Mask) -> Iterator[PlannedOutput]:

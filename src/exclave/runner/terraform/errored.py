@@ -1,5 +1,6 @@
 """The state that Terraform leaves on disk when it could not store it: sealed, and handed in."""
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -8,10 +9,13 @@ from pathlib import Path
 
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
+from exclave.runner.logs.masking import Mask, mask_text
+from exclave.runner.logs.needle_index import Needles
+from exclave.runner.logs.needles import find_needles
 from exclave.runner.placeholders import STATE
 from exclave.runner.rescue import MODULE, has_pending_state, keep_state, read_lock, rescue
 from exclave.runner.sealing import Purpose, Sealer
-from exclave.runner.terraform.states import describe_state
+from exclave.runner.terraform.states import describe_state, list_sensitive
 from exclave.runner.uplink import Uplink
 from exclave.runner.users import find_owner, touch_files
 from exclave.runner.work import WorkFailed
@@ -24,13 +28,15 @@ ERRORED = "errored.tfstate"
 _LEFT = (MODULE / ERRORED).relative_to(ROOM)
 
 
-async def rescue_all(folder: Path, uplink: Uplink, sealer: Sealer, policy: RetryPolicy) -> None:
+async def rescue_all(
+    folder: Path, uplink: Uplink, sealer: Sealer, policy: RetryPolicy, mask: Mask
+) -> None:
     """Hand in whatever an execution must not take with it."""
-    seal_errored(folder, uplink, sealer)
+    seal_errored(folder, uplink, sealer, mask)
     await rescue(folder, uplink, policy)
 
 
-def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer) -> None:
+def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer, mask: Mask) -> None:
     """Seal the state that Terraform left, in place of an older one that waits; then remove it."""
     room, lock = folder / ROOM, read_lock(folder)
     if lock is None or not room.is_dir():
@@ -40,10 +46,11 @@ def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer) -> None:
         return
     workspace, lock_id = lock
     try:
-        header = describe_state(data, lambda text: text)
+        marked = Needles(find_needles(list_sensitive(json.loads(data))))
+        header = describe_state(data, lambda text: mask_text(marked, mask(text)))
         purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
         state = SealedState(header=header, sealed=sealer.seal(data, purpose))
-    except (ValueError, KeyError, TypeError, WorkFailed) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, WorkFailed) as error:
         _log.error("errored_state_unreadable", exc=error, execution_id=uplink.execution_id)
         return
     keep_state(folder, workspace, lock_id, state)

@@ -74,21 +74,6 @@ def is_expression(text: str) -> bool:
     return depth == 0 and bool(text.strip())
 
 
-def quote(text: str) -> str:
-    """Write a text as a quoted HCL string that means exactly it."""
-    return f'"{escape(text)}"'
-
-
-def escape(text: str) -> str:
-    """Write a text for the inside of a quoted HCL string."""
-    return escape_heredoc(json.dumps(text, ensure_ascii=False)[1:-1])
-
-
-def escape_heredoc(text: str) -> str:
-    """Write a text for the inside of a heredoc, where only templates mean something."""
-    return text.replace("${", "$${").replace("%{", "%%{")
-
-
 def read_variable_types(folder: Path) -> dict[str, bool]:
     """Tell of each variable that a module declares whether its values are structured.
 

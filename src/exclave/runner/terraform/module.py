@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from exclave.base.hcl import quote
 from exclave.runner.placeholders import Filler, is_placeholder
 from exclave.runner.terraform.hcl import is_expression, read_variable_types
 from exclave.runner.work import WorkFailed
@@ -48,15 +49,13 @@ def write_cli_config(file: Path, settings: TerraformSettings) -> None:
     lines = ["disable_checkpoint = true"]
     if settings.plugin_cache is not None:
         settings.plugin_cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lines.append(f"plugin_cache_dir = {json.dumps(str(settings.plugin_cache))}")
+        lines.append(f"plugin_cache_dir = {quote(str(settings.plugin_cache))}")
         lines.append("plugin_cache_may_break_dependency_lock_file = true")
     if settings.mirror:
         remote = settings.mirror.startswith("https://")
         kind, key = ("network_mirror", "url") if remote else ("filesystem_mirror", "path")
         place = settings.mirror.rstrip("/") + "/" if remote else settings.mirror
-        lines.append(
-            f"provider_installation {{\n  {kind} {{\n    {key} = {json.dumps(place)}\n  }}\n}}"
-        )
+        lines.append(f"provider_installation {{\n  {kind} {{\n    {key} = {quote(place)}\n  }}\n}}")
     write_private(file, "\n".join([*lines, ""]).encode())
 
 

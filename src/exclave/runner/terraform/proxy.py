@@ -16,13 +16,17 @@ from exclave.base.errors import Problem
 from exclave.base.ids import Randomness
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
-from exclave.wire.terraform import MAX_ATTACHMENT, LockInfo
+from exclave.wire.terraform import MAX_STATE, LockInfo
 
 _log = Log("runner.proxy")
 
 _USER = "exclave"
 _CHUNK = 1 << 16
 _SECRET_BITS = 256
+_MOST_STRANGERS = 64
+"""Most connections that have not shown the password; one more ends the oldest of them."""
+_HEAD_WITHIN_S = 10.0
+_CHUNK_WITHIN_S = 60.0
 
 
 class Backend(Protocol):
@@ -61,6 +65,7 @@ class StateProxy:
         self._password = f"{randomness.bits(_SECRET_BITS):064x}"
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
+        self._strangers: dict[asyncio.StreamWriter, None] = {}
 
     async def __aenter__(self) -> Self:
         """Listen on a free port of the loopback."""
@@ -109,31 +114,66 @@ class StateProxy:
         if task is not None:
             self._open.add(task)
             task.add_done_callback(self._open.discard)
+        self._admit(writer)
         try:
             await self._converse(reader, writer)
         except (OSError, h11.RemoteProtocolError, asyncio.CancelledError):
             pass  # nobody is left to answer to
         finally:
+            self._strangers.pop(writer, None)
             writer.close()
+
+    def _admit(self, writer: asyncio.StreamWriter) -> None:
+        """Make room for a connection: Terraform shows its password at once, others may never."""
+        self._strangers[writer] = None
+        if len(self._strangers) > _MOST_STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.transport.abort()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h11.Connection(h11.SERVER)
         while connection.states[h11.CLIENT] is not h11.CLOSED:
-            received = await _receive(connection, reader)
-            if received is None:
+            request = await self._receive_head(connection, reader, writer)
+            if request is None:
                 return
-            status, body = await self._answer(*received)
+            known = self._is_authorised(request)
+            if known:
+                self._strangers.pop(writer, None)
+                status, body = await self._answer(connection, reader, request)
+            else:
+                status, body = HTTPStatus.UNAUTHORIZED, b""
             for event in _write_response(status, body):
                 writer.write(connection.send(event) or b"")
             await writer.drain()
-            if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
+            # A stranger's body was not read: the connection cannot go on.
+            if not known or connection.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
                 return
             connection.start_next_cycle()
 
-    async def _answer(self, request: h11.Request, body: bytes) -> tuple[HTTPStatus, bytes]:
+    async def _receive_head(
+        self,
+        connection: h11.Connection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> h11.Request | None:
+        """Read the head of a request; None when the client is done, or a stranger takes too long.
+
+        Who has shown the password may keep a connection: to cut one that is idle would fail the
+        request that Terraform is just sending on it.
+        """
+        within_s = _HEAD_WITHIN_S if writer in self._strangers else None
+        async with asyncio.timeout(within_s):
+            event = await _receive_event(connection, reader)
+        return event if isinstance(event, h11.Request) else None
+
+    async def _answer(
+        self, connection: h11.Connection, reader: asyncio.StreamReader, request: h11.Request
+    ) -> tuple[HTTPStatus, bytes]:
+        body = await _receive_body(connection, reader)
         try:
-            url = self._check(request, body)
-            return await self._act(request.method.decode(), parse_qs(url), body)
+            query = self._check(request, body)
+            return await self._act(request.method.decode(), parse_qs(query), body)
         except _Refused as refused:
             return refused.status, refused.body
         except RemoteProblem as problem:
@@ -143,18 +183,19 @@ class StateProxy:
             _log.error("state_call_failed", exc=error)
             return HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode()
 
-    def _check(self, request: h11.Request, body: bytes) -> str:
-        headers = dict(request.headers)
-        given = headers.get(b"authorization", b"")
+    def _is_authorised(self, request: h11.Request) -> bool:
+        given = dict(request.headers).get(b"authorization", b"")
         wanted = base64.b64encode(f"{_USER}:{self._password}".encode())
-        if not hmac.compare_digest(given, b"Basic " + wanted):
-            raise _Refused(HTTPStatus.UNAUTHORIZED)
+        return hmac.compare_digest(given, b"Basic " + wanted)
+
+    def _check(self, request: h11.Request, body: bytes) -> str:
         url = urlsplit(request.target.decode())
         if url.path != self._path:
             raise _Refused(HTTPStatus.FORBIDDEN)
-        if len(body) > MAX_ATTACHMENT:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        told = headers.get(b"content-md5")
+        if len(body) > MAX_STATE:
+            message = f"a state has at most {MAX_STATE} bytes"
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message.encode())
+        told = dict(request.headers).get(b"content-md5")
         real = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest())
         if told is not None and told != real:
             raise _Refused(HTTPStatus.BAD_REQUEST, b"the body was damaged on its way")
@@ -198,26 +239,26 @@ def _tell_problem(problem: RemoteProblem) -> tuple[HTTPStatus, bytes]:
     ).encode()
 
 
-async def _receive(
-    connection: h11.Connection, reader: asyncio.StreamReader
-) -> tuple[h11.Request, bytes] | None:
-    """Read one request; None when the client is done."""
-    request: h11.Request | None = None
+async def _receive_event(connection: h11.Connection, reader: asyncio.StreamReader) -> object:
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        connection.receive_data(await reader.read(_CHUNK))
+    return event
+
+
+async def _receive_body(connection: h11.Connection, reader: asyncio.StreamReader) -> bytes:
+    """Read the body of a request; of one that is too large no more is kept than tells so."""
     body = bytearray()
     while True:
-        event = connection.next_event()
+        async with asyncio.timeout(_CHUNK_WITHIN_S):
+            event = await _receive_event(connection, reader)
         match event:
-            case h11.NEED_DATA:
-                connection.receive_data(await reader.read(_CHUNK))
-            case h11.Request():
-                request = event
             case h11.Data():
-                if len(body) <= MAX_ATTACHMENT:
+                if len(body) <= MAX_STATE:
                     body += event.data
             case h11.EndOfMessage():
-                return None if request is None else (request, bytes(body))
+                return bytes(body)
             case _:
-                return None
+                raise ConnectionError("the body was cut off")
 
 
 def _write_response(status: HTTPStatus, body: bytes) -> list[h11.Event]:

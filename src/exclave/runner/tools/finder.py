@@ -116,7 +116,9 @@ class ToolFinder:
                     return _publish(file, target)
                 except (Problem, OSError, KeyError, zipfile.BadZipFile) as error:
                     problems.append(f"it cannot be downloaded: {error}")
-        if settings.build and shutil.which("go", path=settings.path) is not None:
+        if settings.build and not vendor.module:
+            problems.append("it cannot be built from its Go module")
+        elif settings.build and shutil.which("go", path=settings.path) is not None:
             with _aside(target.parent.parent) as folder:
                 try:
                     go = {"GOPROXY": settings.go_proxy} if settings.go_proxy else {}
@@ -145,7 +147,12 @@ class ToolFinder:
         key = (place, facts.st_mtime_ns, facts.st_size)
         if key not in self._known:
             command = Command((place, "version"), {**env, "CHECKPOINT_DISABLE": "1"}, Path("/"))
-            code, printed = await run(command, _ASK_S)
+            try:
+                code, printed = await run(command, _ASK_S)
+            except WorkFailed as failed:
+                if failed.reason is not Reason.SPAWN_FAILED:
+                    raise
+                return None  # out of reach of the job's user
             version = Version.find(printed) if code == 0 else None
             if version is None:
                 return None

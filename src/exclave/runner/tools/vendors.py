@@ -21,8 +21,8 @@ class Vendor:
     sums: str
     """The file of SHA-256 sums beside it."""
     zipped: bool
-    module: str
-    """The Go module with the source."""
+    module: str = ""
+    """The Go module with the source; empty if it cannot be built from its module alone."""
     package: str = "."
     module_sums: Mapping[str, str] = field(default_factory=dict)
     """By version, the `h1:` sum of the module; its own go.sum pins everything else."""
@@ -43,8 +43,7 @@ VENDORS: dict[str, Vendor] = {
             file="terraform_{v}_{os}_{arch}.zip",
             sums="terraform_{v}_SHA256SUMS",
             zipped=True,
-            module="github.com/hashicorp/terraform",
-            module_sums={"1.11.4": "h1:n5VVSuZsOLbQc9tpqny1mnd6cttyTwvEpLPVewj9UYA="},
+            # Its backends are modules of their own that no module proxy has.
         ),
         Vendor(
             name="tofu",

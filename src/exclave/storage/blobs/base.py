@@ -5,6 +5,9 @@ from collections.abc import AsyncIterable, AsyncIterator
 from typing import Protocol
 
 from exclave.base.errors import InvalidInput, NotFound
+from exclave.base.logs import Log
+
+log = Log("blobs")
 
 MAX_KEY = 512
 CHUNK = 1 << 20
@@ -98,13 +101,15 @@ async def regroup(chunks: AsyncIterable[bytes], size: int = CHUNK) -> AsyncItera
 
 
 def missing_blob(key: str) -> NotFound:
-    """Say that nothing is stored under the key."""
+    """Say that nothing is stored under the key; only the log names it."""
+    log.warning("blob_missing", name=key)
     return NotFound(
-        f"there is no blob `{key}`",
+        "the content is missing from the blob store",
         hint="It was never stored, was deleted, or is missing from a restored backup.",
     )
 
 
 def clashing_key(key: str) -> InvalidInput:
     """Say that the key is a folder, or lies below a blob."""
-    return InvalidInput(f"blob `{key}` would be both a blob and a folder of blobs")
+    log.error("blob_key_clashes", name=key)
+    return InvalidInput("the key would be both a blob and a folder of blobs")

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from exclave.base.errors import Unavailable
+from exclave.base.logs import Log
+from exclave.domain.quotas import DiskFull
 from exclave.storage.blobs.base import (
     CHUNK,
     check_folder,
@@ -22,12 +25,15 @@ from exclave.storage.blobs.base import (
     missing_blob,
     regroup,
 )
+from exclave.storage.disk import Disk, is_vital
 
+log = Log("blobs")
 T = TypeVar("T")
 
 _ASIDE = "tmp@"
 """Where files are while they are written; `@` cannot be in a key, so no blob lives there."""
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PUBLISH_TRIES = 5
 _THREADS = 8
 
@@ -36,11 +42,15 @@ class FileBlobs:
     """Blobs in a folder of this machine; a key is the path of its file.
 
     `inline` works in the calling thread, for simulations on virtual time. `durable=False` skips
-    every fsync: blobs survive the death of the process, not the loss of power.
+    every fsync: blobs survive the death of the process, not the loss of power. `disk` refuses
+    what would use up the space that is kept for the database.
     """
 
-    def __init__(self, folder: Path, *, inline: bool = False, durable: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, inline: bool = False, durable: bool = True, disk: Disk | None = None
+    ) -> None:
         self._folder = folder
+        self._disk = disk
         self._aside = folder / _ASIDE
         self._durable = durable
         self._anchored = {folder}
@@ -59,7 +69,7 @@ class FileBlobs:
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         """Store what comes piece by piece: all of it or nothing."""
         target = self._folder / check_key(key)
-        aside = await self._run(lambda: _Aside(key, self._aside))
+        aside = await self._run(lambda: _Aside(key, self._aside, self._disk))
         try:
             async for chunk in regroup(chunks):
                 await self._run(partial(aside.write, chunk))
@@ -108,7 +118,7 @@ class FileBlobs:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _write(self, key: str, target: Path, data: bytes) -> None:
-        aside = _Aside(key, self._aside)
+        aside = _Aside(key, self._aside, self._disk)
         try:
             aside.write(data)
             self._finish(aside, target)
@@ -182,14 +192,19 @@ class FileBlobs:
 class _Aside:
     """A file that nobody sees yet, and that the next start removes if we die."""
 
-    def __init__(self, key: str, folder: Path) -> None:
+    def __init__(self, key: str, folder: Path, disk: Disk | None) -> None:
         self.key = key
+        self._disk = disk
+        if disk is not None:
+            disk.check(key, 0)
         with _telling("store blob", key):
             self.fd, name = _make_locked(folder)
         self.path = Path(name)
 
     def write(self, data: bytes) -> None:
         """Append."""
+        if self._disk is not None:
+            self._disk.check(self.key, len(data))
         with _telling("store blob", self.key):
             left = memoryview(data)
             while left:
@@ -271,8 +286,12 @@ def _telling(what: str, name: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or type(error).__name__
+        # The key is for the operator: it names a tenant's org and how we keep things.
+        log.error("blob_store_failed", deed=what, name=name, error=error.strerror or str(error))
+        if error.errno in _FULL and not is_vital(name):
+            raise DiskFull("the disk of the control plane is full") from error
         raise Unavailable(
-            f"cannot {what} `{name}`: {reason}",
-            hint="Check the free space, the permissions and the health of the data folder's disk.",
+            f"the blob store cannot {what}: {error.strerror or type(error).__name__}",
+            hint="Try again later. The server's log says more to the operator: check the free"
+            " space, the permissions and the health of the data folder's disk.",
         ) from error

@@ -11,6 +11,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 from obstore.store import S3Store
 
 from exclave.base.errors import InvalidInput, Unavailable
+from exclave.base.logs import Log
 from exclave.base.secrets import Secret
 from exclave.storage.blobs.base import (
     CHUNK,
@@ -24,6 +25,8 @@ from exclave.storage.blobs.base import (
 if TYPE_CHECKING:
     from obstore import GetResult
     from obstore.store import ClientConfig, RetryConfig, S3Config
+
+log = Log("blobs")
 
 _PART = 16 << 20
 """A blob up to this size is one request; a bigger one goes up in parts, and appears as a whole."""
@@ -152,9 +155,14 @@ class S3Blobs:
         try:
             yield
         except (BaseError, OSError) as error:
-            where = f"{self._place.endpoint or 'S3'}, bucket `{self._place.bucket}`"
+            # Keys, bucket and endpoint are for the operator, not for tenants.
+            log.error(
+                "blob_store_failed", deed=what, endpoint=self._place.endpoint or "S3",
+                bucket=self._place.bucket, error=_reason(error), advice=_advise(error),
+            )  # fmt: skip
             raise Unavailable(
-                f"cannot {what} at {where}: {_reason(error)}", hint=_advise(error)
+                f"the blob store cannot {what.partition(' `')[0]}",
+                hint="Try again later; the server's log says more to the operator.",
             ) from error
 
 

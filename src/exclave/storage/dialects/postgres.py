@@ -1,5 +1,6 @@
 """PostgreSQL: row locks and NOTIFY make it the engine that several servers share."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 from sqlalchemy import Engine, Insert, Table, create_engine, make_url
@@ -30,6 +31,8 @@ class PostgresDialect:
     def __init__(self, url: str) -> None:
         self.url = url
         self._clock = ServerClock(SystemClock())
+        # Threads of their own: whatever else blocks a thread must not keep us from the database.
+        self._connecting = ThreadPoolExecutor(self.writers + self.readers, "connecting")
 
     def open_writer(self) -> Engine:
         """Make the engine of the writers."""
@@ -41,7 +44,8 @@ class PostgresDialect:
 
     def open_session(self, engine: Engine, *, writes: bool) -> PostgresSession:
         """Connect; a database that does not answer keeps only this caller waiting."""
-        return PostgresSession(call_beside(None, engine.connect), self._clock, writes=writes)
+        connection = call_beside(self._connecting, engine.connect)
+        return PostgresSession(connection, self._clock, writes=writes)
 
     def insert_missing(self, table: Table) -> Insert:
         """Make an insert that leaves rows alone which exist already."""

@@ -1,5 +1,6 @@
 """SQLite: one file, one writer, readers on snapshots (WAL), every commit on disk."""
 
+from pathlib import Path
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Engine, Insert, Table, create_engine, event
@@ -7,6 +8,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.pool import StaticPool
 
 from exclave.storage.dialects.sqlite_session import SqliteSession
+from exclave.storage.private_files import create_private, make_private
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -59,6 +61,10 @@ class SqliteDialect:
                 engine = create_engine(self.url, poolclass=StaticPool, connect_args=_OPTIONS)
                 self._shared = _prepare(engine, "BEGIN")
             return self._shared
+        file = Path(self.url.removeprefix("sqlite:///"))
+        create_private(file)  # what SQLite makes beside it gets the same mode
+        for suffix in ("-wal", "-shm"):
+            make_private(file.with_name(file.name + suffix))
         return _prepare(create_engine(self.url, connect_args=_OPTIONS), begin)
 
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from exclave.runner.terraform.display import describe_plan, is_noop, read_action
+from exclave.runner.terraform.display import describe_plan, is_noop, mask_value, read_action
+from exclave.wire.jobs import JsonValue
 
 
 def mask(text: str) -> str:
@@ -155,3 +156,14 @@ def test_a_plan_without_anything_is_described() -> None:
 
     assert is_noop(document)
     assert document.model_dump(by_alias=True)["summary"]["import"] == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(12345678, "***"), (-12345678.5, "-***.5"), (1234, 1234), (True, True), (None, None)],
+)
+def test_a_number_that_is_a_secret_is_masked(value: JsonValue, shown: JsonValue) -> None:
+    def mask(text: str) -> str:
+        return text.replace("12345678", "***")
+
+    assert mask_value({"pin": [value]}, mask) == {"pin": [shown]}

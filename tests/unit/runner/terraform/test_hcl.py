@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exclave.base.hcl import escape
 from exclave.runner.terraform.hcl import (
     HclBroken,
     Place,
-    escape,
     is_expression,
     read_variable_types,
     split_hcl,

@@ -1,5 +1,6 @@
 """The state backend on loopback: who may ask, and what Terraform understands as an answer."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -131,3 +132,71 @@ async def test_two_proxies_share_no_secret() -> None:
     ):
         assert not set(one.secrets) & set(other.secrets)
         assert all(len(secret) == 64 for secret in one.secrets)
+
+
+async def ask_raw(address: str, head: bytes, body: bytes = b"") -> bytes:
+    url = httpx.URL(address)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(head + body)
+    try:
+        return await asyncio.wait_for(reader.read(1000), 5)
+    finally:
+        writer.close()
+
+
+async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
+    async with StateProxy(Memory(), SystemRandomness()) as proxy:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 67108864\r\n\r\n"
+
+        reply = await ask_raw(proxy.env["TF_HTTP_ADDRESS"], head)
+
+    assert reply.startswith(b"HTTP/1.1 401 ")
+
+
+async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("exclave.runner.terraform.proxy._HEAD_WITHIN_S", 0.05)
+    async with StateProxy(Memory(), SystemRandomness()) as proxy:
+        assert await ask_raw(proxy.env["TF_HTTP_ADDRESS"], b"GET / HTTP/1.1\r\nX: ") == b""
+
+
+async def test_a_known_client_that_stops_in_mid_body_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("exclave.runner.terraform.proxy._CHUNK_WITHIN_S", 0.05)
+    backend = Memory()
+    async with StateProxy(backend, SystemRandomness()) as proxy:
+        both = f"{proxy.env['TF_HTTP_USERNAME']}:{proxy.env['TF_HTTP_PASSWORD']}".encode()
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nAuthorization: Basic "
+
+        reply = await ask_raw(
+            proxy.env["TF_HTTP_ADDRESS"], head + base64.b64encode(both) + b"\r\n\r\n", b"half"
+        )
+
+    assert (reply, backend.state) == (b"", None)
+
+
+async def test_strangers_that_hold_connections_do_not_keep_terraform_out() -> None:
+    backend = Memory(state=b"state")
+    async with StateProxy(backend, SystemRandomness()) as proxy:
+        url = httpx.URL(proxy.env["TF_HTTP_ADDRESS"])
+        held = [await asyncio.open_connection(url.host, url.port) for _ in range(300)]
+        async with open_client(proxy) as client:
+            read = await client.get(url)
+        living = sum(not reader.at_eof() and reader.exception() is None for reader, _ in held)
+        for _, writer in held:
+            writer.close()
+
+    assert (read.content, living <= 64) == (b"state", True)
+
+
+async def test_a_state_over_the_limit_is_refused_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("exclave.runner.terraform.proxy.MAX_STATE", 1000)
+    backend = Memory()
+    async with StateProxy(backend, SystemRandomness()) as proxy, open_client(proxy) as client:
+        reply = await client.post(proxy.env["TF_HTTP_ADDRESS"] + "?ID=l", content=b"x" * 500_000)
+        again = await client.post(proxy.env["TF_HTTP_ADDRESS"] + "?ID=l", content=b"{}")
+
+    assert (reply.status_code, reply.content) == (413, b"a state has at most 1000 bytes")
+    assert (again.status_code, backend.state) == (200, b"{}")

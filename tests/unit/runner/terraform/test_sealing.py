@@ -1,5 +1,6 @@
 """Seals: opened by their key for their purpose, and for nothing else."""
 
+import random
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exclave.base.ids import SystemRandomness
+from exclave.client.exchange import MAX_REPLY
 from exclave.runner.sealing import SEAL_KEY, Purpose, SealBroken, Sealer
 from exclave.runner.work import WorkFailed
+from exclave.wire.terraform import MAX_ATTACHMENT, MAX_HEADER, MAX_STATE
 
 PURPOSE = Purpose("org", "queue", "component:a", "state")
 
@@ -77,3 +80,46 @@ def test_any_bytes_are_refused_in_peace(data: bytes) -> None:
 
     with pytest.raises(SealBroken):
         sealer.unseal(data, PURPOSE)
+
+
+def test_large_bytes_are_compressed_before_they_are_sealed(sealer: Sealer) -> None:
+    data = b'{"type": "aws_subnet", "name": "private"}' * 100_000
+
+    sealed = sealer.seal(data, PURPOSE)
+
+    assert len(sealed) < len(data) // 10
+    assert sealer.unseal(sealed, PURPOSE) == data
+
+
+def test_bytes_that_do_not_shrink_or_are_small_are_sealed_as_ever(sealer: Sealer) -> None:
+    for data in (b"small" * 100, random.Random(1).randbytes(100_000)):
+        sealed = sealer.seal(data, PURPOSE)
+
+        assert sealed.startswith(b"exclave-sealed-1\n")
+        assert sealer.unseal(sealed, PURPOSE) == data
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_the_form_of_sealed_bytes_cannot_be_swapped(sealer: Sealer, size: int) -> None:
+    sealed = sealer.seal(b"a" * size, PURPOSE)
+    swapped = {b"1": b"2", b"2": b"1"}[sealed[15:16]]
+
+    with pytest.raises(SealBroken, match="changed or swapped"):
+        sealer.unseal(sealed[:15] + swapped + sealed[16:], PURPOSE)
+
+
+def test_what_unpacks_to_too_much_is_refused(
+    sealer: Sealer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sealed = sealer.seal(b"a" * 1_000_000, PURPOSE)
+    monkeypatch.setattr("exclave.runner.sealing._MOST_UNPACKED", 100_000)
+
+    with pytest.raises(SealBroken):
+        sealer.unseal(sealed, PURPOSE)
+
+
+def test_the_largest_state_is_small_enough_when_it_is_sealed(sealer: Sealer) -> None:
+    added = len(sealer.seal(b"", PURPOSE))
+
+    assert MAX_STATE + added <= MAX_ATTACHMENT
+    assert MAX_REPLY >= MAX_ATTACHMENT + MAX_HEADER  # what was stored can be read again

@@ -1,0 +1,68 @@
+"""How long the event loop is held up, and by which requests: what blocks it blocks everybody."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from starlette.types import Scope
+
+from exclave.base.logs import Log
+
+log = Log("loop")
+
+TICK_S = 0.1
+HELD_S = 0.05
+_NAMED = 5
+_REMEMBERED = 64
+
+
+@dataclass(slots=True)
+class Underway:
+    """A request that is worked on, or was a moment ago."""
+
+    id: str
+    scope: Scope
+    began: float
+    ended: float | None = None
+
+
+class LoopMonitor:
+    """Ticks; a tick that comes late tells how long nothing else could run."""
+
+    def __init__(self, observe: Callable[[float], None]) -> None:
+        self._observe = observe
+        self._underway: dict[str, Underway] = {}
+        self._over: deque[Underway] = deque(maxlen=_REMEMBERED)
+
+    @contextmanager
+    def note(self, request_id: str, scope: Scope, now: Callable[[], float]) -> Iterator[None]:
+        """Remember a request while the block lasts, and a moment longer."""
+        found = self._underway[request_id] = Underway(request_id, scope, now())
+        try:
+            yield
+        finally:
+            found.ended = now()
+            del self._underway[request_id]
+            self._over.append(found)
+
+    async def run(self, now: Callable[[], float]) -> None:
+        """Measure for ever."""
+        while True:
+            began = now()
+            await asyncio.sleep(TICK_S)
+            lag = max(0.0, now() - began - TICK_S)
+            self._observe(lag)
+            if lag > HELD_S:
+                log.warning("loop_held", ms=round(lag * 1000), requests=self._name(began))
+
+    def _name(self, since: float) -> list[str]:
+        """Name the requests that began or ended since then, the longest first."""
+        found = [each for each in self._over if each.ended is not None and each.ended >= since]
+        found += self._underway.values()
+        found.sort(key=lambda each: (each.ended is None, each.began - (each.ended or each.began)))
+        return [
+            f"{each.scope['method']} {getattr(each.scope.get('route'), 'path', '')} {each.id}"
+            for each in found[:_NAMED]
+        ]

@@ -1,0 +1,19 @@
+"""Large requests are refused while the disk is nearly full; small ones go on."""
+
+from starlette.requests import Request
+
+from exclave.control.deps import Deps
+from exclave.domain.quotas import DiskFull
+
+_SMALL = 1 << 16
+
+
+def refuse_large(deps: Deps, request: Request) -> None:
+    """Refuse a body that is large, or may be, when only the reserve of the disk is left."""
+    headers = request.headers
+    told = headers.get("content-length", "")
+    is_small = told.isdecimal() and len(told) <= len(str(_SMALL)) and int(told) <= _SMALL
+    if is_small or ("transfer-encoding" not in headers and not told):
+        return
+    if deps.disk is not None and not deps.disk.has_room():
+        raise DiskFull("the disk of the control plane is nearly full")

@@ -1,0 +1,48 @@
+"""Plans as people read them, made readable when a runner hands them in."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from exclave.domain.tf_addresses import read_address, read_name
+
+_READERS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
+    ("resources", "address", read_address),
+    ("resources", "previous", read_address),
+    ("drift", "address", read_address),
+    ("drift", "previous", read_address),
+    ("outputs", "name", read_name),
+)
+
+
+def tidy_plan(data: bytes) -> bytes:
+    """Return a plan document with addresses and names that are what they say, or say otherwise.
+
+    `ValueError` if it is no document at all. A plan of an honest runner comes back as it is.
+    """
+    try:
+        document = json.loads(data, parse_constant=_refuse_number)
+    except RecursionError as error:
+        message = "it is nested too deeply"
+        raise ValueError(message) from error
+    if not isinstance(document, dict):
+        message = "it is not an object"
+        raise ValueError(message)  # noqa: TRY004 - the caller knows one kind of error
+    changed = [_read(document.get(part), key, reader) for part, key, reader in _READERS]
+    return json.dumps(document, ensure_ascii=False).encode() if any(changed) else data
+
+
+def _read(items: Any, key: str, reader: Callable[[str], str]) -> bool:
+    """Put what a reader makes of each item's text in its place; tell whether one changed."""
+    changed = False
+    for item in items if isinstance(items, list) else ():
+        text = item.get(key) if isinstance(item, dict) else None
+        if isinstance(text, str) and (read := reader(text)) != text:
+            item[key] = read
+            changed = True
+    return changed
+
+
+def _refuse_number(text: str) -> None:
+    message = f"{text} is not a number"
+    raise ValueError(message)

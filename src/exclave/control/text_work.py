@@ -1,0 +1,23 @@
+"""Rendering several texts on one budget: what workers do, so it imports nothing of the server."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from exclave.appconfig.templates import Fault, make_budget, render_text
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A text to render, and the values for it."""
+
+    text: str
+    values: Mapping[str, object]
+    now: datetime | None
+
+
+def render_each(wanted: Sequence[Wanted], steps: int) -> tuple[list[str | Fault], int]:
+    """Render texts on one budget; answer what of it is left."""
+    budget = make_budget(steps)
+    done = [render_text(each.text, each.values, each.now, budget) for each in wanted]
+    return done, max(0, budget.left)

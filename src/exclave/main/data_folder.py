@@ -1,0 +1,48 @@
+"""The data folder of the control plane: nobody else may look into it."""
+
+import os
+import stat
+from pathlib import Path
+
+from exclave.base.errors import InvalidInput
+from exclave.base.logs import Log
+
+log = Log("main")
+
+_OURS = frozenset({"exclave.db", "seal.key", "server.lock", "blobs"})
+PRIVATE = 0o077
+"""Whatever a control plane makes is for its own user only: the database names all tenants' things,
+and the seal key opens what is sealed in it."""
+
+
+def set_private_umask() -> None:
+    """Let all files that this process makes be for its user only.
+
+    Not in a process whose children run jobs: those make files for others.
+    """
+    os.umask(PRIVATE)
+
+
+def prepare_data_folder(folder: Path) -> None:
+    """Make the folder, or take it from others; refuse one that others can look into."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = folder.stat()
+    if not stat.S_IMODE(found.st_mode) & PRIVATE:
+        return
+    if found.st_uid == os.geteuid() and _is_ours(folder):
+        folder.chmod(0o700)
+        log.warning("data_folder_tightened", folder=str(folder), mode="0700")
+        return
+    if stat.S_IMODE(found.st_mode) & stat.S_IRWXO:
+        raise InvalidInput(
+            f"everybody on this machine can look into the data folder {folder}",
+            hint="Use a folder of its own for the data, owned by the user of the server, or take"
+            f" it from others: chmod o-rwx {folder}",
+        )
+    log.warning("data_folder_shared_with_group", folder=str(folder))
+
+
+def _is_ours(folder: Path) -> bool:
+    """Return whether a folder holds our files or none: any other may be meant for others."""
+    names = {each.name for each in folder.iterdir()}
+    return not names or bool(names & _OURS)

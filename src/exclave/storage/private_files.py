@@ -1,0 +1,23 @@
+"""Files that only the user of the server may read."""
+
+import os
+import stat
+from pathlib import Path
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def create_private(file: Path) -> None:
+    """Make an empty file unless there is one, and take it from others."""
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    make_private(file)
+
+
+def make_private(file: Path) -> None:
+    """Take an existing file from others; what belongs to another user stays as that one made it."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return
+    if stat.S_IMODE(found.st_mode) & _OTHERS and found.st_uid == os.geteuid():
+        file.chmod(0o600)
