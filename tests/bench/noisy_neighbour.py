@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -183,7 +184,17 @@ def measure_postgres() -> Iterator[Measure]:
 
 
 def measure(data: Path, url: str) -> Found:
-    """Measure the innocent org alone, then beside the hostile one."""
+    """Measure the innocent org alone, then beside the hostile one, on the same cores."""
+    cores = os.sched_getaffinity(0)
+    if len(cores) > 1:
+        os.sched_setaffinity(0, cores - {max(cores)})  # the load generator has that one
+    try:
+        return _measure(data, url, cores)
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _measure(data: Path, url: str, cores: set[int]) -> Found:
     seeded = seed_fleet(data, url, 2 * 4)
     hostile = _add_org(data, url)
     with run_server(data, url) as server:
@@ -192,7 +203,7 @@ def measure(data: Path, url: str) -> Found:
         quiet = uvloop.run(probe.run(QUIET_S, 0))
         quiet_memory = server.read_memory()
         say(f"  {NOISY_S:g} s beside a hostile org")
-        with _attack(server, hostile) as attacks:
+        with _attack(server, hostile, cores) as attacks:
             noisy, peak = uvloop.run(_watch(probe, server))
     return Found(quiet, noisy, probe.lost, quiet_memory, peak, attacks)
 
@@ -209,12 +220,13 @@ async def _watch(probe: Probe, server: Server) -> tuple[dict[str, list[float]], 
 
 
 @contextmanager
-def _attack(server: Server, token: str) -> Iterator[dict[str, int]]:
+def _attack(server: Server, token: str, cores: set[int]) -> Iterator[dict[str, int]]:
     """Attack in a process of its own until the block ends; then fill in what was answered."""
     answers: dict[str, int] = {}
     urls = [f"http://127.0.0.1:{port}" for port in (server.control_port, server.runner_port)]
     argv = [sys.executable, "-m", "tests.bench.hostile_load"]
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    os.sched_setaffinity(process.pid, cores)
     if process.stdin is None:
         raise RuntimeError("the load generator has no stdin")
     try:

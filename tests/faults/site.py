@@ -25,6 +25,11 @@ TIMINGS = {
     "START_GRACE_S": "5", "OFFER_S": "3",
 }  # fmt: skip
 PATIENCE_S = 60.0
+UNHURRIED = {
+    **TIMINGS, "LATE_AFTER_S": "10", "LOST_AFTER_S": "20", "DEADMAN_READ_ONLY_S": "20",
+    "LOST_READ_ONLY_S": "30", "START_GRACE_S": "20", "OFFER_S": "20",
+}  # fmt: skip
+"""For sites whose runner must not be given up because the machine is busy with other tests."""
 
 
 @dataclass
@@ -75,6 +80,7 @@ class Site:
     servers: list[Process]
     ports: list[tuple[int, int]]
     balancers: tuple[Balancer, Balancer]
+    timings: Mapping[str, str] = field(default_factory=lambda: TIMINGS)
     token: str = ""
     install: str = ""
     runner: Process | None = None
@@ -102,7 +108,7 @@ class Site:
         """Make an org with the program of the servers, and return its admin's token."""
         made = subprocess.run(
             [*exclave(), "server", *self.server_words(), "init", name, "--json"],
-            env=clean_env(TIMINGS),
+            env=clean_env(self.timings),
             capture_output=True,
             check=True,
         )
@@ -178,14 +184,16 @@ class Site:
             offset = page["next_offset"]
 
 
-def make_site(folder: Path, database: str = "", servers: int = 1) -> Site:
+def make_site(
+    folder: Path, database: str = "", servers: int = 1, timings: Mapping[str, str] = TIMINGS
+) -> Site:
     """Prepare a site; nothing runs yet but the balancers."""
     ports = [(find_port(), find_port()) for _ in range(servers)]
     balancers = (Balancer([c for c, _ in ports]), Balancer([r for _, r in ports]))
-    site = Site(folder, database, [], ports, balancers)
+    site = Site(folder, database, [], ports, balancers, timings)
     for number, (control, runner) in enumerate(ports):
         env = clean_env({
-            **TIMINGS, "CONTROL_PORT": str(control), "RUNNER_PORT": str(runner),
+            **timings, "CONTROL_PORT": str(control), "RUNNER_PORT": str(runner),
             "RUNNER_URL": balancers[1].url, "LOG_LEVEL": "info",
         })  # fmt: skip
         argv = [*exclave(), "server", *site.server_words()]

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import zstandard
 
+from exclave.wire.workflows import MAX_STEPS
 from tests.support.tenants import APP, RawRunner, Tenant, provision
 
 MIB = 1 << 20
@@ -133,20 +134,20 @@ def render_labels_and_readme(tenant: Tenant, labels: int = 30) -> list[int]:
 
 
 def start_huge_workflows(tenant: Tenant) -> list[int]:
-    """Start workflows with thousands of edges and megabytes of scripts."""
+    """Start workflows as large as they may be, with all edges and scripts, and larger ones."""
     queue = tenant.add_install()
+    script = {"kind": "script", "steps": [{"name": "x", "script": "#" * 4_500}]}
     dense = [
         {"name": f"s{n}", "job": {"kind": "noop"}, "needs": [f"s{m}" for m in range(n)]}
         for n in range(1000)
     ]
-    script = {"kind": "script", "steps": [{"name": "x", "script": "#" * 15_500}]}
-    large = [
-        {"name": f"s{n}", "job": script, "needs": [f"s{m}" for m in range(max(0, n - 40), n)]}
-        for n in range(1000)
+    largest = [
+        {"name": f"s{n}", "job": script, "needs": [f"s{m}" for m in range(max(0, n - 10), n)]}
+        for n in range(MAX_STEPS)
     ]
     calls = [
         _make_post("/v1/workflows", {"name": "w", "queue_id": queue, "steps": steps})
-        for steps in (dense, large, large)
+        for steps in (dense, largest, largest)
     ]
     return run_together(calls, tenant)
 
@@ -168,7 +169,7 @@ def run_poisoned_action(tenant: Tenant) -> list[int]:
         json={
             "name": os.urandom(6).hex(),
             "app": "poison",
-            "inputs": {"message": "it's \x00 {{ "},
+            "inputs": {"message": "it's {{ "},
             "provision": False,
         },
     )
@@ -186,7 +187,7 @@ def run_poisoned_action(tenant: Tenant) -> list[int]:
 
 
 def flood_reports(tenant: Tenant, reports: int = 60) -> list[int]:
-    """Report other inputs of 650 kB as a Stack, again and again."""
+    """Report other inputs as a Stack, again and again: as much as may be sent, and more."""
     fields = "".join(
         f'[[input]]\nname = "i{n}"\ndisplay_name = "i"\ndescription = "d"\ngroup = "g"\n'
         'default = "x"\nuser_configurable = true\n'
@@ -196,7 +197,8 @@ def flood_reports(tenant: Tenant, reports: int = 60) -> list[int]:
     body = {"name": os.urandom(6).hex(), "app": "reports", "provision": False}
     install = tenant.post("/v1/installs", body)["id"]
     runner = tenant.enrol(install)
-    inputs = [{f"i{n}": f"{r}-{'y' * 65_000}" for n in range(10)} for r in range(reports)]
+    sizes = [6_000 if number % 2 else 65_000 for number in range(reports)]
+    inputs = [{f"i{n}": f"{r}-{'y' * size}" for n in range(10)} for r, size in enumerate(sizes)]
     return [runner.report(facts={}, inputs=each).status_code for each in inputs]
 
 

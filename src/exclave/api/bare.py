@@ -47,7 +47,9 @@ class BareRoute(ABC, Generic[Who]):
         try:
             who = await self.admit(request)
             async with self.hold_place(who):
-                reply = await self.answer(request, who)
+                await request.body()  # a slow sender takes no turn on the loop
+                async with self.take_turn(who):
+                    reply = await self.answer(request, who)
         except (Problem, RequestValidationError, HTTPException) as error:
             response = await answer_error(request, error)
         else:
@@ -55,7 +57,12 @@ class BareRoute(ABC, Generic[Who]):
         await response(scope, receive, send)
 
     def hold_place(self, who: Who) -> AbstractAsyncContextManager[None]:
-        """Let the request be worked on, now or when it is its turn."""
+        """Limit how many requests are received at once."""
+        del who
+        return nullcontext()
+
+    def take_turn(self, who: Who) -> AbstractAsyncContextManager[None]:
+        """Limit how many requests, whose bodies are here, are worked on at once."""
         del who
         return nullcontext()
 
@@ -82,11 +89,15 @@ class BarePublicRoute(BareRoute[None]):
 
 
 class BareRunnerRoute(BareRoute[RunnerIdentity]):
-    """A route for runners."""
+    """A route for runners: what keeps their work alive, and waits for nothing else of the org."""
 
     async def admit(self, request: Request) -> RunnerIdentity:
         """Let runners in."""
         return await admit_runner(self.deps, request)
+
+    def take_turn(self, who: RunnerIdentity) -> AbstractAsyncContextManager[None]:
+        """Wait until fewer such requests of the org are worked on."""
+        return self.deps.loop_turns.take(who.org, "vital")
 
 
 class BareUserRoute(BareRoute[User]):
@@ -99,6 +110,10 @@ class BareUserRoute(BareRoute[User]):
     def hold_place(self, who: User) -> AbstractAsyncContextManager[None]:
         """Wait until the org has fewer requests."""
         return self.deps.turns.take(who.org)
+
+    def take_turn(self, who: User) -> AbstractAsyncContextManager[None]:
+        """Wait until fewer requests of the org are worked on."""
+        return self.deps.loop_turns.take(who.org)
 
 
 class BareTable:

@@ -19,8 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 SMALL = 1 << 20
 LIMITS: dict[str, int] = {
-    "/v1/workflows": 2 << 20,
-    "/v1/stack/report": 256 << 10,
+    "/v1/stack/report": 64 << 10,
     "/v1/apps/{app}/sync": 64 << 20,
     "/v1/executions/{execution}/log": 4 << 20,
     "/v1/executions/{execution}/result": 2 << 20,
@@ -28,6 +27,13 @@ LIMITS: dict[str, int] = {
     "/v1/executions/{execution}/state": MAX_FILE,
 }
 """Routes whose bodies may be larger, or must be smaller, than the usual MiB."""
+
+STREAMED = frozenset({
+    "/v1/apps/{app}/sync",
+    "/v1/executions/{execution}/attachments/{name}",
+    "/v1/executions/{execution}/state",
+})  # fmt: skip
+"""Routes that work on their bodies while they arrive."""
 
 MOST_VALUES = 50_000
 """Of one body: so many are parsed and checked in some ten milliseconds, on the event loop."""

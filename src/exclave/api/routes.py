@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 
 from exclave.api.credentials import admit_runner, admit_user
 from exclave.api.problems import DOCUMENTED
-from exclave.api.requests import LIMITS, SMALL, LimitedRequest
+from exclave.api.requests import LIMITS, SMALL, STREAMED, LimitedRequest
 from exclave.control.deps import Deps
 
 
@@ -20,7 +20,12 @@ class PublicRoute(APIRoute):
         """Let everybody in."""
 
     def hold_place(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Let the request be worked on, now or when it is its turn."""
+        """Limit how many requests are received at once."""
+        del request
+        return nullcontext()
+
+    def take_turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Limit how many requests, whose bodies are here, are worked on at once."""
         del request
         return nullcontext()
 
@@ -28,12 +33,17 @@ class PublicRoute(APIRoute):
         """Admit the caller first, then let FastAPI read and validate."""
         handle = super().get_route_handler()
         limit = LIMITS.get(self.path, SMALL)
+        is_streamed = self.path in STREAMED
 
         async def admit_and_handle(request: Request) -> Response:
             limited = LimitedRequest(request.scope, request.receive, limit)
             await self.admit(limited)
             async with self.hold_place(limited):
-                return await handle(limited)
+                if is_streamed:
+                    return await handle(limited)
+                await limited.body()  # a slow sender takes no turn on the loop
+                async with self.take_turn(limited):
+                    return await handle(limited)
 
         return admit_and_handle
 
@@ -50,6 +60,11 @@ class UserRoute(PublicRoute):
         deps: Deps = request.app.state.deps
         return deps.turns.take(request.state.user.org)
 
+    def take_turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Wait until fewer requests of the org are worked on."""
+        deps: Deps = request.app.state.deps
+        return deps.loop_turns.take(request.state.user.org)
+
 
 class RunnerRoute(PublicRoute):
     """A route for runners with an access token."""
@@ -57,6 +72,11 @@ class RunnerRoute(PublicRoute):
     async def admit(self, request: Request) -> None:
         """Let runners in."""
         await admit_runner(request.app.state.deps, request)
+
+    def take_turn(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Wait until fewer requests of the org's runners are worked on."""
+        deps: Deps = request.app.state.deps
+        return deps.loop_turns.take(request.state.runner.org, "runners")
 
 
 def make_router(prefix: str, tag: str, kind: type[PublicRoute]) -> APIRouter:

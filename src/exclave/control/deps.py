@@ -52,6 +52,9 @@ class Deps:
     """The disk of the data folder; None where nothing is kept on one."""
     workers: Workers = field(default_factory=InlineWorkers)
     turns: Turns = field(default_factory=Turns)
+    """Requests of an org that are received and worked on."""
+    loop_turns: Turns = field(default_factory=Turns)
+    """Those of them that are worked on, on the event loop that all orgs share."""
     postponed: Postponed = field(default_factory=Postponed)
     log_limits: LogLimits = field(default_factory=LogLimits)
     log_turns: LogTurns = field(default_factory=LogTurns)

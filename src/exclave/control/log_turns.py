@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from exclave.control.workers import Busy
+from exclave.control.turns import Busy, step_aside
 
 MOST_SEARCHES = 8
 """Searches of one org that may run or wait."""
@@ -33,8 +33,12 @@ class LogTurns:
             raise Busy(f"{line.length} searches of this org wait already", retry_after_s=5)
         line.length += 1
         try:
-            async with line.lock:
+            async with step_aside():
+                await line.lock.acquire()
+            try:
                 yield
+            finally:
+                line.lock.release()
         finally:
             line.length -= 1
             if not line.length:

@@ -1,72 +1,169 @@
-"""How many requests of one org are worked on at once: a flood of one keeps nobody else waiting."""
+"""Limits how many requests of one org are worked on at once, so that a flood of one delays nobody.
+
+All requests share one event loop, which runs what is ready in order: thirty requests of one org
+that each compute for a millisecond keep the next request of another org waiting for thirty. An org
+that is alone may have many under way, because writes that arrive together share a commit. While
+other orgs are active too, each is held to a few. A request that waits for a worker process steps
+aside meanwhile, so that it keeps nobody of its own org waiting.
+"""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from exclave.control.workers import Busy
+from exclave.base.errors import Kind, Problem
 
+SHARED = 4
+"""Requests of one org that are worked on at once while others are active."""
+ACTIVE_S = 2.0
+"""How long after its last request an org counts as active."""
 _WAITING_PER_PLACE = 32
 """Requests that may wait for each that is worked on; more are refused."""
 
 
+class Busy(Problem):
+    """The org has as much work waiting as it may have."""
+
+    kind: ClassVar = Kind.TOO_MANY
+    code: ClassVar = "busy"
+    hint: ClassVar = "Wait until some of your org's other requests are answered, then try again."
+
+
 @dataclass(slots=True)
 class _Line:
-    """The requests of one org: how many are worked on, and who comes next."""
+    """The requests of one org: how many are worked on, and which come next."""
 
     running: int = 0
+    aside: int = 0
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def is_empty(self) -> bool:
+        return not (self.running or self.aside or self.waiting)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """The place that a request holds."""
+
+    turns: "Turns"
+    org: str
+    line: _Line
+    task: "asyncio.Task[object] | None"
+    """A task that the request started inherits its context, but not its place."""
+    is_held: bool = False
+
+    async def enter(self) -> None:
+        await self.turns.enter(self.org, self.line)
+        self.is_held = True
+
+    def enter_again(self) -> None:
+        """Take a place even if there is none: whoever has one may be waiting for this request."""
+        self.line.running += 1
+        self.is_held = True
+
+    def leave(self) -> None:
+        if self.is_held:
+            self.is_held = False
+            self.turns.leave(self.org, self.line)
+
+
+_current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+
+
+@asynccontextmanager
+async def step_aside() -> AsyncIterator[None]:
+    """Give up the place of the current request while the block waits for something else."""
+    turn = _current.get()
+    if turn is None or not turn.is_held or turn.task is not asyncio.current_task():
+        yield
+        return
+    turn.leave()
+    turn.line.aside += 1
+    try:
+        yield
+    finally:
+        turn.line.aside -= 1
+        turn.enter_again()
 
 
 class Turns:
-    """Counts per org. Whoever finds all places taken waits in line."""
+    """Counts requests per org. A request that finds all places taken waits in line."""
 
-    def __init__(self, most: int = 0) -> None:
-        """Let so many be worked on at once; 0 is no limit."""
+    def __init__(self, most: int = 0, shared: int = SHARED) -> None:
+        """Allow `most` at once to an org that is alone, `shared` beside others; 0 is no limit."""
         self.most = most
+        self.shared = min(shared, most)
         self._lines: dict[str, _Line] = {}
+        self._newest = ""
+        self._newest_at = float("-inf")
+        self._others_at = float("-inf")
+        """When an org other than the newest one was last seen."""
 
     @asynccontextmanager
-    async def take(self, org: str) -> AsyncIterator[None]:
-        """Hold a place while the block lasts."""
+    async def take(self, org: str, kind: str = "") -> AsyncIterator[None]:
+        """Hold a place while the block lasts; requests of another kind have places of their own."""
         if not self.most:
             yield
             return
-        line = self._lines.setdefault(org, _Line())
-        await self._enter(line)
+        self._note(org)
+        key = f"{org}/{kind}"
+        line = self._lines.setdefault(key, _Line())
+        turn = _Turn(self, org, line, asyncio.current_task())
+        before = _current.set(turn)
         try:
+            await turn.enter()
             yield
         finally:
-            self._leave(org, line)
+            _current.reset(before)
+            turn.leave()
+            if line.is_empty():
+                self._lines.pop(key, None)
 
-    async def _enter(self, line: _Line) -> None:
-        if line.running < self.most:
+    async def enter(self, org: str, line: _Line) -> None:
+        """Wait for a place; `Busy` if too many wait already."""
+        if line.running < self._find_limit(org) and not line.waiting:
             line.running += 1
             return
         if len(line.waiting) >= self.most * _WAITING_PER_PLACE:
             raise Busy(f"{len(line.waiting)} requests of this org wait already", retry_after_s=1)
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.waiting.append(place)
+        self._admit(org, line)
         try:
             await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled():
-                self._pass_on(line)  # it was given to us in the moment in which we gave up
+                self.leave(org, line)  # it was granted in the moment in which the caller gave up
             else:
                 line.waiting.remove(place)
             raise
 
-    def _leave(self, org: str, line: _Line) -> None:
-        self._pass_on(line)
-        if not line.running:
-            self._lines.pop(org, None)
+    def leave(self, org: str, line: _Line) -> None:
+        """Give a place back."""
+        line.running -= 1
+        self._admit(org, line)
 
-    def _pass_on(self, line: _Line) -> None:
-        while line.waiting:
+    def _note(self, org: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if org != self._newest:
+            self._others_at = self._newest_at
+            self._newest = org
+        self._newest_at = now
+
+    def _find_limit(self, org: str) -> int:
+        others_at = self._others_at if org == self._newest else self._newest_at
+        is_alone = asyncio.get_running_loop().time() - others_at > ACTIVE_S
+        return self.most if is_alone else self.shared
+
+    def _admit(self, org: str, line: _Line) -> None:
+        """Let as many waiting requests begin as the limit of this moment allows."""
+        limit = self._find_limit(org)
+        while line.waiting and line.running < limit:
             place = line.waiting.popleft()
             if not place.done():
+                line.running += 1
                 place.set_result(None)
-                return
-        line.running -= 1

@@ -15,9 +15,10 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
-from exclave.base.errors import Kind, Problem, TooLarge, Unavailable
+from exclave.base.errors import Problem, TooLarge, Unavailable
+from exclave.control.turns import Busy, step_aside
 from exclave.control.worker_process import CALL, MOST_REPLY, PATIENCE, REPLY, Ending
 
 T = TypeVar("T")
@@ -55,14 +56,6 @@ class TookTooMuch(TooLarge):
 
     code = "took_too_much_memory"
     hint = "Make it smaller; the operator of the control plane sets EXCLAVE_WORKER_MEMORY_MB."
-
-
-class Busy(Problem):
-    """The org has as much work waiting as it may have."""
-
-    kind: ClassVar = Kind.TOO_MANY
-    code: ClassVar = "busy"
-    hint: ClassVar = "Wait until some of your org's other requests are answered, then try again."
 
 
 class WorkerDied(Unavailable):
@@ -212,14 +205,15 @@ class WorkerProcesses:
         )
         turn = self._queue.enter(org, long=seconds > LONG_S)
         self.tally.waiting += 1
-        try:
+        async with step_aside():
             try:
-                await turn.given
+                try:
+                    await turn.given
+                finally:
+                    self.tally.waiting -= 1
+                return await self._call(call, seconds)  # type: ignore[no-any-return]
             finally:
-                self.tally.waiting -= 1
-            return await self._call(call, seconds)  # type: ignore[no-any-return]
-        finally:
-            self._queue.leave(turn)
+                self._queue.leave(turn)
 
     async def close(self) -> None:
         """End all workers; calls that run or wait fail."""

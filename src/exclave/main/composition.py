@@ -60,7 +60,8 @@ def build_deps(settings: ServerSettings) -> Deps:
         registry_url=settings.registry_url, fleet=fleet,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
-        turns=Turns(settings.org_requests),
+        turns=Turns(settings.org_requests, shared=settings.org_requests),
+        loop_turns=Turns(settings.org_requests),
         workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
     )  # fmt: skip
 

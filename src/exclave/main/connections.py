@@ -22,9 +22,9 @@ _NO_BODY = (
 )
 _CLOSE_S = 5.0
 """How long a client may take to fetch the last words."""
-_LONGEST_HEAD = 1 << 16
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _NO_BODY
-_TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + _NO_BODY
+LONGEST_HEAD = 1 << 16
+TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _NO_BODY
+TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + _NO_BODY
 _TOO_MANY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\n" + _NO_BODY
 
 
@@ -53,7 +53,7 @@ class _Phase(Enum):
     NOTHING = "nothing"
 
 
-def make_protocol(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
+def make_protocol(limits: ConnectionLimits) -> "type[GuardedProtocol]":
     """Make the protocol of one server, whose connections are counted together."""
     waiting: dict[GuardedProtocol, None] = {}
     return type("_Protocol", (GuardedProtocol,), {"limits": limits, "waiting": waiting})
@@ -86,6 +86,8 @@ class GuardedProtocol(HttpToolsProtocol):
     waiting: "dict[GuardedProtocol, None]"
     """Connections without a request under way, longest without one first: at the limit of
     connections they make room for new ones."""
+    received_before = b""
+    """What was read of the connection before it got this protocol."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -105,6 +107,9 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         self.waiting[self] = None
         self._arm(self.limits.head_s)
+        if self.received_before:  # it is first: reading begins when this method has returned
+            self.data_received(self.received_before)
+            self.received_before = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -120,8 +125,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self._phase is _Phase.HEAD and not self.transport.is_closing():
             self._head_bytes += len(data)
-            if self._head_bytes > _LONGEST_HEAD:
-                self._close(_TOO_LARGE)
+            if self._head_bytes > LONGEST_HEAD:
+                self._close(TOO_LARGE)
         if self.transport.is_closing() or self._timer is not None:
             return
         if self._phase is _Phase.BODY:
@@ -210,7 +215,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         answered = self.cycle is not None and self.cycle.response_started
         between = self._phase is _Phase.HEAD
-        self._close(_TOO_LATE if between or not answered else b"")
+        self._close(TOO_LATE if between or not answered else b"")
 
     def _close(self, last_words: bytes) -> None:
         self.transport.write(last_words)

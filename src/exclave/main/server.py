@@ -4,11 +4,10 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any
 
-import uvicorn
 from starlette.types import ASGIApp
 
 from exclave import __version__
@@ -22,12 +21,8 @@ from exclave.control.chores import run_chore
 from exclave.control.deps import Deps
 from exclave.control.preparing import run_preparer
 from exclave.main.composition import build_deps, lock_data
-from exclave.main.connections import (
-    ConnectionLimits,
-    make_protocol,
-    raise_file_limit,
-    share_connections,
-)
+from exclave.main.connections import ConnectionLimits, raise_file_limit, share_connections
+from exclave.main.http_server import HttpServer
 from exclave.main.memory import keep_young
 from exclave.main.settings import ServerSettings
 from exclave.registry import build_registry_app
@@ -39,33 +34,8 @@ _CONTROL, _RUNNER, _ALL = "control", "runner", "all"
 _BACKLOG = 4096
 _FILES_OF_DEV = 1 << 16
 """Most open files of a process whose children run jobs: they inherit the limit."""
-_TICK_S = 1.0
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 """A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to us, as there are two of these in one process; idles without a tick."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._stopping = asyncio.Event()
-
-    def stop(self) -> None:
-        """Let open requests end, then return from `serve`."""
-        self.should_exit = True
-        self._stopping.set()
-
-    async def main_loop(self) -> None:
-        """Set the date of replies once a second; uvicorn looks ten times whether it is to end."""
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _TICK_S)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture nothing."""
-        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +84,7 @@ async def run_control_plane(
         _RUNNER: build_runner_app(deps, metrics, choose_registry(deps)),
     }
     servers = [
-        _make_server(apps[api], settings, ConnectionLimits(shares[api == _RUNNER]))
+        HttpServer(apps[api], ConnectionLimits(shares[api == _RUNNER]), settings.shutdown_s)
         for api in sockets
     ]
     tasks = [
@@ -156,18 +126,6 @@ def choose_registry(deps: Deps) -> ASGIApp | None:
 
 def _spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.create_task(work)
-
-
-def _make_server(app: Any, settings: ServerSettings, limits: ConnectionLimits) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False,
-            http=make_protocol(limits),
-            proxy_headers=False,  # nobody asks for the client's address
-            timeout_keep_alive=75, timeout_graceful_shutdown=int(settings.shutdown_s),
-            lifespan="off",
-        )
-    )  # fmt: skip
 
 
 def _open_sockets(settings: ServerSettings) -> dict[str, socket.socket]:

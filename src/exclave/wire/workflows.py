@@ -13,8 +13,8 @@ from exclave.wire.jobs import Blocker, JobState, JsonValue, Outputs
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
 from exclave.wire.specs import Digest, OwnSpec
 
-MAX_STEPS = 500
-MAX_NEEDS = 5_000
+MAX_STEPS = 200
+MAX_NEEDS = 2_000
 """Of all steps together."""
 MAX_LANES = 100
 """Different ones, of all steps together."""

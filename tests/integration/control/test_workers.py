@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from exclave.base.errors import NotFound, Unavailable
+from exclave.control.turns import Busy
 from exclave.control.workers import (
-    Busy,
     TookTooLong,
     TookTooMuch,
     WorkerDied,

@@ -3,19 +3,16 @@
 import asyncio
 import contextlib
 import resource
+import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from exclave.main.connections import (
-    ConnectionLimits,
-    make_protocol,
-    raise_file_limit,
-    share_connections,
-)
+from exclave.main import acceptor
+from exclave.main.connections import ConnectionLimits, raise_file_limit, share_connections
+from exclave.main.http_server import HttpServer
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 AUTHORIZED = b"Authorization: Bearer x\r\n"
@@ -51,7 +48,7 @@ class Site:
 
     app: App
     port: int
-    server: uvicorn.Server
+    server: HttpServer
     opened: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -62,28 +59,24 @@ class Site:
         return reader, writer
 
     def count(self) -> int:
-        return len(self.server.server_state.connections)
+        return self.server.count_connections()
 
 
 @contextlib.asynccontextmanager
 async def open_site(limits: ConnectionLimits) -> AsyncIterator[Site]:
     app = App()
-    config = uvicorn.Config(
-        app, port=0, log_config=None, lifespan="off", http=make_protocol(limits),
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
-    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-    serving = asyncio.create_task(server._serve())
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    server = HttpServer(app, limits, shutdown_s=1)
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
     await wait_until(lambda: server.started)
-    port = server.servers[0].sockets[0].getsockname()[1]
     site = Site(app, port, server)
     try:
         yield site
     finally:
         for writer in site.opened:
             writer.transport.abort()
-        server.should_exit = True
+        server.stop()
         await serving
 
 
@@ -233,6 +226,61 @@ async def test_requests_under_way_are_not_given_up_for_new_connections() -> None
         assert (await read_all(reader)).startswith(b"HTTP/1.1 503 ")
         for each, _ in slow:
             assert (await each.readline()).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"GET / HTTP/1.1\nHost: x\n\n", b"nonsense\r\n", b"GET / HTTP/9.9\r\n"],
+    ids=["bare line feeds", "no request line", "unknown version"],
+)
+async def test_what_cannot_become_a_head_is_refused_at_once(data: bytes) -> None:
+    async with open_site(ConnectionLimits(100)) as site:
+        reader, _ = await site.connect(data)
+
+        assert (await read_all(reader)).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_head_and_its_body_may_come_byte_by_byte() -> None:
+    request = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+    async with open_site(ConnectionLimits(100)) as site:
+        reader, writer = await site.connect(b"\r\n")
+        for position in range(len(request)):
+            writer.write(request[position : position + 1])
+            await writer.drain()
+            await asyncio.sleep(0)
+
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        assert site.app.bodies == [b"abc"]
+
+
+async def test_pipelined_requests_are_answered_in_order() -> None:
+    async with open_site(ConnectionLimits(100)) as site:
+        reader, _ = await site.connect(GET * 3)
+
+        for _ in range(3):
+            assert (await reader.readuntil(b"oo")).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_flood_of_connections_is_accepted_over_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acceptor, "BURST", 4.0)
+    monkeypatch.setattr(acceptor, "RATE", 200.0)
+    async with open_site(ConnectionLimits(100)) as site:
+        callers = [await site.connect(GET) for _ in range(40)]
+
+        for reader, _ in callers:
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        assert len(site.app.bodies) == 40
+
+
+async def test_callers_without_a_request_end_with_the_server() -> None:
+    async with open_site(ConnectionLimits(100)) as site:
+        reader, _ = await site.connect(b"GET / HT")
+        await wait_until(lambda: site.count() == 1)
+        site.server.stop()
+
+        assert await read_all(reader) == b""
 
 
 def test_the_control_api_leaves_most_connections_to_runners() -> None:

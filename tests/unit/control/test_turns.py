@@ -4,15 +4,14 @@ import asyncio
 
 import pytest
 
-from exclave.control.turns import Turns
-from exclave.control.workers import Busy
+from exclave.control.turns import SHARED, Busy, Turns, step_aside
 
 
 class Visitors:
     """Requests that stay until they are let go."""
 
-    def __init__(self, most: int) -> None:
-        self.turns = Turns(most)
+    def __init__(self, most: int, shared: int = SHARED) -> None:
+        self.turns = Turns(most, shared)
         self.inside: list[str] = []
         self.leave = asyncio.Event()
 
@@ -91,3 +90,102 @@ async def test_without_a_number_nobody_waits() -> None:
     assert len(visitors.inside) == 100
     visitors.leave.set()
     await asyncio.gather(*tasks)
+
+
+async def test_an_org_has_fewer_places_while_others_are_active(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    visitors = Visitors(4, shared=1)
+    crowd = await visitors.send("a", "a1", "a2")
+    guest = await visitors.send("b", "b1")
+
+    late = await visitors.send("a", "a3")
+    assert visitors.inside == ["a1", "a2", "b1"]
+
+    monkeypatch.setattr("exclave.control.turns.ACTIVE_S", -1.0)
+    last = await visitors.send("a", "a4")
+
+    assert set(visitors.inside) == {"a1", "a2", "b1", "a3", "a4"}
+    visitors.leave.set()
+    await asyncio.gather(*crowd, *guest, *late, *last)
+    assert visitors.turns._lines == {}
+
+
+async def test_kinds_of_requests_have_places_of_their_own() -> None:
+    visitors = Visitors(1)
+    tasks = await visitors.send("a", "a1", "a2")
+
+    async with visitors.turns.take("a", "vital"):
+        assert visitors.inside == ["a1"]
+
+    visitors.leave.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_a_request_that_waits_for_something_else_gives_its_place_to_the_next() -> None:
+    turns, inside = Turns(1), asyncio.Event()
+
+    async def wait_elsewhere() -> str:
+        async with turns.take("a"):
+            async with step_aside():
+                await asyncio.wait_for(inside.wait(), 10)
+            return "back"
+
+    async def work() -> None:
+        async with turns.take("a"):
+            inside.set()
+
+    first = asyncio.create_task(wait_elsewhere())
+    await asyncio.sleep(0)
+    await work()
+
+    assert await first == "back"
+    assert turns._lines == {}
+
+
+async def test_a_request_that_is_cancelled_aside_leaves_nothing_behind() -> None:
+    turns = Turns(1)
+
+    async def wait_elsewhere() -> None:
+        async with turns.take("a"), step_aside():
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait_elsewhere())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert turns._lines == {}
+
+
+async def test_a_task_that_outlives_its_request_has_no_place_to_give_up() -> None:
+    turns, over = Turns(1), asyncio.Event()
+
+    async def go_on() -> None:
+        await over.wait()
+        async with step_aside():
+            await asyncio.sleep(0)
+
+    async with turns.take("a"):
+        task = asyncio.create_task(go_on())
+    over.set()
+    await task
+
+    assert turns._lines == {}
+    async with asyncio.timeout(10), turns.take("a"):
+        pass
+
+
+async def test_a_request_comes_back_even_if_all_places_wait_for_it() -> None:
+    turns, lock = Turns(1), asyncio.Lock()
+
+    async def work(*, aside: bool) -> None:
+        async with turns.take("a"), lock:
+            if aside:
+                async with step_aside():
+                    await asyncio.sleep(0.01)
+
+    async with asyncio.timeout(10):
+        await asyncio.gather(work(aside=True), work(aside=False), work(aside=False))
+
+    assert turns._lines == {}

@@ -10,7 +10,7 @@ from exclave.api.credentials import DepsOf, UserOf, admit_user
 from exclave.api.ids import WorkflowOf
 from exclave.api.queries import WorkflowsOf
 from exclave.api.repeats import OnceOf, make_once
-from exclave.api.requests import LIMITS, LimitedRequest, read_model
+from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import UserRoute, make_router
 from exclave.api.streams import EventStream, open_stream, write_event
 from exclave.control import workflows
@@ -30,7 +30,6 @@ described = make_router(CREATE, "workflows", UserRoute)
 class CreateRoute(BareUserRoute):
     """The start of a workflow, by which every job begins."""
 
-    limit = LIMITS[CREATE]
     status = 202
 
     async def answer(self, request: LimitedRequest, who: User) -> BaseModel | None:

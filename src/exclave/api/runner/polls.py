@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from enum import Enum, auto
 from typing import Any, TypeVar
 
@@ -45,6 +46,11 @@ async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
 
 class PollRoute(BareRunnerRoute):
     """The long poll; a runner that hangs up gives its place up at once."""
+
+    def take_turn(self, who: RunnerIdentity) -> AbstractAsyncContextManager[None]:
+        """Take none: polls are held by the thousand, and cost nothing while they are."""
+        del who
+        return nullcontext()
 
     async def admit(self, request: Request) -> RunnerIdentity:
         """Let runners in; the poll's own transaction confirms the token."""
