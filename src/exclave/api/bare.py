@@ -48,8 +48,7 @@ class BareRoute(ABC, Generic[Who]):
             who = await self.admit(request)
             async with self.hold_place(who):
                 await request.body()  # a slow sender takes no turn on the loop
-                async with self.take_turn(who):
-                    reply = await self.answer(request, who)
+                reply = await self.share_loop(request, who)
         except (Problem, RequestValidationError, HTTPException) as error:
             response = await answer_error(request, error)
         else:
@@ -61,10 +60,9 @@ class BareRoute(ABC, Generic[Who]):
         del who
         return nullcontext()
 
-    def take_turn(self, who: Who) -> AbstractAsyncContextManager[None]:
-        """Limit how many requests, whose bodies are here, are worked on at once."""
-        del who
-        return nullcontext()
+    async def share_loop(self, request: LimitedRequest, who: Who) -> BaseModel | None:
+        """Answer a request whose body is here, when the caller may have the event loop."""
+        return await self.answer(request, who)
 
     def _write(self, reply: BaseModel | None) -> Response:
         if reply is None:
@@ -95,9 +93,10 @@ class BareRunnerRoute(BareRoute[RunnerIdentity]):
         """Let runners in."""
         return await admit_runner(self.deps, request)
 
-    def take_turn(self, who: RunnerIdentity) -> AbstractAsyncContextManager[None]:
+    async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Wait until fewer such requests of the org are worked on."""
-        return self.deps.loop_turns.take(who.org, "vital")
+        async with self.deps.loop_turns.take(who.org, "vital"):
+            return await self.answer(request, who)
 
 
 class BareUserRoute(BareRoute[User]):
@@ -111,9 +110,14 @@ class BareUserRoute(BareRoute[User]):
         """Wait until the org has fewer requests."""
         return self.deps.turns.take(who.org)
 
-    def take_turn(self, who: User) -> AbstractAsyncContextManager[None]:
-        """Wait until fewer requests of the org are worked on."""
-        return self.deps.loop_turns.take(who.org)
+    async def share_loop(self, request: LimitedRequest, who: User) -> BaseModel | None:
+        """Wait until fewer requests of the org are worked on, and it can afford this one."""
+
+        async def answer() -> BaseModel | None:
+            async with self.deps.loop_turns.take(who.org):
+                return await self.answer(request, who)
+
+        return await self.deps.loop_shares.run(who.org, request.scope["route"].path, answer)
 
 
 class BareTable:

@@ -12,6 +12,8 @@ from exclave.api.problems import DOCUMENTED
 from exclave.api.requests import LIMITS, SMALL, STREAMED, LimitedRequest
 from exclave.control.deps import Deps
 
+Work = Callable[[], Coroutine[Any, Any, Response]]
+
 
 class PublicRoute(APIRoute):
     """A route for everybody, with a limit on the body."""
@@ -24,10 +26,10 @@ class PublicRoute(APIRoute):
         del request
         return nullcontext()
 
-    def take_turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Limit how many requests, whose bodies are here, are worked on at once."""
+    async def share_loop(self, request: Request, work: Work) -> Response:
+        """Answer a request whose body is here, when the caller may have the event loop."""
         del request
-        return nullcontext()
+        return await work()
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Admit the caller first, then let FastAPI read and validate."""
@@ -42,8 +44,7 @@ class PublicRoute(APIRoute):
                 if is_streamed:
                     return await handle(limited)
                 await limited.body()  # a slow sender takes no turn on the loop
-                async with self.take_turn(limited):
-                    return await handle(limited)
+                return await self.share_loop(limited, lambda: handle(limited))
 
         return admit_and_handle
 
@@ -60,10 +61,11 @@ class UserRoute(PublicRoute):
         deps: Deps = request.app.state.deps
         return deps.turns.take(request.state.user.org)
 
-    def take_turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Wait until fewer requests of the org are worked on."""
-        deps: Deps = request.app.state.deps
-        return deps.loop_turns.take(request.state.user.org)
+    async def share_loop(self, request: Request, work: Work) -> Response:
+        """Wait until fewer requests of the org are worked on, and it can afford this one."""
+        return await _share_loop(
+            request.app.state.deps, request.state.user.org, "", self.path, work
+        )
 
 
 class RunnerRoute(PublicRoute):
@@ -73,10 +75,18 @@ class RunnerRoute(PublicRoute):
         """Let runners in."""
         await admit_runner(request.app.state.deps, request)
 
-    def take_turn(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Wait until fewer requests of the org's runners are worked on."""
-        deps: Deps = request.app.state.deps
-        return deps.loop_turns.take(request.state.runner.org, "runners")
+    async def share_loop(self, request: Request, work: Work) -> Response:
+        """Wait until fewer requests of the org's runners are worked on, and it can afford this."""
+        org = request.state.runner.org
+        return await _share_loop(request.app.state.deps, org, "runners", self.path, work)
+
+
+async def _share_loop(deps: Deps, org: str, kind: str, path: str, work: Work) -> Response:
+    async def answer() -> Response:
+        async with deps.loop_turns.take(org, kind):
+            return await work()
+
+    return await deps.loop_shares.run(org, path, answer)
 
 
 def make_router(prefix: str, tag: str, kind: type[PublicRoute]) -> APIRouter:

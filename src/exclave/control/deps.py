@@ -10,6 +10,7 @@ from exclave.control.health_watch import HealthWatch
 from exclave.control.keys import Keyring
 from exclave.control.log_limits import LogLimits
 from exclave.control.log_turns import LogTurns
+from exclave.control.loop_shares import LoopShares
 from exclave.control.postponed import Postponed
 from exclave.control.rates import Rates
 from exclave.control.standing import Standing
@@ -55,6 +56,7 @@ class Deps:
     """Requests of an org that are received and worked on."""
     loop_turns: Turns = field(default_factory=Turns)
     """Those of them that are worked on, on the event loop that all orgs share."""
+    loop_shares: LoopShares = field(default_factory=lambda: LoopShares(Turns()))
     postponed: Postponed = field(default_factory=Postponed)
     log_limits: LogLimits = field(default_factory=LogLimits)
     log_turns: LogTurns = field(default_factory=LogTurns)

@@ -123,6 +123,11 @@ class Turns:
             if line.is_empty():
                 self._lines.pop(key, None)
 
+    def is_alone(self, org: str) -> bool:
+        """Return whether no other org sent a request lately."""
+        others_at = self._others_at if org == self._newest else self._newest_at
+        return asyncio.get_running_loop().time() - others_at > ACTIVE_S
+
     async def enter(self, org: str, line: _Line) -> None:
         """Wait for a place; `Busy` if too many wait already."""
         if line.running < self._find_limit(org) and not line.waiting:
@@ -155,9 +160,7 @@ class Turns:
         self._newest_at = now
 
     def _find_limit(self, org: str) -> int:
-        others_at = self._others_at if org == self._newest else self._newest_at
-        is_alone = asyncio.get_running_loop().time() - others_at > ACTIVE_S
-        return self.most if is_alone else self.shared
+        return self.most if self.is_alone(org) else self.shared
 
     def _admit(self, org: str, line: _Line) -> None:
         """Let as many waiting requests begin as the limit of this moment allows."""

@@ -10,6 +10,7 @@ never affected: only new ones wait in the kernel's queue while the rate is excee
 import asyncio
 import re
 import socket
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,6 +64,8 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._callers: dict[int, _Caller] = {}
         """By file descriptor, in the order in which they came."""
+        self._closing: deque[socket.socket] = deque()
+        """Those to hang up on: closing a thousand at once would hold the loop for long."""
         self._serving: set[asyncio.Task[None]] = set()
         self._allowance = BURST
         self._counted_at = self._loop.time()
@@ -83,6 +86,8 @@ class Acceptor:
                 timer.cancel()
         for caller in list(self._callers.values()):
             self._drop(caller)
+        while self._closing:
+            self._closing.popleft().close()
 
     async def wait_closed(self) -> None:
         """Wait until connections that were just accepted have their protocols."""
@@ -90,7 +95,7 @@ class Acceptor:
 
     def count(self) -> int:
         """Return how many connections have not begun a request."""
-        return len(self._callers)
+        return len(self._callers) + len(self._closing)
 
     def _accept(self) -> None:
         now = self._loop.time()
@@ -120,7 +125,7 @@ class Acceptor:
         self._loop.add_reader(self._listening, self._accept)
 
     def _add(self, accepted: socket.socket, now: float) -> None:
-        if self._count_served() + len(self._callers) >= self._limits.connections:
+        if self._count_served() + self.count() >= self._limits.connections:
             self._drop_oldest()
         accepted.setblocking(False)
         caller = _Caller(accepted, now + self._limits.head_s)
@@ -174,15 +179,26 @@ class Acceptor:
             self._drop(oldest, TOO_LATE)
 
     def _drop_oldest(self) -> None:
+        """Free a file descriptor."""
         if self._callers:
             self._drop(next(iter(self._callers.values())))
+        if self._closing:
+            self._closing.popleft().close()
 
     def _drop(self, caller: _Caller, last_words: bytes = b"") -> None:
         self._forget(caller)
         if last_words:
             with suppress(OSError):
                 caller.socket.send(last_words)
-        caller.socket.close()
+        if not self._closing:
+            self._loop.call_soon(self._close_some)
+        self._closing.append(caller.socket)
+
+    def _close_some(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._closing))):
+            self._closing.popleft().close()
+        if self._closing:
+            self._loop.call_soon(self._close_some)
 
     def _forget(self, caller: _Caller) -> None:
         self._loop.remove_reader(caller.socket)

@@ -15,6 +15,7 @@ from exclave.control.fleet import Fleet
 from exclave.control.handover import OFFER, make_ear
 from exclave.control.keys import Keyring
 from exclave.control.log_limits import LogLimits
+from exclave.control.loop_shares import LoopShares
 from exclave.control.rates import Limits, Rates
 from exclave.control.turns import Turns
 from exclave.control.vault import Vault
@@ -52,6 +53,7 @@ def build_deps(settings: ServerSettings) -> Deps:
     db.write_now(set_up)
     fleet = Fleet()
     hub.ears[OFFER] = make_ear(fleet, hub)
+    loop_turns = Turns(settings.org_requests)
     disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
     return Deps(
         db=db, blobs=open_blobs(settings, disk), disk=disk, quotas=settings.quotas,
@@ -61,7 +63,7 @@ def build_deps(settings: ServerSettings) -> Deps:
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
         turns=Turns(settings.org_requests, shared=settings.org_requests),
-        loop_turns=Turns(settings.org_requests),
+        loop_turns=loop_turns, loop_shares=LoopShares(loop_turns),
         workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
     )  # fmt: skip
 

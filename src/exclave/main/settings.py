@@ -105,8 +105,8 @@ class ServerSettings(Settings):
         int,
         Field(
             ge=0, le=10_000,
-            description="Requests of one org to the Control API that are worked on at once; more"
-            " wait in line; 0: no limit.",
+            description="Requests of one org that are worked on at once while no other org is"
+            " active; more wait in line; 0: no limit.",
         ),
     ] = 32  # fmt: skip
     serve: Annotated[

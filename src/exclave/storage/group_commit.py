@@ -1,7 +1,8 @@
 """Group commit: requests that arrive together share one commit, yet each is all or nothing."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -9,6 +10,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from exclave.base.errors import Problem, Unavailable
 from exclave.base.logs import Log
+from exclave.base.loop_time import note_step
 from exclave.storage import waiting
 from exclave.storage.dialects.base import Session
 from exclave.storage.sessions import Sessions
@@ -42,6 +44,8 @@ class Item(Generic[C, R]):
     future: "asyncio.Future[R] | None" = field(default=None)
     patient: bool = False
     """Whether it may wait a moment for company."""
+    busy_s: float = 0.0
+    """For how long it held the event loop."""
 
 
 Batch = list[Item[Any, Any]]
@@ -119,7 +123,8 @@ def _run_all(tx: "Tx", batch: Batch) -> list[Any]:
     if len(batch) > 1:
         return _run_groups(tx, batch)
     try:
-        return list(batch[0].handler(tx, [batch[0].command]))
+        with _measure(batch):
+            return list(batch[0].handler(tx, [batch[0].command]))
     except Exception as error:
         if isinstance(error, IntegrityError):
             raise
@@ -143,8 +148,9 @@ def _run_groups(tx: "Tx", batch: Batch) -> list[Any]:
 def _run_group(tx: "Tx", group: Batch) -> list[Any]:
     tx.set_mark()
     try:
-        outcomes = list(group[0].handler(tx, [item.command for item in group]))
-        tx.drop_mark()
+        with _measure(group):
+            outcomes = list(group[0].handler(tx, [item.command for item in group]))
+            tx.drop_mark()
     except Exception as error:
         if isinstance(error, DBAPIError) and _breaks_transaction(error):
             raise
@@ -153,6 +159,17 @@ def _run_group(tx: "Tx", group: Batch) -> list[Any]:
             return [error]
         return [outcome for item in group for outcome in _run_group(tx, [item])]
     return outcomes
+
+
+@contextmanager
+def _measure(group: Batch) -> Iterator[None]:
+    """Note for how long each item of a group holds the event loop, on average."""
+    began = waiting.read_busy_time()
+    try:
+        yield
+    finally:
+        for item in group:
+            item.busy_s += (waiting.read_busy_time() - began) / len(group)
 
 
 def _commit_one_by_one(
@@ -211,7 +228,10 @@ class Writer:
             self._begin(loop)
         elif self._timer is None:
             self._timer = loop.call_later(PATIENCE_S, self._begin, loop)
-        return await item.future
+        try:
+            return await item.future
+        finally:
+            note_step(item.busy_s)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work off what waits, the patient with the others."""

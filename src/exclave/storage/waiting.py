@@ -13,9 +13,12 @@ import select
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import copy_context
+from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
+
+from exclave.base.loop_time import note_step
 
 T = TypeVar("T")
 Arrange = Callable[[], None]
@@ -25,10 +28,15 @@ class _Stack(greenlet):
     """The stack of a function that `run` carries."""
 
     loop: asyncio.AbstractEventLoop
+    busy_s = 0.0
+    """For how long it has run, without the time in which it waited."""
+    resumed_at = 0.0
 
     def go_on(self) -> None:
         """Run until it waits or ends, then do what it wants arranged; on the loop's stack only."""
+        self.resumed_at = perf_counter()
         arrange: Arrange = self.switch()
+        self.busy_s += perf_counter() - self.resumed_at
         arrange()
 
     def leave(self, arrange: Arrange) -> None:
@@ -45,12 +53,24 @@ async def run(work: Callable[[], T]) -> T:
     stack.loop = loop
     stack.gr_context = copy_context()
     stack.go_on()
-    return await outcome
+    first_s = stack.busy_s  # this part is a step of the caller's own
+    try:
+        return await outcome
+    finally:
+        note_step(stack.busy_s - first_s)
 
 
 def can_wait() -> bool:
     """Tell whether the caller runs inside of `run`."""
     return isinstance(getcurrent(), _Stack)
+
+
+def read_busy_time() -> float:
+    """Return a clock, in seconds, that stands still while the caller waits."""
+    stack = getcurrent()
+    if not isinstance(stack, _Stack):
+        return perf_counter()
+    return stack.busy_s + perf_counter() - stack.resumed_at
 
 
 def call_beside(executor: Executor | None, work: Callable[[], T]) -> T:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager, nullcontext
 from enum import Enum, auto
 from typing import Any, TypeVar
 
@@ -47,10 +46,9 @@ async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
 class PollRoute(BareRunnerRoute):
     """The long poll; a runner that hangs up gives its place up at once."""
 
-    def take_turn(self, who: RunnerIdentity) -> AbstractAsyncContextManager[None]:
-        """Take none: polls are held by the thousand, and cost nothing while they are."""
-        del who
-        return nullcontext()
+    async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Answer at once: polls are held by the thousand, and cost nothing while they are."""
+        return await self.answer(request, who)
 
     async def admit(self, request: Request) -> RunnerIdentity:
         """Let runners in; the poll's own transaction confirms the token."""

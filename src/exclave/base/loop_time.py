@@ -1,0 +1,75 @@
+"""Measures for how long a piece of work keeps the event loop from everything else.
+
+Each step of a coroutine, from one wait to the next, holds the loop. Many short steps delay nobody:
+others run in between. Long ones do, and are added up.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+LONG_S = 0.003
+"""A step that takes longer counts."""
+
+
+@dataclass(slots=True)
+class LoopTime:
+    """How long the loop was held by one piece of work."""
+
+    task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
+    long_s: float = 0.0
+    """Seconds in steps that were long ones."""
+
+    def add(self, seconds: float) -> None:
+        """Count a step."""
+        if seconds > LONG_S:
+            self.long_s += seconds
+
+
+_current: ContextVar[LoopTime | None] = ContextVar("loop_time", default=None)
+
+
+def note_step(seconds: float) -> None:
+    """Count a step that somebody else ran for the current piece of work."""
+    measured = _current.get()
+    # A task that was started meanwhile has inherited the variable, but does other work.
+    if measured is not None and measured.task is asyncio.current_task():
+        measured.add(seconds)
+
+
+class Measured(Generic[T]):
+    """An awaitable that runs a coroutine and measures its steps."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], time: LoopTime) -> None:
+        self._work = work
+        self._time = time
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        before = _current.set(self._time)
+        value: Any = None
+        error: BaseException | None = None
+        try:
+            while True:
+                began = perf_counter()
+                try:
+                    step = self._work.send(value) if error is None else self._work.throw(error)
+                except StopIteration as end:
+                    result: T = end.value
+                    return result
+                finally:
+                    self._time.add(perf_counter() - began)
+                value = error = None
+                try:
+                    value = yield step
+                except GeneratorExit:
+                    self._work.close()
+                    raise
+                except BaseException as thrown:  # noqa: BLE001 - the coroutine gets it
+                    error = thrown
+        finally:
+            _current.reset(before)
