@@ -10,21 +10,15 @@ from exclave.control.access import require
 from exclave.control.advance import Happening, advance
 from exclave.control.audit import record
 from exclave.control.build_plans import Wanted, list_wanted, name_part
-from exclave.control.build_waits import end_build
 from exclave.control.deps import Deps
-from exclave.control.outputs import read_count, read_word
 from exclave.control.pages import clamp, make_page
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
-from exclave.domain.jobs import JobState
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.flow.events import Answered
 from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
 from exclave.storage.database import AnyRow, Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
 from exclave.wire.specs import BuildSpec, GitSource
-
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> list[str]:
@@ -49,23 +43,6 @@ def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> li
         build = usable[one.key].id if one.key in usable else fresh[one.key][0]
         builds.pin(tx, org, config_id, one.part, build)
     return [build for build, _ in fresh.values()]
-
-
-def take_build(
-    tx: Tx, deps: Deps, job: AnyRow, state: JobState, outputs: Mapping[str, Any], message: str
-) -> None:
-    """Take the result of a build job; what waited for it goes on."""
-    org, build = OrgId(job.org_id), str(job.spec["build_id"])
-    row = builds.find_build(tx, org, build, lock=True)
-    if row is None:
-        return
-    ended = {"job_id": job.id, **_judge(state, outputs, message)}
-    waits = end_build(tx, org, build, ended)
-    if state is JobState.SUCCEEDED:
-        _pin_newest(tx, org, row)
-    advance(tx, deps, [
-        Happening(org, wait.workflow, Answered(wait.position, wait.attempt)) for wait in waits
-    ])  # fmt: skip
 
 
 async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
@@ -185,28 +162,6 @@ def _aim(one: Wanted, commit: str | None) -> Wanted:
             hint="Leave the commit out.",
         )
     return replace(one, source=one.source.model_copy(update={"commit": commit}))
-
-
-def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[str, Any]:
-    digest = str(outputs.get("digest", ""))
-    if state is JobState.SUCCEEDED and _DIGEST.fullmatch(digest):
-        return {
-            "state": builds.SUCCEEDED, "digest": digest, "error": "",
-            "commit": read_word(outputs, "commit"), "size": read_count(outputs, "size"),
-            "provenance": read_word(outputs, "provenance"),
-        }  # fmt: skip
-    missing = "the build runner named no artifact" if state is JobState.SUCCEEDED else ""
-    return {"state": builds.FAILED, "error": missing or message or str(state)}
-
-
-def _pin_newest(tx: Tx, org: OrgId, row: AnyRow) -> None:
-    """Let the app's current version use a build that was asked for on top of the pinned one."""
-    app = apps.find_app(tx, org, row.app_id)
-    if app is None or app.config_id is None:
-        return
-    pinned = builds.find_pinned(tx, org, app.config_id, row.part)
-    if pinned is not None and pinned.key == row.key and pinned.id < row.id:
-        builds.pin(tx, org, app.config_id, row.part, row.id)
 
 
 def _is_good(row: AnyRow | None) -> bool:

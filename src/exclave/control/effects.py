@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from exclave.control import builds as building
 from exclave.control import parts
+from exclave.control.build_results import take_build
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_states import Document, write_state
@@ -53,7 +53,7 @@ def take_end(tx: Tx, deps: Deps, ended: Ended) -> Verdict:
     """Take what a job brought into its install."""
     match JobKind(ended.job.kind):
         case JobKind.BUILD:
-            building.take_build(tx, deps, ended.job, ended.state, ended.outputs, ended.message)
+            take_build(tx, deps, ended.job, ended.state, ended.outputs, ended.message)
         case JobKind.TERRAFORM:
             return _take_terraform(tx, ended)
         case JobKind.ACTION:
