@@ -9,7 +9,7 @@ from pathlib import Path
 
 from exclave.appconfig.catalog import KINDS, FileKind, walk_tables
 from exclave.appconfig.codes import Code
-from exclave.appconfig.fields import Field, Need, Shape, Since, Table
+from exclave.appconfig.model.fields import Field, Need, Shape, Since, Table
 
 FOLDER = Path(__file__).parent / "reference" / "app-config"
 NOTE = (
@@ -117,9 +117,14 @@ def _write_field(key: str, field: Field) -> str:
     default = "" if field.default in (None, "", (), {}, False, 0) else f"`{_toml(field.default)}`"
     example = f"`{key} = {field.example}`".replace("|", "\\|") if field.example else ""
     cells = [
-        f"`{key}`", _SHAPES[field.shape], _NEEDS[field.need], default,
-        "new" if field.since is Since.NEW else "", " ".join(notes), example,
-    ]  # fmt: skip
+        f"`{key}`",
+        _SHAPES[field.shape],
+        _NEEDS[field.need],
+        default,
+        "new" if field.since is Since.NEW else "",
+        " ".join(notes),
+        example,
+    ]
     return f"| {' | '.join(cells)} |"
 
 

@@ -32,10 +32,15 @@ def measure_validate() -> Iterator[Measure]:
 def _judge(name: str, argv: Sequence[str], goal_ms: float) -> Measure:
     value, baseline = _time(argv), _time(NOTHING)
     return Measure(
-        name, value, "ms", f"< {goal_ms:g} ms", met=value < goal_ms, baseline=baseline,
+        name,
+        value,
+        "ms",
+        f"< {goal_ms:g} ms",
+        met=value < goal_ms,
+        baseline=baseline,
         ratio=value / baseline,
         detail={"rounds": ROUNDS, "baseline_is": "python -c pass"},
-    )  # fmt: skip
+    )
 
 
 def _time(argv: Sequence[str]) -> float:

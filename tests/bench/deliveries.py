@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.report import Measure, say
-from tests.dev_site import DevSite, open_dev
+from tests.support.dev_server import DevSite, open_dev
 
 WIDTH, DEPTH = 6, 5
 SLEEP_S = 4
@@ -46,13 +46,21 @@ def measure_parallelism() -> Iterator[Measure]:
     path = _find_longest(workflow["steps"], took)
     serial = sum(took.values())
     yield Measure(
-        "install_parallelism", wall / path, "x", "<= 1.1", met=wall / path <= 1.1,
-        baseline=serial / path, ratio=serial / wall,
+        "install_parallelism",
+        wall / path,
+        "x",
+        "<= 1.1",
+        met=wall / path <= 1.1,
+        baseline=serial / path,
+        ratio=serial / wall,
         detail={
-            "components": WIDTH * DEPTH, "wall_s": round(wall, 1), "critical_path_s": round(path, 1),
-            "baseline_is": "the same jobs one after another", "serial_s": round(serial, 1),
+            "components": WIDTH * DEPTH,
+            "wall_s": round(wall, 1),
+            "critical_path_s": round(path, 1),
+            "baseline_is": "the same jobs one after another",
+            "serial_s": round(serial, 1),
         },
-    )  # fmt: skip
+    )
 
 
 def measure_overhead() -> Iterator[Measure]:
@@ -70,10 +78,15 @@ def measure_overhead() -> Iterator[Measure]:
     wall = sorted(walls)[REPEATS // 2]
     added = wall - bare
     yield Measure(
-        "terraform_overhead", added, "s", "<= 1 s or 10 %", met=added <= max(1.0, 0.1 * bare),
-        baseline=bare, ratio=wall / bare,
+        "terraform_overhead",
+        added,
+        "s",
+        "<= 1 s or 10 %",
+        met=added <= max(1.0, 0.1 * bare),
+        baseline=bare,
+        ratio=wall / bare,
         detail={"wall_s": round(wall, 2), "baseline_is": "bare terraform init, plan, show, apply"},
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -118,8 +131,13 @@ def _run_bare(module: Path) -> float:
         shutil.copytree(module, work)
         config = Path(folder) / "empty.tfrc"
         config.write_text("")
-        env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "TF_CLI_CONFIG_FILE": str(config),
-               "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", "TF_VAR_seconds": "1"}  # fmt: skip
+        env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "TF_CLI_CONFIG_FILE": str(config),
+            "TF_IN_AUTOMATION": "1",
+            "CHECKPOINT_DISABLE": "1",
+            "TF_VAR_seconds": "1",
+        }
         began = time.perf_counter()
         for words in (["init"], ["plan", "-out=p"], ["show", "-json", "p"], ["apply", "p"]):
             argv = [

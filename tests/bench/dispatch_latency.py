@@ -11,13 +11,13 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from exclave.storage import tables
-from exclave.storage.dialects import choose_dialect
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.tables import core
 from tests.bench.fleet import Task
 from tests.bench.report import Measure, find_quantile, say
 from tests.bench.seeding import seed_fleet
 from tests.bench.servers import Server, raise_limits, run_server
-from tests.postgres import start_postgres
+from tests.support.postgres import start_postgres
 
 RUNNERS = 1000
 JOBS = 500
@@ -71,19 +71,27 @@ def _judge(name: str, found: Found) -> Measure:
     p50, p99 = find_quantile(found.latency, 0.5), find_quantile(found.latency, 0.99)
     baseline = find_quantile(found.polled, 0.5)
     return Measure(
-        name, p50, "ms", f"p50 <= {GOAL_P50:g} ms and p99 <= {GOAL_P99:g} ms",
-        met=p50 <= GOAL_P50 and p99 <= GOAL_P99, baseline=baseline, ratio=baseline / p50,
+        name,
+        p50,
+        "ms",
+        f"p50 <= {GOAL_P50:g} ms and p99 <= {GOAL_P99:g} ms",
+        met=p50 <= GOAL_P50 and p99 <= GOAL_P99,
+        baseline=baseline,
+        ratio=baseline / p50,
         detail={
-            "p50_ms": round(p50, 2), "p99_ms": round(p99, 2), "jobs": len(found.latency),
+            "p50_ms": round(p50, 2),
+            "p99_ms": round(p99, 2),
+            "jobs": len(found.latency),
             "warm_up_jobs": WARM_UP,
-            "runners": RUNNERS, "from_request_p50_ms": round(find_quantile(found.whole, 0.5), 2),
+            "runners": RUNNERS,
+            "from_request_p50_ms": round(find_quantile(found.whole, 0.5), 2),
             "from_request_p99_ms": round(find_quantile(found.whole, 0.99), 2),
             "server_cpu_ms_per_job": round(found.server_cpu_ms, 2),
             "fleet_cpu_ms_per_job": round(found.fleet_cpu_ms, 2),
             "baseline_p99_ms": round(find_quantile(found.polled, 0.99), 2),
             "baseline_is": f"the same jobs, a poll every {POLL_EVERY_S:g} s",
         },
-    )  # fmt: skip
+    )
 
 
 def measure(data: Path, url: str, servers: int) -> Found:
@@ -128,16 +136,20 @@ def _make_task(
     running: Sequence[Server], api_token: str, queues: list[str], tokens: list[str]
 ) -> Task:
     return Task(
-        [server.control_port for server in running], [server.runner_port for server in running],
-        api_token, queues, tokens, server_pids=[server.pid for server in running],
-    )  # fmt: skip
+        [server.control_port for server in running],
+        [server.runner_port for server in running],
+        api_token,
+        queues,
+        tokens,
+        server_pids=[server.pid for server in running],
+    )
 
 
 def _read_enqueued(url: str) -> dict[str, float]:
     """Read when each job was enqueued, by the clock of its transaction."""
     engine = choose_dialect(url).open_reader()
     with engine.connect() as connection:
-        rows = connection.execute(select(tables.jobs.c.id, tables.jobs.c.created_at)).all()
+        rows = connection.execute(select(core.jobs.c.id, core.jobs.c.created_at)).all()
     engine.dispose()
     return {row.id: row.created_at.timestamp() for row in rows}
 

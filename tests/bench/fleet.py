@@ -99,20 +99,32 @@ class Runner:
     def _ask(self) -> dict[str, Any]:
         self._no += 1
         return {
-            "boot": self._boot, "no": self._no, "nonce": f"nonce-{self._no:020d}", "free": 4,
-            "executions": [], "max_hold_s": self._hold_s, "version": "bench",
-            "protocol": PROTOCOL, "capabilities": ["noop"], "stats": {"load": 0.5},
-        }  # fmt: skip
+            "boot": self._boot,
+            "no": self._no,
+            "nonce": f"nonce-{self._no:020d}",
+            "free": 4,
+            "executions": [],
+            "max_hold_s": self._hold_s,
+            "version": "bench",
+            "protocol": PROTOCOL,
+            "capabilities": ["noop"],
+            "stats": {"load": 0.5},
+        }
 
     async def _replace_token(self, me: Identity) -> str:
         """Ask for an access token as runners do, on a connection that lasts no longer than that."""
         message = token_message(me.runner, me.nonce, me.generation)
         key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(me.key))
         connection = await Connection.open(self._port, self._token)
-        reply = await connection.post("/v1/token", {
-            "runner_id": me.runner, "nonce": me.nonce, "generation": me.generation,
-            "signature": encode_bytes(key.sign(message)),
-        })  # fmt: skip
+        reply = await connection.post(
+            "/v1/token",
+            {
+                "runner_id": me.runner,
+                "nonce": me.nonce,
+                "generation": me.generation,
+                "signature": encode_bytes(key.sign(message)),
+            },
+        )
         connection.close()
         self._identity = Identity(me.runner, me.key, reply["next_nonce"], reply["generation"])
         return str(reply["access_token"])
@@ -187,10 +199,16 @@ async def main(task: Task) -> None:
         record.own_cpu_s = time.process_time() - own
     else:
         await asyncio.to_thread(sys.stdin.readline)
-    print(json.dumps({
-        "sent": record.sent, "received": record.received,
-        "cpu": {"servers": record.server_cpu_s, "fleet": record.own_cpu_s},
-    }), flush=True)  # fmt: skip
+    print(
+        json.dumps(
+            {
+                "sent": record.sent,
+                "received": record.received,
+                "cpu": {"servers": record.server_cpu_s, "fleet": record.own_cpu_s},
+            }
+        ),
+        flush=True,
+    )
     failed.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await failed

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from exclave.control.fleet import LONGEST_SPREAD_S
+from exclave.control.runtime.parked_polls import LONGEST_SPREAD_S
 from tests.bench.fleet import Task
 from tests.bench.report import Measure, say
 from tests.bench.seeding import seed_fleet
@@ -34,9 +34,14 @@ def measure() -> Iterator[Measure]:
         seeded = seed_fleet(data, url, RUNNERS)
         with run_server(data, url) as server:
             task = Task(
-                [server.control_port], [server.runner_port], seeded.api_token, seeded.queues,
-                seeded.tokens, hold_s=LONGEST_SPREAD_S, identities=list(map(asdict, seeded.identities)),
-            )  # fmt: skip
+                [server.control_port],
+                [server.runner_port],
+                seeded.api_token,
+                seeded.queues,
+                seeded.tokens,
+                hold_s=LONGEST_SPREAD_S,
+                identities=list(map(asdict, seeded.identities)),
+            )
             before = server.read_memory()
             with hold_polls(task) as took:
                 say(f"  all polls are sent after {took:.0f} s")
@@ -44,12 +49,19 @@ def measure() -> Iterator[Measure]:
                 percent = read_load(server, WINDOW_S)
                 each = (server.read_memory() - before) / RUNNERS / 1024
     yield Measure(
-        "idle_runners", each, "KB per runner",
+        "idle_runners",
+        each,
+        "KB per runner",
         f"<= {GOAL_KB:g} KB each and < {GOAL_CPU:g} % CPU",
         met=each <= GOAL_KB and percent < GOAL_CPU,
-        detail={"runners": RUNNERS, "polls_and_tokens_end_every_s": LONGEST_SPREAD_S,
-                "cpu_percent": round(percent, 2), "window_s": WINDOW_S, "sent_in_s": round(took, 1)},
-    )  # fmt: skip
+        detail={
+            "runners": RUNNERS,
+            "polls_and_tokens_end_every_s": LONGEST_SPREAD_S,
+            "cpu_percent": round(percent, 2),
+            "window_s": WINDOW_S,
+            "sent_in_s": round(took, 1),
+        },
+    )
 
 
 def wait_until_quiet(server: Server) -> None:

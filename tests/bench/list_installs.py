@@ -9,18 +9,18 @@ from pathlib import Path
 import httpx
 from sqlalchemy import text
 
-from exclave.control.accounts import create_org
 from exclave.control.deps import Deps
+from exclave.control.orgs.accounts import create_org
 from exclave.domain.identity import QueueKind
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
-from exclave.storage import tables
-from exclave.storage.database import Tx
-from exclave.storage.tables_apps import apps, configs
-from exclave.storage.tables_installs import app_installs, install_labels
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables import core
+from exclave.storage.tables.apps import apps, configs
+from exclave.storage.tables.installs import app_installs, install_labels
 from tests.bench.report import Measure, find_quantile, say
 from tests.bench.servers import run_server
-from tests.postgres import start_postgres
+from tests.support.postgres import start_postgres
 
 INSTALLS = 10_000
 ROUNDS = 200
@@ -64,15 +64,28 @@ def _measure(name: str, data: Path, url: str) -> Measure:
         baseline = find_quantile(_time(client, "/v1/whoami", {}), 0.5)
     p50 = max(find_quantile(each, 0.5) for each in found.values())
     return Measure(
-        name, p50, "ms", f"slowest p50 < {GOAL_MS:g} ms", met=p50 < GOAL_MS, baseline=baseline,
+        name,
+        p50,
+        "ms",
+        f"slowest p50 < {GOAL_MS:g} ms",
+        met=p50 < GOAL_MS,
+        baseline=baseline,
         ratio=baseline / p50,
         detail={
-            "installs": INSTALLS, "rounds": ROUNDS,
-            **{f"{query}_p50_ms": round(find_quantile(each, 0.5), 2) for query, each in found.items()},
-            **{f"{query}_p99_ms": round(find_quantile(each, 0.99), 2) for query, each in found.items()},
-            **cpu, "baseline_is": "GET /v1/whoami",
+            "installs": INSTALLS,
+            "rounds": ROUNDS,
+            **{
+                f"{query}_p50_ms": round(find_quantile(each, 0.5), 2)
+                for query, each in found.items()
+            },
+            **{
+                f"{query}_p99_ms": round(find_quantile(each, 0.99), 2)
+                for query, each in found.items()
+            },
+            **cpu,
+            "baseline_is": "GET /v1/whoami",
         },
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -107,29 +120,66 @@ def _seed(tx: Tx, deps: Deps) -> tuple[str, str]:
     org, by = {"org_id": made.id}, {"created_at": tx.now, "created_by": "bench"}
     app, config = deps.ids.new("app"), deps.ids.new("cfg")
     tx.insert_each(apps, [{**org, "id": app, "name": "bench", "config_id": config, **by}])
-    tx.insert_each(configs, [{
-        **org, "id": config, "app_id": app, "version": 1, "digest": "x", "archive": "x",
-        "archive_digest": "x", "outline": {}, **by,
-    }])  # fmt: skip
+    tx.insert_each(
+        configs,
+        [
+            {
+                **org,
+                "id": config,
+                "app_id": app,
+                "version": 1,
+                "digest": "x",
+                "archive": "x",
+                "archive_digest": "x",
+                "outline": {},
+                **by,
+            }
+        ],
+    )
     ids = sorted(deps.ids.new("ins") for _ in range(INSTALLS))
     labels = [
         {"tier": "gold" if at % 10 == 0 else "basic", "customer": f"c-{at % 1000}"}
         for at in range(INSTALLS)
     ]
-    tx.insert_each(tables.queues, [{**org, "id": i, "kind": QueueKind.INSTALL} for i in ids])
-    tx.insert_each(tables.installs, [
-        {**org, "id": install, "name": f"install-{at:05d}", "labels": labels[at],
-         "created_at": tx.now}
-        for at, install in enumerate(ids)
-    ])  # fmt: skip
-    tx.insert_each(install_labels, [
-        {**org, "install_id": install, "key": key, "value": value}
-        for at, install in enumerate(ids) for key, value in labels[at].items()
-    ])  # fmt: skip
-    tx.insert_each(app_installs, [
-        {**org, "install_id": install, "app_id": app, "config_id": config, "target": "local",
-         "state": "active" if at % 3 else "failed", "approve_all": False, "here": False,
-         "managed_by": "", "state_version": 1, "input_version": 1}
-        for at, install in enumerate(ids)
-    ])  # fmt: skip
+    tx.insert_each(core.queues, [{**org, "id": i, "kind": QueueKind.INSTALL} for i in ids])
+    tx.insert_each(
+        core.installs,
+        [
+            {
+                **org,
+                "id": install,
+                "name": f"install-{at:05d}",
+                "labels": labels[at],
+                "created_at": tx.now,
+            }
+            for at, install in enumerate(ids)
+        ],
+    )
+    tx.insert_each(
+        install_labels,
+        [
+            {**org, "install_id": install, "key": key, "value": value}
+            for at, install in enumerate(ids)
+            for key, value in labels[at].items()
+        ],
+    )
+    tx.insert_each(
+        app_installs,
+        [
+            {
+                **org,
+                "install_id": install,
+                "app_id": app,
+                "config_id": config,
+                "target": "local",
+                "state": "active" if at % 3 else "failed",
+                "approve_all": False,
+                "here": False,
+                "managed_by": "",
+                "state_version": 1,
+                "input_version": 1,
+            }
+            for at, install in enumerate(ids)
+        ],
+    )
     return made.token, ids[-101]

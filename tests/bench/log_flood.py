@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from exclave.runner.processes import NICENESS
+from exclave.runner.processes.child import NICENESS
 from tests.bench.report import Measure, say, write_line
 from tests.faults.site import Process, Site, open_site, wait_until
 
@@ -91,17 +91,27 @@ def _measure_job(site: Site, script: str, gigabytes: float, bare_s: float) -> It
     watch.stop()
     (execution,) = job["executions"]
     facts = {
-        "state": job["state"], "gigabytes": gigabytes,
-        "log_mb": round(execution["log_bytes"] / 1e6, 1), "complete": execution["log_complete"],
-        "memory_mib": watch.memory // _MIB, "disk_mib": watch.disk // _MIB,
-        "cpu_s": round(watch.cpu_s, 1), "longest_silence_s": round(watch.gap_s, 2),
-    }  # fmt: skip
+        "state": job["state"],
+        "gigabytes": gigabytes,
+        "log_mb": round(execution["log_bytes"] / 1e6, 1),
+        "complete": execution["log_complete"],
+        "memory_mib": watch.memory // _MIB,
+        "disk_mib": watch.disk // _MIB,
+        "cpu_s": round(watch.cpu_s, 1),
+        "longest_silence_s": round(watch.gap_s, 2),
+    }
     kept = job["state"] == "succeeded" and watch.memory <= _MOST_BYTES >= watch.disk
     met = kept and spent < 2 * bare_s and watch.gap_s < _LONGEST_SILENCE_S
     yield Measure(
-        "log_flood", spent, "s", "twice the bare time, 256 MiB, signs of life kept", met=met,
-        baseline=bare_s, ratio=bare_s / spent, detail=facts,
-    )  # fmt: skip
+        "log_flood",
+        spent,
+        "s",
+        "twice the bare time, 256 MiB, signs of life kept",
+        met=met,
+        baseline=bare_s,
+        ratio=bare_s / spent,
+        detail=facts,
+    )
 
 
 def _wait_for_end(site: Site, workflow: str) -> dict[str, Any]:

@@ -11,12 +11,20 @@ from pathlib import Path
 import zstandard
 
 from exclave.base.clock import SystemClock
-from exclave.control.logs import append_log
+from exclave.control.logs.logs import append_log
 from exclave.domain.jobs import ExecutionId
 from exclave.storage.blobs.files import FileBlobs
 from exclave.wire.logs import Stream, write_record
 from tests.bench.report import Measure, say
-from tests.world import Peer, job, make_deps, make_install, make_org, make_peer, run_workflow
+from tests.support.world import (
+    Peer,
+    job,
+    make_deps,
+    make_install,
+    make_org,
+    make_peer,
+    run_workflow,
+)
 
 EXECUTIONS = 8
 PIECES = 40
@@ -35,12 +43,21 @@ def measure() -> Iterator[Measure]:
         say("  baseline: one row per line")
         rows = _store_rows(Path(folder) / "rows.db")
     yield Measure(
-        "log_ingest", pieces, "lines/s", f">= {GOAL_RATIO:g}x the baseline",
-        met=pieces / rows >= GOAL_RATIO, baseline=rows, ratio=pieces / rows,
-        detail={"executions": EXECUTIONS, "lines": EXECUTIONS * PIECES * LINES,
-                "lines_per_piece": LINES, "bytes_per_line": len(_make_lines(0)) // LINES,
-                "baseline_is": "one SQLite row per line, a commit per piece, synchronous=FULL"},
-    )  # fmt: skip
+        "log_ingest",
+        pieces,
+        "lines/s",
+        f">= {GOAL_RATIO:g}x the baseline",
+        met=pieces / rows >= GOAL_RATIO,
+        baseline=rows,
+        ratio=pieces / rows,
+        detail={
+            "executions": EXECUTIONS,
+            "lines": EXECUTIONS * PIECES * LINES,
+            "lines_per_piece": LINES,
+            "bytes_per_line": len(_make_lines(0)) // LINES,
+            "baseline_is": "one SQLite row per line, a commit per piece, synchronous=FULL",
+        },
+    )
 
 
 async def _store_pieces(folder: Path) -> float:

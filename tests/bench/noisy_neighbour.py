@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from exclave.control.accounts import create_org
+from exclave.control.orgs.accounts import create_org
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
 from exclave.wire.runner import PROTOCOL
@@ -23,7 +23,7 @@ from tests.bench.http1 import Connection
 from tests.bench.report import Measure, find_quantile, say
 from tests.bench.seeding import Seeded, seed_fleet
 from tests.bench.servers import Server, run_server
-from tests.postgres import start_postgres
+from tests.support.postgres import start_postgres
 
 QUIET_S = 20.0
 NOISY_S = 30.0
@@ -135,9 +135,14 @@ class Probe:
 
     def _poll(self) -> dict[str, object]:
         return self._number(
-            nonce=f"nonce-{self.no:020d}", free=4, executions=[], max_hold_s=30.0,
-            version="bench", protocol=PROTOCOL, capabilities=["noop"],
-        )  # fmt: skip
+            nonce=f"nonce-{self.no:020d}",
+            free=4,
+            executions=[],
+            max_hold_s=30.0,
+            version="bench",
+            protocol=PROTOCOL,
+            capabilities=["noop"],
+        )
 
     def _number(self, **values: object) -> dict[str, object]:
         self.no += 1
@@ -262,25 +267,35 @@ def _make_measure(name: str, found: Found) -> Measure:
     late_s = max(found.noisy["renew"], default=unanswered) / 1000
     growth = found.peak_memory - found.quiet_memory
     return Measure(
-        name, ratios[worst], "x",
+        name,
+        ratios[worst],
+        "x",
         f"p99 <= {GOAL_RATIO:g}x the quiet p99, renewals <= {GOAL_LATE_S:g} s, nothing lost,"
         f" memory grows by <= {GOAL_GROWTH >> 20} MiB",
-        met=ratios[worst] <= GOAL_RATIO and late_s <= GOAL_LATE_S and not found.lost
+        met=ratios[worst] <= GOAL_RATIO
+        and late_s <= GOAL_LATE_S
+        and not found.lost
         and growth <= GOAL_GROWTH,
-        baseline=p99[worst][0], ratio=1 / ratios[worst],
+        baseline=p99[worst][0],
+        ratio=1 / ratios[worst],
         detail={
             "worst": worst,
             "p99_ms": {kind: [round(one, 1) for one in both] for kind, both in p99.items()},
             "p50_ms": {
-                kind: [round(find_quantile(phase[kind] or [unanswered], 0.5), 1) for phase in (found.quiet, found.noisy)]
+                kind: [
+                    round(find_quantile(phase[kind] or [unanswered], 0.5), 1)
+                    for phase in (found.quiet, found.noisy)
+                ]
                 for kind in KINDS
             },
             "counts": {kind: [len(found.quiet[kind]), len(found.noisy[kind])] for kind in KINDS},
-            "slowest_renewal_ms": round(late_s * 1000), "lost": found.lost,
+            "slowest_renewal_ms": round(late_s * 1000),
+            "lost": found.lost,
             "memory_mib": [found.quiet_memory >> 20, found.peak_memory >> 20],
-            "attacks": found.attacks, "baseline_is": "the same requests with no other org",
+            "attacks": found.attacks,
+            "baseline_is": "the same requests with no other org",
         },
-    )  # fmt: skip
+    )
 
 
 def _find_job(offer: dict[str, str]) -> str:

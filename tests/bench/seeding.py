@@ -7,13 +7,13 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.digests import hash_token
-from exclave.control.accounts import create_org
 from exclave.control.deps import Deps
+from exclave.control.orgs.accounts import create_org
 from exclave.domain.identity import QueueKind
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
-from exclave.storage import tables
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables import core
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
@@ -62,28 +62,52 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
     nonces = [deps.ids.token("non")[4:] for _ in names]
     in_org = {"org_id": made.id}
     tx.insert_each(
-        tables.queues, [{**in_org, "id": queue, "kind": QueueKind.INSTALL} for queue in queues]
+        core.queues, [{**in_org, "id": queue, "kind": QueueKind.INSTALL} for queue in queues]
     )
-    tx.insert_each(tables.installs, [
-        {**in_org, "id": queue, "name": name, "labels": {}, "created_at": tx.now}
-        for queue, name in zip(queues, names, strict=True)
-    ])  # fmt: skip
-    tx.insert_each(tables.runners, [
-        {**in_org, "id": runner, "queue_id": queue, "kind": QueueKind.INSTALL, "name": "runner",
-         "state": "active", "public_key": encode_bytes(key.public_key().public_bytes_raw()),
-         "generation": _GENERATION, "generation_used": True, "version": "bench", "protocol": PROTOCOL,
-         "capabilities": [JobKind.NOOP], "stats": {}, "created_at": tx.now}
-        for runner, queue, key in zip(runners, queues, keys, strict=True)
-    ])  # fmt: skip
+    tx.insert_each(
+        core.installs,
+        [
+            {**in_org, "id": queue, "name": name, "labels": {}, "created_at": tx.now}
+            for queue, name in zip(queues, names, strict=True)
+        ],
+    )
+    tx.insert_each(
+        core.runners,
+        [
+            {
+                **in_org,
+                "id": runner,
+                "queue_id": queue,
+                "kind": QueueKind.INSTALL,
+                "name": "runner",
+                "state": "active",
+                "public_key": encode_bytes(key.public_key().public_bytes_raw()),
+                "generation": _GENERATION,
+                "generation_used": True,
+                "version": "bench",
+                "protocol": PROTOCOL,
+                "capabilities": [JobKind.NOOP],
+                "stats": {},
+                "created_at": tx.now,
+            }
+            for runner, queue, key in zip(runners, queues, keys, strict=True)
+        ],
+    )
     known = {**in_org, "generation": _GENERATION, "expires_at": tx.now + timedelta(hours=1)}
-    tx.insert_each(tables.runner_tokens, [
-        {**known, "hash": hash_token(token), "runner_id": runner}
-        for runner, token in zip(runners, tokens, strict=True)
-    ])  # fmt: skip
-    tx.insert_each(tables.runner_nonces, [
-        {**known, "nonce": nonce, "runner_id": runner}
-        for runner, nonce in zip(runners, nonces, strict=True)
-    ])  # fmt: skip
+    tx.insert_each(
+        core.runner_tokens,
+        [
+            {**known, "hash": hash_token(token), "runner_id": runner}
+            for runner, token in zip(runners, tokens, strict=True)
+        ],
+    )
+    tx.insert_each(
+        core.runner_nonces,
+        [
+            {**known, "nonce": nonce, "runner_id": runner}
+            for runner, nonce in zip(runners, nonces, strict=True)
+        ],
+    )
     identities = [
         Identity(runner, key.private_bytes_raw().hex(), nonce)
         for runner, key, nonce in zip(runners, keys, nonces, strict=True)

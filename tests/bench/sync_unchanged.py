@@ -10,12 +10,12 @@ from sqlalchemy import func, select
 
 from exclave.base.clock import SystemClock
 from exclave.control.deps import Deps
-from exclave.storage.database import Tx
-from exclave.storage.tables import jobs
-from tests.apps import make_app, sync
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import jobs
 from tests.bench.report import Measure
+from tests.support.apps import make_app, sync
+from tests.support.world import make_deps, make_org
 from tests.unit.appconfig.large import write_large_app
-from tests.world import make_deps, make_org
 
 SYNCS = 5
 
@@ -31,12 +31,19 @@ def measure() -> Iterator[Measure]:
         finally:
             deps.db.close()
     yield Measure(
-        "sync_unchanged", again, "jobs", "0", met=again == 0 < first, baseline=first,
+        "sync_unchanged",
+        again,
+        "jobs",
+        "0",
+        met=again == 0 < first,
+        baseline=first,
         detail={
-            "baseline_is": "jobs made by the first sync", "syncs": SYNCS,
-            "first_ms": round(took[0] * 1000), "unchanged_ms": round(took[1] * 1000),
+            "baseline_is": "jobs made by the first sync",
+            "syncs": SYNCS,
+            "first_ms": round(took[0] * 1000),
+            "unchanged_ms": round(took[1] * 1000),
         },
-    )  # fmt: skip
+    )
 
 
 async def _run(deps: Deps, app: Path) -> tuple[int, int, tuple[float, float]]:

@@ -9,16 +9,16 @@ from pathlib import Path
 from sqlalchemy import select
 
 from exclave.base.clock import SystemClock
-from exclave.control import workflows
 from exclave.control.deps import Deps
+from exclave.control.workflows import workflows
 from exclave.domain.identity import User
-from exclave.storage import tables
+from exclave.storage.tables import core
 from exclave.wire.workflows import NewWorkflow, SendEvent, WorkflowState
 from tests.bench import temporal_rate
 from tests.bench.flows import NAMES, Rate, answer_all, list_needs, run_many
 from tests.bench.report import Measure, say
-from tests.postgres import start_postgres
-from tests.world import make_deps, make_install, make_org, wait
+from tests.support.postgres import start_postgres
+from tests.support.world import make_deps, make_install, make_org, wait
 
 SECONDS = 8.0
 WARM_UP_S = 2.0
@@ -53,19 +53,26 @@ def _judge(name: str, rate: Rate, *, goal: float) -> Measure:
     baseline = _measure_temporal()
     ratio = None if baseline is None else rate.per_second / baseline
     detail: dict[str, object] = {
-        "steps": len(NAMES), "in_flight": IN_FLIGHT, "seconds": SECONDS,
+        "steps": len(NAMES),
+        "in_flight": IN_FLIGHT,
+        "seconds": SECONDS,
         "cpu_ms_per_workflow": round(rate.cpu_ms, 2),
         "baseline_is": "Temporal dev server on a SQLite file, same graph, one signal per step",
-    }  # fmt: skip
+    }
     if baseline is None:
         detail["baseline_missing"] = (
             "Temporal is not installed: pip install -r requirements/bench.lock"
         )
     return Measure(
-        name, rate.per_second, "workflows/s", f">= {goal:g} and >= {GOAL_RATIO:g}x the baseline",
+        name,
+        rate.per_second,
+        "workflows/s",
+        f">= {goal:g} and >= {GOAL_RATIO:g}x the baseline",
         met=rate.per_second >= goal and ratio is not None and ratio >= GOAL_RATIO,
-        baseline=baseline, ratio=ratio, detail=detail,
-    )  # fmt: skip
+        baseline=baseline,
+        ratio=ratio,
+        detail=detail,
+    )
 
 
 @cache
@@ -105,6 +112,6 @@ async def _run_one(deps: Deps, user: User, wish: NewWorkflow) -> None:
 
 
 async def _check_all_ended(deps: Deps) -> None:
-    states = await deps.db.read(lambda tx: tx.all(select(tables.workflows.c.state).distinct()))
+    states = await deps.db.read(lambda tx: tx.all(select(core.workflows.c.state).distinct()))
     if [row.state for row in states] != [WorkflowState.SUCCEEDED]:
         raise RuntimeError(f"some workflows have not succeeded: {states}")

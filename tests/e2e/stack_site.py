@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 
 from exclave.control.access import authenticate_user
-from exclave.control.accounts import create_org
+from exclave.control.orgs.accounts import create_org
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
 from tests.faults.site import TIMINGS, Process, clean_env, exclave, find_port, wait_until
-from tests.installs_kit import make_app
+from tests.support.installs import make_app
 
 SECRETS: tuple[Mapping[str, Any], ...] = (
     {"name": "db_password", "description": "For the database.", "required": True},
@@ -86,9 +86,15 @@ class StackSite:
         customer.mkdir(parents=True, exist_ok=True)
         env = {**clean_env({}), "HOME": str(customer), "PYTHONPATH": "", **self.env}
         done = subprocess.run(
-            argv, input=stdin, env=env, cwd=customer, capture_output=True, text=True, timeout=400,
+            argv,
+            input=stdin,
+            env=env,
+            cwd=customer,
+            capture_output=True,
+            text=True,
+            timeout=400,
             check=False,
-        )  # fmt: skip
+        )
         assert not check or done.returncode == 0, (argv, done.stdout, done.stderr, self.read_log())
         return done
 
@@ -130,10 +136,15 @@ def open_vendor(folder: Path) -> Iterator[Vendor]:
     url = f"http://127.0.0.1:{runner}"
     settings = ServerSettings(data=folder / "data", runner_url=url)
     token = asyncio.run(_prepare(settings))
-    env = clean_env({
-        **TIMINGS, "CONTROL_PORT": str(control), "RUNNER_PORT": str(runner), "RUNNER_URL": url,
-        "LOG_LEVEL": "info",
-    })  # fmt: skip
+    env = clean_env(
+        {
+            **TIMINGS,
+            "CONTROL_PORT": str(control),
+            "RUNNER_PORT": str(runner),
+            "RUNNER_URL": url,
+            "LOG_LEVEL": "info",
+        }
+    )
     argv = [*exclave(), "server", "--data", str(folder / "data")]
     server = Process(argv, env, folder / "server.log")
     server.start()

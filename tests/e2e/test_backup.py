@@ -30,9 +30,7 @@ def run_server(data: Path, *words: str, check: bool = True) -> dict[str, Any]:
 
 
 def start_change(site: Site, name: str, seconds: float) -> str:
-    spec = {
-        "kind": "script", "steps": [{"name": "w", "script": SCRIPT.format(seconds=seconds)}]
-    }  # fmt: skip
+    spec = {"kind": "script", "steps": [{"name": "w", "script": SCRIPT.format(seconds=seconds)}]}
     step = {"name": "w", "mutating": True, "lanes": [f"component:{name}"], "job": spec}
     made = site.post("/v1/workflows", {"name": name, "queue_id": site.install, "steps": [step]})
     return str(made["id"])
@@ -95,9 +93,13 @@ def test_a_second_server_on_the_same_sqlite_folder_is_refused(site: Site) -> Non
     argv = [*exclave(), "server", "--data", str(site.folder / "data"), "--control-port", "0"]
 
     done = subprocess.run(
-        argv, env=clean_env({"RUNNER_PORT": "0"}), capture_output=True, text=True, timeout=60,
+        argv,
+        env=clean_env({"RUNNER_PORT": "0"}),
+        capture_output=True,
+        text=True,
+        timeout=60,
         check=False,
-    )  # fmt: skip
+    )
 
     assert done.returncode == 1
     assert "another server works on" in done.stderr

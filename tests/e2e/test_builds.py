@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from exclave.base.archives import unpack_archive
-from exclave.client.oci import OciClient
+from exclave.client.oci.client import OciClient
 from tests.faults.site import Process, clean_env, exclave, wait_until
-from tests.git_kit import GitServer, Repo, make_repo, serve_git
+from tests.support.git import GitServer, Repo, make_repo, serve_git
 
 COMPONENT = """
 name = "{name}"
@@ -53,9 +53,15 @@ class Site:
     def run(self, *words: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         env = clean_env({"CONFIG": str(self.folder / "none.toml")})
         done = subprocess.run(
-            [*exclave(), *words], cwd=self.folder, env=env, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=90, check=False,
-        )  # fmt: skip
+            [*exclave(), *words],
+            cwd=self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=90,
+            check=False,
+        )
         assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
         return done
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.apps import edit
-from tests.dev_site import DevSite, open_dev
 from tests.faults.site import find_port, wait_until
-from tests.tools import need_terraform, need_tool
+from tests.support.apps import edit
+from tests.support.dev_server import DevSite, open_dev
+from tests.support.tools import need_terraform, need_tool
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "noticeboard"
 

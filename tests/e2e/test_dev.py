@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faults.site import Process, clean_env, exclave, wait_until
-from tests.tools import need_terraform
+from tests.support.tools import need_terraform
 
 WORKFLOW = """
 name = "hello"
@@ -35,9 +35,15 @@ needs = ["greet"]
 def run(folder: Path, *words: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
     env = clean_env({"CONFIG": str(folder / "none.toml")})
     done = subprocess.run(
-        [*exclave(), *words], cwd=folder, env=env, capture_output=True, text=True,
-        stdin=subprocess.DEVNULL, timeout=90, check=False,
-    )  # fmt: skip
+        [*exclave(), *words],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=90,
+        check=False,
+    )
     assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
     return done
 
@@ -112,9 +118,15 @@ def test_the_demo_succeeds_and_exits_0(tmp_path: Path) -> None:
     argv = [*exclave(), "dev", "--demo", str(example), "--exit", *ports]
 
     done = subprocess.run(
-        argv, cwd=tmp_path, env=clean_env({}), capture_output=True, text=True, timeout=300,
-        stdin=subprocess.DEVNULL, check=False,
-    )  # fmt: skip
+        argv,
+        cwd=tmp_path,
+        env=clean_env({}),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
 
     assert done.returncode == 0, done.stderr
     for expected in ("terraform_data.folder", "api.apply", "answers 200", "<h1>Hello"):

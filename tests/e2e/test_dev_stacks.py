@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.apps import write_app
-from tests.dev_site import DevSite, open_dev
 from tests.faults.site import wait_until
+from tests.support.apps import write_app
+from tests.support.dev_server import DevSite, open_dev
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.stack_app import FILES, Customer, open_customer, open_vendor
 from tests.faults.site import Site, wait_until
-from tests.tools import need_terraform
+from tests.support.tools import need_terraform
 
 MODULE = """
 variable "folder" { type = string }

@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from exclave.base.secrets import Secret
-from exclave.client.oci import Login, OciClient
+from exclave.client.oci.client import Login, OciClient
 from exclave.client.problems import RemoteProblem
 from tests.faults.site import find_port
-from tests.tools import need_tool
+from tests.support.tools import need_tool
 
 PASSWORD = "s3cret"
 HASH = "$2b$05$abcdefghijklmnopqrstuuLK7U1u6pVRmL7L1BBM2aS35PSZnDXlK"
@@ -69,15 +69,23 @@ async def test_artifacts_and_their_provenance_live_in_another_registry(
     login = Login("runner", Secret(PASSWORD))
     async with OciClient(f"{registry}/vendor/exclave", login=login) as client:
         made = await client.push_artifact(
-            "apps/demo", artifact_type=Kind.artifact, layer=layer, layer_type=Kind.layer,
-            annotations={}, tag="v1",
-        )  # fmt: skip
+            "apps/demo",
+            artifact_type=Kind.artifact,
+            layer=layer,
+            layer_type=Kind.layer,
+            annotations={},
+            tag="v1",
+        )
         proofs = []
         for number in range(2):
             proof = await client.push_artifact(
-                "apps/demo", artifact_type="application/vnd.in-toto+json", layer=layer,
-                layer_type="application/json", annotations={"n": str(number)}, subject=made,
-            )  # fmt: skip
+                "apps/demo",
+                artifact_type="application/vnd.in-toto+json",
+                layer=layer,
+                layer_type="application/json",
+                annotations={"n": str(number)},
+                subject=made,
+            )
             proofs.append(proof.digest)
 
         found = await client.list_referrers("apps/demo", made.digest)

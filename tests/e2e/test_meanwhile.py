@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.e2e.stack_app import FILES, open_customer, open_vendor
 from tests.faults.site import wait_until
 from tests.faults.terraform_app import TerraformSite
-from tests.tools import need_terraform
+from tests.support.tools import need_terraform
 
 MORE = FILES["db/main.tf"] + 'resource "terraform_data" "new" {}\n'
 

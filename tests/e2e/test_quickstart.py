@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.dev_site import DevSite, open_dev
 from tests.faults.site import clean_env, exclave, wait_until
-from tests.tools import need_terraform
+from tests.support.dev_server import DevSite, open_dev
+from tests.support.tools import need_terraform
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
 BY_HAND = {"make dev", ". .venv/bin/activate"}

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from exclave.control import accounts
 from exclave.control.access import authenticate_user
-from exclave.control.registry_tokens import create_registry_token
+from exclave.control.orgs import accounts
+from exclave.control.registry.tokens import create_registry_token
 from exclave.domain.identity import User
 from exclave.main.server import Running, run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.wire.registry import NewRegistryToken
-from tests.tools import need_helm, need_imagecopy, need_tool
+from tests.support.tools import need_helm, need_imagecopy, need_tool
 
 SIZE = 20 << 20
 
@@ -136,9 +136,16 @@ async def test_regctl_pushes_in_chunks_and_finds_referrers(live: Live) -> None:
         regctl, "artifact", "put", "--artifact-type", "application/x", "-f", layer, f"{name}:v1"
     )
     await live.run(
-        regctl, "artifact", "put", "--artifact-type", "application/sbom", "-f", layer,
-        "--subject", f"{name}:v1",
-    )  # fmt: skip
+        regctl,
+        "artifact",
+        "put",
+        "--artifact-type",
+        "application/sbom",
+        "-f",
+        layer,
+        "--subject",
+        f"{name}:v1",
+    )
     listed = await live.run(regctl, "artifact", "list", f"{name}:v1", "--format", "{{json .}}")
     got = live.folder / "got"
     got.mkdir()

@@ -199,9 +199,12 @@ def test_uninstalling_asks_first_and_works_without_the_control_plane(stack: Stac
 def test_secrets_are_kept_at_the_customer_and_used_by_jobs(stack: StackSite) -> None:
     value = "correct horse battery staple"
     reader = {
-        "kind": "script", "secrets": {"PASSWORD": "db_password"},
-        "steps": [{"name": "say", "script": 'echo "<$PASSWORD>"; echo "p=$PASSWORD" > $EXCLAVE_OUTPUTS'}],
-    }  # fmt: skip
+        "kind": "script",
+        "secrets": {"PASSWORD": "db_password"},
+        "steps": [
+            {"name": "say", "script": 'echo "<$PASSWORD>"; echo "p=$PASSWORD" > $EXCLAVE_OUTPUTS'}
+        ],
+    }
     missing = wait_for_job(stack, start_job(stack, reader), "failed")
     unknown = stack.run_stack("secrets", "set", "nonsense", stdin="x", check=False)
 
@@ -294,9 +297,11 @@ def test_a_control_plane_with_other_keys_is_not_trusted(site: StackSite) -> None
 def find_child(site: StackSite) -> int:
     """Find the runner's process below the supervisor."""
     done = subprocess.run(
-        ["pgrep", "-f", f"stack run --folder {site.stack}"], capture_output=True, text=True,
+        ["pgrep", "-f", f"stack run --folder {site.stack}"],
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     return int(done.stdout.split()[0]) if done.stdout else 0
 
 
@@ -307,9 +312,7 @@ def test_a_stack_of_root_isolates_its_jobs_and_says_so(site: StackSite) -> None:
     said = site.run_script(site.make_stack()["script"])
     site.wait_for_presence("up")
     seen = {"name": "look", "script": f"id -u; cat {site.stack}/secrets.json 2>&1 || pwd"}
-    job = wait_for_job(
-        site, start_job(site, {"kind": "script", "steps": [seen]}), "succeeded"
-    )  # fmt: skip
+    job = wait_for_job(site, start_job(site, {"kind": "script", "steps": [seen]}), "succeeded")
     records = site.get(f"/v1/jobs/{job['id']}/logs")["records"]
 
     texts = [record["text"] for record in records][1:]  # behind the name of the step

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from exclave.runner import procfs
+from exclave.runner.processes import procfs
 from tests.e2e.stack_app import WORKSPACE, Customer, open_customer, open_vendor
 from tests.faults.site import Site, wait_until
 from tests.support.processes import signal_marked
-from tests.tools import need_terraform
+from tests.support.tools import need_terraform
 
 
 @pytest.fixture(scope="module")

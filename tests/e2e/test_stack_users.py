@@ -12,8 +12,8 @@ from tempfile import mkdtemp
 import pytest
 
 from tests.e2e.stack_app import FILES, open_customer, open_vendor
-from tests.git_kit import make_repo, serve_git
-from tests.tools import need_terraform
+from tests.support.git import make_repo, serve_git
+from tests.support.tools import need_terraform
 
 JOBS = Path("/var/lib/exclave/jobs")
 
@@ -48,9 +48,11 @@ def test_an_app_is_built_applied_and_destroyed_by_other_users(folder: Path) -> N
     need_terraform()
     first = random.randrange(20_000, 40_000, 16)
     builder = {
-        "RUN_AS": f"{first}-{first + 7}", "JOBS_FOLDER": str(folder / "builds"),
-        "GIT_PROTOCOLS": "http", "GIT_ALLOW_PRIVATE": "true",
-    }  # fmt: skip
+        "RUN_AS": f"{first}-{first + 7}",
+        "JOBS_FOLDER": str(folder / "builds"),
+        "GIT_PROTOCOLS": "http",
+        "GIT_ALLOW_PRIVATE": "true",
+    }
     users = range(first + 8, first + 16)
     customers = {"EXCLAVE_RUN_AS": f"{users[0]}-{users[-1]}"}
     with (

@@ -192,10 +192,15 @@ def make_site(
     balancers = (Balancer([c for c, _ in ports]), Balancer([r for _, r in ports]))
     site = Site(folder, database, [], ports, balancers, timings)
     for number, (control, runner) in enumerate(ports):
-        env = clean_env({
-            **timings, "CONTROL_PORT": str(control), "RUNNER_PORT": str(runner),
-            "RUNNER_URL": balancers[1].url, "LOG_LEVEL": "info",
-        })  # fmt: skip
+        env = clean_env(
+            {
+                **timings,
+                "CONTROL_PORT": str(control),
+                "RUNNER_PORT": str(runner),
+                "RUNNER_URL": balancers[1].url,
+                "LOG_LEVEL": "info",
+            }
+        )
         argv = [*exclave(), "server", *site.server_words()]
         site.servers.append(Process(argv, env, folder / f"server-{number}.log"))
     return site

@@ -129,9 +129,14 @@ class TerraformSite:
     def run_cli(self, *words: str) -> None:
         env = clean_env({"URL": self.site.balancers[0].url, "TOKEN": self.site.token})
         done = subprocess.run(
-            [*exclave(), *words], env=env, cwd=self.site.folder, capture_output=True, text=True,
-            timeout=120, check=False,
-        )  # fmt: skip
+            [*exclave(), *words],
+            env=env,
+            cwd=self.site.folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
         assert done.returncode == 0, (words, done.stdout, done.stderr)
 
     def start_work(self, kind: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from exclave.runner.cgroups import find_cgroups
+from exclave.runner.processes.cgroups import find_cgroups
 from tests.faults.site import Process, Site, open_site, wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -132,9 +132,12 @@ def test_a_job_gets_at_nothing_of_the_runner_or_of_another_job(
     )
     _, place, pid = wait_for_text(site, victim, "at ").split()
     attack = ATTACK.format(
-        data=tmp_path / "runner", secrets=tmp_path / "secrets.json", pid=isolated.running.pid,
-        victim=place, victim_pid=pid,
-    )  # fmt: skip
+        data=tmp_path / "runner",
+        secrets=tmp_path / "secrets.json",
+        pid=isolated.running.pid,
+        victim=place,
+        victim_pid=pid,
+    )
 
     attacker = run_job(site, attack)
     texts = read_texts(site, attacker)
@@ -188,7 +191,7 @@ def test_a_job_that_is_not_isolated_shows_nothing_that_the_runner_holds(
         f"cat {tmp_path}/secrets.json; echo; base64 {data}/identity.key; cat {data}/identity.key;"
         f" echo; od -An -tx1 {data}/identity.key; cat {tmp_path}/secrets.json > $EXCLAVE_OUTPUTS;"
         " cp $EXCLAVE_OUTPUTS /dev/stderr",
-    )  # fmt: skip
+    )
     text = "\n".join(read_texts(site, shown))
     job = wait_for_end(site, shown)
 

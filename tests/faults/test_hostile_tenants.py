@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.databases import get_postgres
 from tests.faults.site import UNHURRIED, Site, make_site, wait_until
 from tests.support.attacks import ATTACKS, Attack
+from tests.support.databases import get_postgres
 from tests.support.tenants import Tenant
 
 MEMORY = 900 << 20

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.databases import get_postgres
 from tests.faults.site import Site, check_log_numbers, open_site, wait_until
+from tests.support.databases import get_postgres
 
 KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "4"))
 LINES = 40

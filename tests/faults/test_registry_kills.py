@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from exclave.client.oci import OciClient
+from exclave.client.oci.client import OciClient
 from exclave.client.retry import RetryPolicy
-from tests.databases import open_database
 from tests.faults.site import Site, open_site, wait_until
+from tests.support.databases import open_database
 
 DATA = random.Random(8).randbytes(1 << 20) * 24
 DIGEST = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
@@ -128,9 +128,12 @@ def test_our_client_gets_through_kills(site: Site, tmp_path: Path) -> None:
         url = f"{site.balancers[1].url}/{org}"
         async with OciClient(url, get_token, policy=policy) as client:
             made = await client.push_artifact(
-                "apps/demo", artifact_type="application/x", layer=layer, layer_type="a/b",
+                "apps/demo",
+                artifact_type="application/x",
+                layer=layer,
+                layer_type="a/b",
                 annotations={},
-            )  # fmt: skip
+            )
             out = await client.pull_layer("apps/demo", made.digest, tmp_path / "out")
         return out.read_bytes()
 

@@ -7,15 +7,16 @@ import pytest
 from sqlalchemy import select
 
 from exclave.base.errors import Unauthenticated
-from exclave.control import enrolment, timers
 from exclave.control.access import authenticate_runner
+from exclave.control.background import timers
 from exclave.control.chores import RowWorker
+from exclave.control.dispatch import enrolment
 from exclave.storage import workflows as stored_workflows
-from exclave.storage.tables import executions, runners
+from exclave.storage.tables.core import executions, runners
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.runner import AskToken, token_message
 from tests.faults.sim.stage import APPLY
-from tests.world import (
+from tests.support.world import (
     ManualClock,
     gate,
     make_deps,

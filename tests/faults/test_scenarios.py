@@ -7,12 +7,12 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from exclave.control import jobs, workflows
-from exclave.control.restore import settle_restore
-from exclave.runner.outbox import Outbox
+from exclave.control.after_restore import settle_restore
+from exclave.control.workflows import jobs, workflows
+from exclave.runner.executions.outbox import Outbox
 from tests.faults.sim.stage import APPLY, PLAN, Stage, set_stage
-from tests.virtual_time import run_virtual
-from tests.world import (
+from tests.support.virtual_time import run_virtual
+from tests.support.world import (
     job,
 )
 

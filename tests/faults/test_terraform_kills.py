@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.databases import get_postgres
 from tests.faults.site import Process, check_log_numbers, make_site, wait_until
 from tests.faults.terraform_app import COMPONENTS, NAMES, TerraformSite
-from tests.tools import need_terraform
+from tests.support.databases import get_postgres
+from tests.support.tools import need_terraform
 
 KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "3"))
 FIRST = [("runner", "apply"), ("server", "apply"), ("both", "plan")]
@@ -135,13 +135,17 @@ def check_last_round(colours: TerraformSite) -> None:
         for one in state["newest"]["resources"]
     }
     alive = {(one.workspace, one.address, one.id) for one in colours.read_world().alive}
-    wanted = {(f"component:{part}", f"terraform_data.{name}")
-              for part in COMPONENTS for name in NAMES}  # fmt: skip
+    wanted = {
+        (f"component:{part}", f"terraform_data.{name}") for part in COMPONENTS for name in NAMES
+    }
     assert {(workspace, address) for workspace, address, _ in known} == wanted
     assert len(known) == len(wanted)
     assert known <= alive, "the state tells of what is not there"
-    lost = [one for one in colours.read_world().alive
-            if (one.workspace, one.address, one.id) not in known]  # fmt: skip
+    lost = [
+        one
+        for one in colours.read_world().alive
+        if (one.workspace, one.address, one.id) not in known
+    ]
     assert all(colours.is_told(one) for one in lost), (lost, colours.orphans)
     assert [state["lock"] for state in colours.list_states().values()] == [None] * 2
 

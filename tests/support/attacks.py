@@ -90,9 +90,15 @@ def send_malformed_records(tenant: Tenant) -> list[int]:
     queue, runner, offer = begin_execution(tenant)
     offset, statuses = 0, []
     for line in (
-        b"[" * 5000 + b"]" * 5000, b'[1,1,1,"\\ud800x"]', b'[1,1,1,"\\u0000"]', b'[1e999,1,1,"x"]',
-        b"[" + b"9" * 5000 + b',1,1,"x"]', b'{"4":1}', b"\xff\xfe", b'[1,1,1,"a"]\r[1,1,1,"b"]',
-    ):  # fmt: skip
+        b"[" * 5000 + b"]" * 5000,
+        b'[1,1,1,"\\ud800x"]',
+        b'[1,1,1,"\\u0000"]',
+        b'[1e999,1,1,"x"]',
+        b"[" + b"9" * 5000 + b',1,1,"x"]',
+        b'{"4":1}',
+        b"\xff\xfe",
+        b'[1,1,1,"a"]\r[1,1,1,"b"]',
+    ):
         reply = runner.append_log(offer, offset, compress(line + b"\n"))
         statuses.append(reply.status_code)
         offset = reply.json().get("next_offset", offset)

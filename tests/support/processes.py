@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from exclave.runner import procfs
+from exclave.runner.processes import procfs
 
 
 def read_command(pid: int) -> list[bytes]:

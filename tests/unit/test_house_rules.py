@@ -85,11 +85,19 @@ def test_nothing_runs_through_a_shell() -> None:
         f"{name}:{node.lineno}"
         for name, tree in modules()
         for node in ast.walk(tree)
-        if (isinstance(node, ast.keyword) and node.arg == "shell"
-            and isinstance(node.value, ast.Constant) and node.value.value)
-        or (isinstance(node, ast.Attribute) and node.attr in {"create_subprocess_shell", "system"}
-            and isinstance(node.value, ast.Name) and node.value.id in {"os", "asyncio"})
-    ]  # fmt: skip
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg == "shell"
+            and isinstance(node.value, ast.Constant)
+            and node.value.value
+        )
+        or (
+            isinstance(node, ast.Attribute)
+            and node.attr in {"create_subprocess_shell", "system"}
+            and isinstance(node.value, ast.Name)
+            and node.value.id in {"os", "asyncio"}
+        )
+    ]
 
     assert found == []
 
@@ -106,7 +114,7 @@ PRINTING = {
 }  # fmt: skip
 STREAMS = {
     "base/logs.py",  # JSON lines, written by `dump_json`.
-    "stacks/local_stack.py",  # A script that runs without us; it cleans by itself.
+    "stacks/local_script_template.py",  # A script that runs without us; it cleans by itself.
 }
 RICH = {"cli/screens.py"}
 """Draws a screen that moves, of cleaned text only."""
@@ -158,9 +166,15 @@ def test_only_the_moving_screen_is_drawn_by_rich() -> None:
 
 def test_the_rule_about_printing_finds_what_it_should() -> None:
     lines = [
-        "print(1)", "click.echo(1)", "sys.stdout.write(1)", "f(file=sys.stderr)", "Styled(1)",
-        "from click import echo", "getpass.getpass(1)", "x = click.style(1)",
-    ]  # fmt: skip
+        "print(1)",
+        "click.echo(1)",
+        "sys.stdout.write(1)",
+        "f(file=sys.stderr)",
+        "Styled(1)",
+        "from click import echo",
+        "getpass.getpass(1)",
+        "x = click.style(1)",
+    ]
 
     assert [line for line in lines if not list(find_printing(ast.parse(line)))] == []
     assert not list(find_printing(ast.parse("sys.stdout.isatty()")))

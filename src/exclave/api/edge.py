@@ -82,9 +82,14 @@ class Edge:
         self._metrics.note(Visit(self._api, method, route, status, seconds))
         if route not in _QUIET or status >= _FAILED:
             log.info(
-                "request_answered", api=self._api, method=method, route=route,
-                status=status, ms=round(seconds * 1000, 1), **scope.get(WHO, {}),
-            )  # fmt: skip
+                "request_answered",
+                api=self._api,
+                method=method,
+                route=route,
+                status=status,
+                ms=round(seconds * 1000, 1),
+                **scope.get(WHO, {}),
+            )
 
 
 def _find_route(scope: Scope) -> str:

@@ -29,17 +29,24 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
-            "exclave_http_requests", "Requests by route and status.",
-            ["api", "method", "route", "status"], registry=registry,
-        )  # fmt: skip
+            "exclave_http_requests",
+            "Requests by route and status.",
+            ["api", "method", "route", "status"],
+            registry=registry,
+        )
         self._seconds = Histogram(
-            "exclave_http_request_seconds", "How long requests took, long polls included.",
-            ["api", "method", "route"], registry=registry, buckets=_BUCKETS,
-        )  # fmt: skip
+            "exclave_http_request_seconds",
+            "How long requests took, long polls included.",
+            ["api", "method", "route"],
+            registry=registry,
+            buckets=_BUCKETS,
+        )
         self._lag = Histogram(
-            "exclave_loop_lag_seconds", "How long the event loop was held up, ten times a second.",
-            registry=registry, buckets=_BUCKETS,
-        )  # fmt: skip
+            "exclave_loop_lag_seconds",
+            "How long the event loop was held up, ten times a second.",
+            registry=registry,
+            buckets=_BUCKETS,
+        )
         self.loop = LoopMonitor(self._lag.observe)
         self._jobs = _gauge(registry, "exclave_jobs", "Jobs that have not ended.", "state")
         self._runners = _gauge(registry, "exclave_runners", "Runners by presence.", "presence")

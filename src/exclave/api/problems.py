@@ -65,9 +65,13 @@ def render(
 ) -> ProblemResponse:
     """Write a problem as its response; facts never hide what every problem has."""
     reply = ProblemReply(
-        type=f"urn:exclave:problem:{code}", title=HTTPStatus(status).phrase, status=status,
-        code=code, detail=detail, hint=hint,
-    )  # fmt: skip
+        type=f"urn:exclave:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        code=code,
+        detail=detail,
+        hint=hint,
+    )
     body = {**(facts or {}), **reply.model_dump()}
     return ProblemResponse(body, status_code=status, headers=headers)
 
@@ -81,9 +85,13 @@ def render_problem(problem: Problem) -> ProblemResponse:
     if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
         headers["Retry-After"] = str(problem.facts.get("retry_after_s", _RETRY_S))
     return render(
-        status, problem.code, problem.message, hint=problem.advice, facts=problem.facts,
+        status,
+        problem.code,
+        problem.message,
+        hint=problem.advice,
+        facts=problem.facts,
         headers=headers,
-    )  # fmt: skip
+    )
 
 
 def render_invalid(errors: Sequence[Mapping[str, Any]]) -> ProblemResponse:
@@ -94,19 +102,23 @@ def render_invalid(errors: Sequence[Mapping[str, Any]]) -> ProblemResponse:
     ]
     first = f": `{shown[0]['field']}`: {shown[0]['message']}" if shown else ""
     return render(
-        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", f"the request is not valid{first}",
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "invalid_input",
+        f"the request is not valid{first}",
         hint="Correct the fields named in `errors`.",
         facts={"errors": shown, "error_count": len(errors)},
-    )  # fmt: skip
+    )
 
 
 def render_bug(request_id: str) -> ProblemResponse:
     """Admit a failure that nobody expected; its cause is in the server's log only."""
     return render(
-        HTTPStatus.INTERNAL_SERVER_ERROR, "bug", "the server failed in a way it did not expect",
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "bug",
+        "the server failed in a way it did not expect",
         hint="Try again; if it stays, report it with the request id.",
         facts={"request_id": request_id},
-    )  # fmt: skip
+    )
 
 
 async def _answer_problem(request: Request, error: Exception) -> ProblemResponse:

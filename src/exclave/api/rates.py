@@ -3,7 +3,7 @@
 from starlette.types import Scope
 
 from exclave.control.deps import Deps
-from exclave.control.rates import LOG_BURST_S
+from exclave.control.runtime.rates import LOG_BURST_S
 from exclave.domain.identity import RunnerIdentity, User
 
 _LOG = "/log"
@@ -27,9 +27,13 @@ def charge_runner(deps: Deps, who: RunnerIdentity, scope: Scope) -> None:
     if path.endswith(_LOG):
         rates.spend("log", who.org, now, rates.limits.org)
         rates.spend(
-            "log_bytes", who.org, now, rates.limits.log_bytes, cost=_read_size(scope),
+            "log_bytes",
+            who.org,
+            now,
+            rates.limits.log_bytes,
+            cost=_read_size(scope),
             burst_s=LOG_BURST_S,
-        )  # fmt: skip
+        )
         return
     rates.spend("machine", who.runner, now, rates.limits.caller)
     if not path.endswith(_VITAL):

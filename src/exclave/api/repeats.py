@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.control.deps import Deps
-from exclave.control.repeats import Reply, answer_once
+from exclave.control.idempotency import Reply, answer_once
 from exclave.domain.identity import User
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from exclave.appconfig.diagnostics import list_words, suggest
-from exclave.appconfig.fields import Field, Table
-from exclave.appconfig.kinds.components import Component
-from exclave.appconfig.sections import COMPONENT_TYPES, SECTIONS, FileForm, FolderForm
+from exclave.appconfig.model.fields import Field, Table
+from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.sections import COMPONENT_TYPES, SECTIONS, FileForm, FolderForm
 from exclave.base.errors import InvalidInput
 
 
@@ -22,12 +22,19 @@ class FileKind:
 
 def _list_kinds() -> Iterator[FileKind]:
     names: Mapping[str, str] = {
-        "inputs": "input", "input_groups": "input_group", "secrets": "secret",
-        "permissions": "role", "permissions/policies": "named_policy",
-        "break_glass": "break_glass_role", "policies": "policy",
-        "kubernetes_contexts": "kubernetes_context", "actions": "action", "runbooks": "runbook",
-        "branches": "branch", "installs": "install",
-    }  # fmt: skip
+        "inputs": "input",
+        "input_groups": "input_group",
+        "secrets": "secret",
+        "permissions": "role",
+        "permissions/policies": "named_policy",
+        "break_glass": "break_glass_role",
+        "policies": "policy",
+        "kubernetes_contexts": "kubernetes_context",
+        "actions": "action",
+        "runbooks": "runbook",
+        "branches": "branch",
+        "installs": "install",
+    }
     seen: set[str] = set()
     for section in SECTIONS:
         forms: list[FileForm | FolderForm] = [*section.folders]

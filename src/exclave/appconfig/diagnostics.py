@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from exclave.appconfig.codes import Code, Severity
-from exclave.appconfig.positions import KeyPath
-from exclave.appconfig.sources import WHOLE, Position, Source
+from exclave.appconfig.reading.positions import KeyPath
+from exclave.appconfig.reading.sources import WHOLE, Position, Source
 
 DOCS = "docs/reference/app-config/diagnostics.md"
 

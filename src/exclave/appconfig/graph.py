@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_exists
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.components import Component
-from exclave.appconfig.kinds.sandbox import Sandbox
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.uses import (
     Found,
     mentioned_components,

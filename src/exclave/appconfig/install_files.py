@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.appconfig.app import Entry
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Diagnostic, Report
-from exclave.appconfig.kinds.installs import Install
-from exclave.appconfig.loading import Loader
-from exclave.appconfig.reading import Directory, Limits
+from exclave.appconfig.model.app import Entry
+from exclave.appconfig.model.kinds.installs import Install
+from exclave.appconfig.reading.directory import Directory, Limits
+from exclave.appconfig.reading.loading import Loader
 from exclave.base.errors import InvalidInput
 
 _KNOWN = frozenset(

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from exclave.appconfig.app import App, Entry
-from exclave.appconfig.kinds.runbooks import Runbook
-from exclave.appconfig.positions import KeyPath
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.reading.positions import KeyPath
 from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS, Fault, is_template, render_text
 from exclave.appconfig.uses import locate
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from exclave.appconfig.catalog import FileKind
-from exclave.appconfig.fields import Field, Need, Shape, Table
-from exclave.appconfig.sections import COMPONENT_TYPES
+from exclave.appconfig.model.fields import Field, Need, Shape, Table
+from exclave.appconfig.model.sections import COMPONENT_TYPES
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 """The newest that the TOML plugins of editors understand."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from exclave.appconfig.sources import Position
+from exclave.appconfig.reading.sources import Position
 
 if TYPE_CHECKING:
     from exclave.template import Budget, Template

@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.codes import Code
-from exclave.appconfig.decode import Text
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.runbooks import Runbook
-from exclave.appconfig.sources import Position
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.reading.decode import Text
+from exclave.appconfig.reading.sources import Position
 from exclave.appconfig.templates import (
     ROOT,
     RUNBOOK_ROOTS,

@@ -68,10 +68,17 @@ async def list_runs(
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
-        [each.id, each.action, each.trigger, each.state, show_time(each.started_at),
-         show_time(each.finished_at), each.message]
+        [
+            each.id,
+            each.action,
+            each.trigger,
+            each.state,
+            show_time(each.started_at),
+            show_time(each.finished_at),
+            each.message,
+        ]
         for each in page.items
-    ]  # fmt: skip
+    ]
     headers = ["ID", "ACTION", "TRIGGER", "STATE", "STARTED", "FINISHED", "MESSAGE"]
     session.out.show(page, session.out.table(headers, rows))
 
@@ -82,10 +89,14 @@ async def list_runbooks(session: Session, install: str) -> None:
     """List the runbooks of an install."""
     page = await _calls(session).list_runbooks(await find_install(session, install))
     rows = [
-        [each.name, each.description, ", ".join(one.name for one in each.inputs),
-         "; ".join(each.steps)]
+        [
+            each.name,
+            each.description,
+            ", ".join(one.name for one in each.inputs),
+            "; ".join(each.steps),
+        ]
         for each in page.items
-    ]  # fmt: skip
+    ]
     session.out.show(page, session.out.table(["NAME", "DESCRIPTION", "INPUTS", "STEPS"], rows))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from exclave.appconfig.apps import Reading, read_app
-from exclave.appconfig.references import Fetcher
+from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.reading.references import Fetcher
 from exclave.base.errors import InvalidInput
 from exclave.cli import apps_graph, apps_text
 from exclave.cli.root import SuggestingGroup
@@ -154,7 +154,7 @@ def _read_state(file: Path) -> Mapping[str, object]:
 
 
 def _choose_fetcher() -> Fetcher:
-    from exclave.appconfig.fetching import HttpsFetcher  # noqa: PLC0415 - network code, if asked for
+    from exclave.appconfig.reading.fetching import HttpsFetcher  # noqa: PLC0415 - network code, if asked for
 
     return HttpsFetcher()
 

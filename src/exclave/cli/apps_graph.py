@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from exclave.appconfig.apps import Reading
 from exclave.appconfig.graph import Graph, Reason
+from exclave.appconfig.read_app import Reading
 
 
 def describe(reading: Reading, inputs: Sequence[str]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from exclave.appconfig.app import App
+from exclave.appconfig.model.app import App
 from exclave.appconfig.rendering import Rendered, render_app
 from exclave.base.clock import SystemClock
 from exclave.base.errors import InvalidInput

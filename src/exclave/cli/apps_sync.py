@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from exclave.appconfig.packing import INSTALLS, pack_app
+from exclave.appconfig.stored.packing import INSTALLS, pack_app
 from exclave.base.errors import InvalidInput
 from exclave.cli.apps_diff import write_diff
 from exclave.cli.apps_text import write_blocks, write_report
@@ -96,10 +96,16 @@ async def configs(session: Session, app: str, limit: int, cursor: str | None) ->
     fetch = partial(AppCalls(session.client.calls).list_configs, app)
     page = await gather(session, fetch, limit, cursor)
     rows = [
-        [str(each.version), "current" if each.current else "", str(len(each.components)),
-         show_time(each.created_at), each.created_by, each.digest[:19]]
+        [
+            str(each.version),
+            "current" if each.current else "",
+            str(len(each.components)),
+            show_time(each.created_at),
+            each.created_by,
+            each.digest[:19],
+        ]
         for each in page.items
-    ]  # fmt: skip
+    ]
     heads = ["VERSION", "", "COMPONENTS", "SYNCED", "BY", "DIGEST"]
     session.out.show(page, session.out.table(heads, rows))
 

@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from exclave.appconfig.apps import Reading
 from exclave.appconfig.codes import Severity
 from exclave.appconfig.diagnostics import DOCS
+from exclave.appconfig.read_app import Reading
 from exclave.cli.terminal import Styled, clean_line, join, style
 
 _COLOURS: Mapping[str, str] = {Severity.ERROR: "red", Severity.WARNING: "yellow"}

@@ -12,7 +12,7 @@ from exclave.cli.config import DEFAULT_URL, find_config_file, find_login, store_
 from exclave.cli.deps import Session, verb
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import ask_secret
-from exclave.client.control_calls import check_url
+from exclave.client.control_http import check_url
 from exclave.wire.identity import GrantModel, WhoAmI
 
 group = SuggestingGroup("auth", help="Log in, log out, see who you are.")

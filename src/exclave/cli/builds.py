@@ -42,11 +42,19 @@ async def list_builds(
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
-        [one.id, one.app, one.part, one.state, ", ".join(map(str, one.configs)),
-         one.commit[:_SHORT], one.digest[: len("sha256:") + _SHORT], show_time(one.created_at),
-         one.error]
+        [
+            one.id,
+            one.app,
+            one.part,
+            one.state,
+            ", ".join(map(str, one.configs)),
+            one.commit[:_SHORT],
+            one.digest[: len("sha256:") + _SHORT],
+            show_time(one.created_at),
+            one.error,
+        ]
         for one in page.items
-    ]  # fmt: skip
+    ]
     headers = ["ID", "APP", "PART", "STATE", "VERSIONS", "COMMIT", "DIGEST", "CREATED", "ERROR"]
     session.out.show(page, session.out.table(headers, rows))
 

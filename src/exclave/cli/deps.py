@@ -19,7 +19,7 @@ from exclave.cli.config import find_login
 from exclave.cli.output import Output
 from exclave.cli.terminal import ask
 from exclave.client.control import ControlClient
-from exclave.client.control_calls import ControlCalls
+from exclave.client.control_http import ControlCalls
 
 Body = Callable[..., Coroutine[Any, Any, int | None]]
 

@@ -84,10 +84,15 @@ async def create(
     Without APP it is only a queue, for workflows of your own.
     """
     body = build(
-        NewInstall, name=name, app=app, labels=read_pairs(labels, "--label"),
-        inputs=read_inputs(inputs, inputs_file, "--input"), approve_all=approve_all, here=here,
+        NewInstall,
+        name=name,
+        app=app,
+        labels=read_pairs(labels, "--label"),
+        inputs=read_inputs(inputs, inputs_file, "--input"),
+        approve_all=approve_all,
+        here=here,
         provision=not no_provision,
-    )  # fmt: skip
+    )
     made = await session.client.create_install(body)
     if wait and made.workflow_id:
         return await watch_workflow(session, made.workflow_id)

@@ -34,11 +34,12 @@ async def sync(
     files = read_install_files(session.deps.cwd / path)
     _tell_findings(session, files)
     wish = SyncInstalls(
-        app=check(SyncInstalls, {"app": app or _guess_app(session, path), "installs": [_ANY]},
-                  "").app,
+        app=check(
+            SyncInstalls, {"app": app or _guess_app(session, path), "installs": [_ANY]}, ""
+        ).app,
         installs=[_read(file, files) for file in files.installs],
         dry_run=True,
-    )  # fmt: skip
+    )
     planned = await calls(session).sync(wish)
     refused = [each for each in planned.installs if each.problem]
     changing = [each for each in planned.installs if each.action in {"create", "update"}]
@@ -65,14 +66,16 @@ def _guess_app(session: Session, path: Path) -> str:
 def _read(file: str, files: InstallFiles) -> InstallConfig:
     install = files.installs[file]
     fields = {
-        "name": install.name, "approval_option": install.approval_option,
-        "inputs": dict(install.inputs), "labels": dict(install.labels),
+        "name": install.name,
+        "approval_option": install.approval_option,
+        "inputs": dict(install.inputs),
+        "labels": dict(install.labels),
         "component_toggles": dict(install.component_toggles),
         "components": {
             name: {"tf_vars": each.tf_vars, "helm_values": each.helm_values}
             for name, each in install.components.items()
         },
-    }  # fmt: skip
+    }
     return check(InstallConfig, fields, file)
 
 

@@ -60,9 +60,12 @@ async def set_inputs(
         raise InvalidInput("there is nothing to set", hint="Write NAME=VALUE.")
     install_id = await find_install(session, install)
     body = build(
-        SetInputs, values=values, unset=list(unset), dry_run=dry_run,
+        SetInputs,
+        values=values,
+        unset=list(unset),
+        dry_run=dry_run,
         approve_all=approve_all or None,
-    )  # fmt: skip
+    )
     changed = await calls(session).set_inputs(install_id, body)
     if not session.out.json_mode:
         session.out.say(_tell(changed, dry_run=dry_run))
@@ -85,10 +88,16 @@ def _tell(changed: InputsChanged, *, dry_run: bool) -> str:
 def _write(session: Session, found: InputsReply) -> str:
     titles = {group.name: group.display_name or group.name for group in found.groups}
     rows = [
-        [titles.get(each.group, each.group), each.name, _show_value(each), each.type,
-         _show_source(each), each.description or each.display_name]
+        [
+            titles.get(each.group, each.group),
+            each.name,
+            _show_value(each),
+            each.type,
+            _show_source(each),
+            each.description or each.display_name,
+        ]
         for each in sorted(found.inputs, key=lambda each: _rank(found, each))
-    ]  # fmt: skip
+    ]
     return session.out.table(["GROUP", "INPUT", "VALUE", "TYPE", "FROM", "DESCRIPTION"], rows)
 
 

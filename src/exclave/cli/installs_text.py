@@ -29,10 +29,17 @@ _NEXT = {
 def write_rows(installs: Sequence[InstallReply]) -> list[list[str]]:
     """Write the rows of a list."""
     return [
-        [each.id, each.name, each.app, each.state, _show_config(each),
-         show_labels(each.labels), show_time(each.created_at)]
+        [
+            each.id,
+            each.name,
+            each.app,
+            each.state,
+            _show_config(each),
+            show_labels(each.labels),
+            show_time(each.created_at),
+        ]
         for each in installs
-    ]  # fmt: skip
+    ]
 
 
 def show_labels(labels: dict[str, str]) -> str:
@@ -135,10 +142,16 @@ def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
         if each.state != _QUIET or not install.app_id
     ]
     runners = [
-        [each.id, each.name, _show_presence(each), each.version, show_time(each.seen_at),
-         each.cause]
+        [
+            each.id,
+            each.name,
+            _show_presence(each),
+            each.version,
+            show_time(each.seen_at),
+            each.cause,
+        ]
         for each in install.runners
-    ]  # fmt: skip
+    ]
     flows = [
         [each.id, each.name, each.state, show_time(each.created_at), each.created_by]
         for each in install.workflows

@@ -52,9 +52,13 @@ async def upgrade(
         raise InvalidInput("name installs, or use --label, or --all")
     ids = await _choose(session, installs, wanted, app)
     wish = build(
-        Upgrade, config=config, inputs=read_pairs(inputs, "--input"), deploy=deploy, dry_run=True,
+        Upgrade,
+        config=config,
+        inputs=read_pairs(inputs, "--input"),
+        deploy=deploy,
+        dry_run=True,
         approve_all=approve_all or None,
-    )  # fmt: skip
+    )
     planned, failed = await _ask_all(session, ids, wish)
     stuck = [each for each in planned if each.obstacles]
     failed = failed or bool(stuck)

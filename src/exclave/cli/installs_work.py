@@ -92,9 +92,15 @@ async def deploy(
     """Deploy components as the install's config says."""
     kind = _choose(components, WorkKind.DEPLOY, WorkKind.DEPLOY_ALL, everything=everything)
     return await _start(
-        session, install, kind, components=list(components), dependents=dependents,
-        plan_only=plan_only, approve_all=approve_all, wait=wait,
-    )  # fmt: skip
+        session,
+        install,
+        kind,
+        components=list(components),
+        dependents=dependents,
+        plan_only=plan_only,
+        approve_all=approve_all,
+        wait=wait,
+    )
 
 
 @verb(group, "teardown")
@@ -122,9 +128,14 @@ async def teardown(
     what = ", ".join(f"`{name}`" for name in components) or "all components"
     session.confirm(f"Tear down {what} of `{install}`?", yes=yes)
     return await _start(
-        session, install_id, kind, components=list(components), dependents=dependents,
-        approve_all=approve_all, wait=wait,
-    )  # fmt: skip
+        session,
+        install_id,
+        kind,
+        components=list(components),
+        dependents=dependents,
+        approve_all=approve_all,
+        wait=wait,
+    )
 
 
 @verb(group, "sync-secrets")
@@ -145,9 +156,14 @@ async def drift(
     """Look for drift: in the sandbox, in components, or without PART in all that is deployed."""
     names = [part.removeprefix("component:") for part in parts if part != "sandbox"]
     code = await _start(
-        session, install, WorkKind.DRIFT_SCAN, components=names, sandbox="sandbox" in parts,
-        approve_all=False, wait=wait,
-    )  # fmt: skip
+        session,
+        install,
+        WorkKind.DRIFT_SCAN,
+        components=names,
+        sandbox="sandbox" in parts,
+        approve_all=False,
+        wait=wait,
+    )
     if wait and code == OK and not session.out.json_mode:
         await _tell_drift(session, install)
     return code

@@ -44,10 +44,19 @@ async def list_jobs(
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
-        [job.id, job.state, job.step or "", job.kind, str(job.attempts), job.workflow_id or "",
-         show_time(job.created_at), show_time(job.finished_at), job.reason or ""]
+        [
+            job.id,
+            job.state,
+            job.step or "",
+            job.kind,
+            str(job.attempts),
+            job.workflow_id or "",
+            show_time(job.created_at),
+            show_time(job.finished_at),
+            job.reason or "",
+        ]
         for job in page.items
-    ]  # fmt: skip
+    ]
     headers = ["ID", "STATE", "STEP", "KIND", "TRIES", "WORKFLOW", "CREATED", "FINISHED", "REASON"]
     session.out.show(page, session.out.table(headers, rows))
 
@@ -108,10 +117,17 @@ def _show(session: Session, job: JobReply) -> None:
 
 def _show_executions(session: Session, job: JobReply) -> str:
     rows = [
-        [each.id, each.state, each.runner_id, show_time(each.started_at), show_time(each.ended_at),
-         each.reason or "", f"{each.log_bytes} bytes{'' if each.log_complete else ', incomplete'}"]
+        [
+            each.id,
+            each.state,
+            each.runner_id,
+            show_time(each.started_at),
+            show_time(each.ended_at),
+            each.reason or "",
+            f"{each.log_bytes} bytes{'' if each.log_complete else ', incomplete'}",
+        ]
         for each in job.executions
-    ]  # fmt: skip
+    ]
     headers = ["EXECUTION", "STATE", "RUNNER", "STARTED", "ENDED", "REASON", "LOG"]
     return session.out.table(headers, rows)
 

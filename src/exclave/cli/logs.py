@@ -10,7 +10,7 @@ from exclave.cli.lookup import build_option, find_queue, install_option, tell_re
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import Styled, clean_line, join
 from exclave.client.control import ControlClient
-from exclave.client.control_streams import BEGIN, LogPosition
+from exclave.client.following import BEGIN, LogPosition
 from exclave.wire.logs import LogMatch, LogMatches, LogRecord, Stream
 
 group = SuggestingGroup("logs", help="Output of jobs: tail, search.")

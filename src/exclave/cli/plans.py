@@ -112,9 +112,13 @@ def tell_summary(plan: PlanDocument) -> str:
     """Tell the numbers in one line."""
     told = plan.summary
     counts = (
-        (told.imported, "to import"), (told.add, "to add"), (told.change, "to change"),
-        (told.replace, "to replace"), (told.move, "moved"), (told.destroy, "to destroy"),
-    )  # fmt: skip
+        (told.imported, "to import"),
+        (told.add, "to add"),
+        (told.change, "to change"),
+        (told.replace, "to replace"),
+        (told.move, "moved"),
+        (told.destroy, "to destroy"),
+    )
     shown = [f"{count} {what}" for count, what in counts if count]
     if told.outputs and not shown:
         shown = ["only outputs change"]

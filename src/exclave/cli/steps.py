@@ -58,9 +58,14 @@ async def approve(
 @_comment
 @click.option("--skip", is_flag=True, help="Go on without the step and what needs it.")
 async def deny(
-    session: Session, workflow: str, step: str | None, digest: str | None, comment: str, *,
+    session: Session,
+    workflow: str,
+    step: str | None,
+    digest: str | None,
+    comment: str,
+    *,
     skip: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse what a gate shows; without --digest it is shown and you are asked."""
     workflow_id = await find_workflow(session, workflow)
     gate = step or await _find_gate(session, workflow_id)

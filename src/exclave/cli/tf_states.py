@@ -58,10 +58,16 @@ async def list_versions(session: Session, install: str, workspace: str) -> None:
     install_id = await find_install(session, install)
     found = await TerraformCalls(session.client.calls).get_state(install_id, workspace)
     rows = [
-        [str(one.version), str(one.serial), str(one.size), show_time(one.at), one.execution_id,
-         "" if one.restored_from is None else f"version {one.restored_from} again"]
+        [
+            str(one.version),
+            str(one.serial),
+            str(one.size),
+            show_time(one.at),
+            one.execution_id,
+            "" if one.restored_from is None else f"version {one.restored_from} again",
+        ]
         for one in found.versions
-    ]  # fmt: skip
+    ]
     headers = ["VERSION", "SERIAL", "BYTES", "STORED", "EXECUTION", ""]
     session.out.show(found, session.out.table(headers, rows))
 
@@ -92,10 +98,16 @@ async def list_rescued(session: Session, install: str, workspace: str) -> None:
     if not page.items and not session.out.json_mode:
         session.out.say("Nothing found.")
     rows = [
-        [one.execution_id, one.job_id, str(one.serial), str(one.resources), show_time(one.at),
-         one.misfit or "can be restored"]
+        [
+            one.execution_id,
+            one.job_id,
+            str(one.serial),
+            str(one.resources),
+            show_time(one.at),
+            one.misfit or "can be restored",
+        ]
         for one in page.items
-    ]  # fmt: skip
+    ]
     headers = ["EXECUTION", "JOB", "SERIAL", "RESOURCES", "HANDED IN", ""]
     session.out.show(page, session.out.table(headers, rows))
 
@@ -108,9 +120,15 @@ async def list_rescued(session: Session, install: str, workspace: str) -> None:
 @click.option("--reason", required=True, help="Why; it is kept in the audit log.")
 @yes_option
 async def restore_state(
-    session: Session, install: str, workspace: str, execution: str | None, version: int | None,
-    reason: str, *, yes: bool,
-) -> None:  # fmt: skip
+    session: Session,
+    install: str,
+    workspace: str,
+    execution: str | None,
+    version: int | None,
+    reason: str,
+    *,
+    yes: bool,
+) -> None:
     """Make what EXECUTION rescued, or an older version, the next version of a state.
 
     It is refused while a job holds the lane. Plans that were made before are stale then.
@@ -182,9 +200,13 @@ def _tell_row(one: TfWorkspaceReply) -> list[str]:
     if newest is None:
         return [one.workspace, "", "", "", "", _tell_lock(one.lock)]
     return [
-        one.workspace, str(newest.serial), str(newest.version), str(len(newest.resources)),
-        show_time(newest.at), _tell_lock(one.lock),
-    ]  # fmt: skip
+        one.workspace,
+        str(newest.serial),
+        str(newest.version),
+        str(len(newest.resources)),
+        show_time(newest.at),
+        _tell_lock(one.lock),
+    ]
 
 
 def _tell_lock(lock: TfLockReply | None) -> str:

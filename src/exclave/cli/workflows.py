@@ -47,10 +47,17 @@ async def list_workflows(
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
-        [each.id, each.name, each.state, each.queue_id, each.created_by,
-         show_time(each.created_at), show_time(each.finished_at)]
+        [
+            each.id,
+            each.name,
+            each.state,
+            each.queue_id,
+            each.created_by,
+            show_time(each.created_at),
+            show_time(each.finished_at),
+        ]
         for each in page.items
-    ]  # fmt: skip
+    ]
     headers = ["ID", "NAME", "STATE", "QUEUE", "BY", "CREATED", "FINISHED"]
     session.out.show(page, session.out.table(headers, rows))
 

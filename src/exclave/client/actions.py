@@ -1,6 +1,6 @@
 """Calls about actions and runbooks of an install."""
 
-from exclave.client.control_calls import ControlCalls, part
+from exclave.client.control_http import ControlCalls, part
 from exclave.wire.actions import (
     ActionReply,
     RunAction,
@@ -28,9 +28,13 @@ class ActionCalls:
         return await self._calls.post(WorkflowReply, path, body)
 
     async def list_runs(
-        self, install: str, cursor: str | None = None, limit: int = 100, *,
+        self,
+        install: str,
+        cursor: str | None = None,
+        limit: int = 100,
+        *,
         action: str | None = None,
-    ) -> Page[RunReply]:  # fmt: skip
+    ) -> Page[RunReply]:
         """Read a page of runs."""
         path = f"/v1/installs/{part(install)}/actions/runs"
         return await self._calls.get(

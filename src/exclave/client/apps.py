@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from exclave.client.control_calls import ControlCalls, part
+from exclave.client.control_http import ControlCalls, part
 from exclave.wire.apps import AppReply, ConfigDiffReply, ConfigReply, NewApp, SyncReply
 from exclave.wire.model import Page
 
@@ -30,9 +30,12 @@ class AppCalls:
     ) -> SyncReply:
         """Upload an app directory; 422 `app_invalid` lists what is wrong with it."""
         return await self._calls.upload(
-            SyncReply, f"/v1/apps/{part(app)}/sync", archive,
-            strict="true" if strict else None, dry_run="true" if dry_run else None,
-        )  # fmt: skip
+            SyncReply,
+            f"/v1/apps/{part(app)}/sync",
+            archive,
+            strict="true" if strict else None,
+            dry_run="true" if dry_run else None,
+        )
 
     async def list_configs(
         self, app: str, cursor: str | None = None, limit: int = 100

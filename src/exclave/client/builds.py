@@ -1,7 +1,7 @@
 """The Control API's calls about builds."""
 
-from exclave.client.control_calls import ControlCalls
-from exclave.client.control_calls import part as path_part
+from exclave.client.control_http import ControlCalls
+from exclave.client.control_http import part as path_part
 from exclave.wire.builds import BuildReply, NewBuild
 from exclave.wire.model import Page
 
@@ -23,9 +23,14 @@ class BuildCalls:
     ) -> Page[BuildReply]:
         """List builds, newest first."""
         return await self._calls.get(
-            Page[BuildReply], "/v1/builds", cursor=cursor, limit=limit, app=app, part=part,
+            Page[BuildReply],
+            "/v1/builds",
+            cursor=cursor,
+            limit=limit,
+            app=app,
+            part=part,
             state=state,
-        )  # fmt: skip
+        )
 
     async def get_build(self, build: str) -> BuildReply:
         """Show a build."""

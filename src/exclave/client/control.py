@@ -5,9 +5,9 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from exclave.client.control_calls import ControlCalls, part
-from exclave.client.control_links import Trouble
-from exclave.client.control_streams import BEGIN, LogPosition, follow_log, follow_workflow
+from exclave.client.control_http import ControlCalls, part
+from exclave.client.event_stream import Trouble
+from exclave.client.following import BEGIN, LogPosition, follow_log, follow_workflow
 from exclave.wire.identity import (
     AuditEntry,
     EnrolmentCreated,

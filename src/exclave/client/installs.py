@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from exclave.client.control_calls import ControlCalls, part
+from exclave.client.control_http import ControlCalls, part
 from exclave.wire.installs import (
     InputsChanged,
     InputsReply,

@@ -1,6 +1,6 @@
 """The registry's routes of the Control API."""
 
-from exclave.client.control_calls import ControlCalls, part
+from exclave.client.control_http import ControlCalls, part
 from exclave.wire.model import Page
 from exclave.wire.registry import (
     CollectGarbage,

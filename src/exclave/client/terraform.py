@@ -1,6 +1,6 @@
 """Terraform over the Control API: states, locks, orphans, plans."""
 
-from exclave.client.control_calls import ControlCalls, part
+from exclave.client.control_http import ControlCalls, part
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
     OrphansReply,

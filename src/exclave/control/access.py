@@ -15,7 +15,7 @@ from exclave.domain.identity import (
     list_granted,
 )
 from exclave.storage import accounts, credentials, installs, runners
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 
 API_TOKEN = "xcl"  # noqa: S105 - a prefix
 ENROLMENT_TOKEN = "xce"  # noqa: S105 - a prefix

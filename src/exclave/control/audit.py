@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from exclave.control.access import require
 from exclave.control.deps import Deps
-from exclave.control.pages import clamp, make_page
+from exclave.control.pagination import clamp, make_page
 from exclave.domain.identity import OrgId, Right, User
 from exclave.storage import audit
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.identity import AuditEntry
 from exclave.wire.model import Page
 
@@ -36,11 +36,20 @@ def record(
 
 def record_all(tx: Tx, deps: Deps, entries: Sequence[Entry]) -> None:
     """Write down several things of one transaction."""
-    audit.add_entries(tx, [
-        {"org_id": entry.org, "id": deps.ids.new("aud"), "actor": entry.actor,
-         "action": entry.action, "subject": entry.subject, "detail": dict(entry.detail)}
-        for entry in entries
-    ])  # fmt: skip
+    audit.add_entries(
+        tx,
+        [
+            {
+                "org_id": entry.org,
+                "id": deps.ids.new("aud"),
+                "actor": entry.actor,
+                "action": entry.action,
+                "subject": entry.subject,
+                "detail": dict(entry.detail),
+            }
+            for entry in entries
+        ],
+    )
 
 
 async def list_audit(deps: Deps, user: User, cursor: str, limit: int) -> Page[AuditEntry]:
@@ -53,6 +62,10 @@ async def list_audit(deps: Deps, user: User, cursor: str, limit: int) -> Page[Au
 
 def _show(row: AnyRow) -> AuditEntry:
     return AuditEntry(
-        id=row.id, at=row.at, actor=row.actor, action=row.action, subject=row.subject,
+        id=row.id,
+        at=row.at,
+        actor=row.actor,
+        action=row.action,
+        subject=row.subject,
         detail=row.detail,
-    )  # fmt: skip
+    )

@@ -4,26 +4,26 @@ from dataclasses import dataclass, field
 
 from exclave.base.clock import Clock
 from exclave.base.ids import Ids
-from exclave.control.chore_tallies import ChoreTallies
-from exclave.control.fleet import Fleet
-from exclave.control.health_watch import HealthWatch
-from exclave.control.keys import Keyring
-from exclave.control.log_limits import LogLimits
-from exclave.control.log_turns import LogTurns
-from exclave.control.loop_shares import LoopShares
-from exclave.control.postponed import Postponed
-from exclave.control.rates import Rates
-from exclave.control.standing import Standing
-from exclave.control.token_uses import TokenUses
-from exclave.control.turns import Turns
+from exclave.control.keyring import Keyring
+from exclave.control.runtime.chore_metrics import ChoreTallies
+from exclave.control.runtime.exhausted_quotas import Standing
+from exclave.control.runtime.health_watch import HealthWatch
+from exclave.control.runtime.log_limits import LogLimits
+from exclave.control.runtime.log_turns import LogTurns
+from exclave.control.runtime.loop_shares import LoopShares
+from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.postponed_steps import Postponed
+from exclave.control.runtime.rates import Rates
+from exclave.control.runtime.request_slots import Turns
+from exclave.control.runtime.token_uses import TokenUses
 from exclave.control.vault import Vault
-from exclave.control.workers import InlineWorkers, Workers
+from exclave.control.workers.pool import InlineWorkers, Workers
 from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 from exclave.storage.blobs.base import Blobs
-from exclave.storage.database import Database
-from exclave.storage.disk import Disk
-from exclave.storage.hub import Hub
+from exclave.storage.engine.database import Database
+from exclave.storage.engine.disk import Disk
+from exclave.storage.engine.hub import Hub
 
 
 @dataclass(frozen=True, slots=True)

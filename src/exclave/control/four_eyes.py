@@ -16,7 +16,7 @@ from exclave.domain.four_eyes import (
 from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.domain.workflows import Workflow
 from exclave.storage import accounts, configs, four_eyes, workflows
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.identity import FourEyesReply
 
 _FEWEST_ADMINS = 2
@@ -175,4 +175,4 @@ def _show(tx: Tx, org: OrgId) -> FourEyesReply:
         off_requested_by=four_eyes.find_name(tx, org, switch.off_by) if asked else None,
         off_request_expires_at=switch.off_at + REQUEST_LIFE if asked and switch.off_at else None,
         admins=sorted(four_eyes.list_admins(tx, org).values()),
-    )  # fmt: skip
+    )

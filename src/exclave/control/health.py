@@ -5,7 +5,7 @@ import asyncio
 from exclave.base.errors import Problem, Unavailable
 from exclave.control.deps import Deps
 from exclave.storage import metrics
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.migrate import find_newest, read_revision
 
 KEPT_S = 5.0

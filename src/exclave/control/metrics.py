@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exclave.control.chore_tallies import ChoreTally
 from exclave.control.deps import Deps
+from exclave.control.runtime.chore_metrics import ChoreTally
 from exclave.domain.jobs import JobState
 from exclave.domain.presence import PresenceState, tell_presence
 from exclave.domain.quotas import Stored
 from exclave.storage import jobs, metrics, usage
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.runner import Stats
 
 

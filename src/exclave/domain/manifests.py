@@ -82,9 +82,13 @@ def _read_image(document: Mapping[str, Any], media_type: str) -> ReadManifest:
     assert isinstance(config, dict)  # noqa: S101 - it was just read
     own = _text(document, "artifactType")
     return ReadManifest(
-        media_type, own or _text(config, "mediaType"), tuple(contents), (),
-        _read_subject(document), _read_annotations(document),
-    )  # fmt: skip
+        media_type,
+        own or _text(config, "mediaType"),
+        tuple(contents),
+        (),
+        _read_subject(document),
+        _read_annotations(document),
+    )
 
 
 def _read_index(document: Mapping[str, Any], media_type: str) -> ReadManifest:
@@ -93,9 +97,13 @@ def _read_index(document: Mapping[str, Any], media_type: str) -> ReadManifest:
         for number, child in enumerate(_list(document, "manifests"))
     )
     return ReadManifest(
-        media_type, _text(document, "artifactType"), (), children,
-        _read_subject(document), _read_annotations(document),
-    )  # fmt: skip
+        media_type,
+        _text(document, "artifactType"),
+        (),
+        children,
+        _read_subject(document),
+        _read_annotations(document),
+    )
 
 
 def _parse(data: bytes) -> dict[str, Any]:

@@ -178,9 +178,10 @@ def _foresee(workflow: Workflow, plan: Step, then: Then) -> Workflow:
     gates = [
         step
         for step in workflow.steps
-        if step.kind is StepKind.GATE and step.needs == (plan.index,)
+        if step.kind is StepKind.GATE
+        and step.needs == (plan.index,)
         and step.state is StepState.PENDING
-    ]  # fmt: skip
+    ]
     if then is not Then.SKIP:
         passed, why = StepState.SUCCEEDED, "policies" if then is Then.APPROVE else "no_changes"
         return with_steps(

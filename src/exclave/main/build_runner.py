@@ -4,19 +4,22 @@ from exclave.base.clock import Clock
 from exclave.base.errors import InvalidInput
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
-from exclave.runner.environment import ChildSettings
+from exclave.runner.control_plane.identity import load_key
+from exclave.runner.control_plane.registry_access import OpenRegistry
 from exclave.runner.executors.build import BuildExecutor
 from exclave.runner.git.credentials import FILE, GitCredentials
-from exclave.runner.git.fetching import GitFetcher, GitSettings
+from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.git.urls import PROTOCOLS, parse_rewrites
-from exclave.runner.identity import load_key
-from exclave.runner.registry import OpenRegistry
+from exclave.runner.jobs.environment import ChildSettings
 
 
 def make_build_executor(
-    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings,
-    registry: OpenRegistry, clock: Clock,
-) -> BuildExecutor:  # fmt: skip
+    settings: RunnerSettings,
+    config: RunnerConfig,
+    children: ChildSettings,
+    registry: OpenRegistry,
+    clock: Clock,
+) -> BuildExecutor:
     """Make the executor of `build` jobs; only runners of a build queue are given any."""
     fetcher = GitFetcher(tell_git_settings(settings), children, GitCredentials(config.data / FILE))
     return BuildExecutor(fetcher, registry, lambda: load_key(config.data), clock)

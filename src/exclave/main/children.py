@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from exclave.main.settings import PREFIX, SHARED
-from exclave.runner.isolation import NONE
+from exclave.runner.processes.isolation import NONE
 
 _RUN_AS = f"{PREFIX}RUN_AS"
 _PASSED_ON = frozenset(PREFIX + name.upper() for name in SHARED)
@@ -31,9 +31,13 @@ async def run_child(argv: Sequence[str], output: Path, env: Mapping[str, str]) -
     """Run a command to its end; ask it to end when this is cancelled."""
     with output.open("ab") as out:
         child = await asyncio.create_subprocess_exec(
-            *argv, env=dict(env), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
+            *argv,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             return await child.wait()
         finally:

@@ -11,27 +11,27 @@ from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
 from exclave.control.deps import Deps
-from exclave.control.fleet import Fleet
-from exclave.control.handover import OFFER, make_ear
-from exclave.control.keys import Keyring
-from exclave.control.log_limits import LogLimits
-from exclave.control.loop_shares import LoopShares
-from exclave.control.rates import Limits, Rates
-from exclave.control.turns import Turns
+from exclave.control.dispatch.direct_offers import OFFER, make_ear
+from exclave.control.keyring import Keyring
+from exclave.control.runtime.log_limits import LogLimits
+from exclave.control.runtime.loop_shares import LoopShares
+from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.rates import Limits, Rates
+from exclave.control.runtime.request_slots import Turns
 from exclave.control.vault import Vault
-from exclave.control.workers import WorkerProcesses
+from exclave.control.workers.pool import WorkerProcesses
 from exclave.main.data_folder import prepare_data_folder
 from exclave.main.settings import ServerSettings
 from exclave.storage import keys
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.files import FileBlobs
 from exclave.storage.blobs.s3 import S3Blobs, S3Place
-from exclave.storage.database import Database, Tx
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.disk import Disk
-from exclave.storage.hub import Hub
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.disk import Disk
+from exclave.storage.engine.hub import Hub
+from exclave.storage.engine.private_files import make_private
 from exclave.storage.migrate import upgrade
-from exclave.storage.private_files import make_private
 
 
 def build_deps(settings: ServerSettings) -> Deps:
@@ -56,16 +56,26 @@ def build_deps(settings: ServerSettings) -> Deps:
     loop_turns = Turns(settings.org_requests)
     disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
     return Deps(
-        db=db, blobs=open_blobs(settings, disk), disk=disk, quotas=settings.quotas,
-        hub=hub, clock=clock, ids=ids, keys=keyring,
-        vault=Vault(seal), timings=settings.timings, runner_url=tell_runner_url(settings),
-        registry_url=settings.registry_url, fleet=fleet,
+        db=db,
+        blobs=open_blobs(settings, disk),
+        disk=disk,
+        quotas=settings.quotas,
+        hub=hub,
+        clock=clock,
+        ids=ids,
+        keys=keyring,
+        vault=Vault(seal),
+        timings=settings.timings,
+        runner_url=tell_runner_url(settings),
+        registry_url=settings.registry_url,
+        fleet=fleet,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
         turns=Turns(settings.org_requests, shared=settings.org_requests),
-        loop_turns=loop_turns, loop_shares=LoopShares(loop_turns),
+        loop_turns=loop_turns,
+        loop_shares=LoopShares(loop_turns),
         workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
-    )  # fmt: skip
+    )
 
 
 def lock_data(settings: ServerSettings) -> IO[bytes] | None:
@@ -96,10 +106,12 @@ def open_blobs(settings: ServerSettings, disk: Disk | None = None) -> Blobs:
         return FileBlobs(settings.blob_folder, disk=disk)
     return S3Blobs(
         S3Place(
-            bucket=settings.s3_bucket, prefix=settings.s3_prefix, endpoint=settings.s3_endpoint,
+            bucket=settings.s3_bucket,
+            prefix=settings.s3_prefix,
+            endpoint=settings.s3_endpoint,
             region=settings.s3_region,
         )
-    )  # fmt: skip
+    )
 
 
 def load_seal(file: Path) -> bytes:

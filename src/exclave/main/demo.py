@@ -149,9 +149,14 @@ class _Demo:
 
     async def _start(self, *words: str, stdout: int | None) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "exclave", *words, stdin=asyncio.subprocess.DEVNULL,
-            stdout=stdout, env=self._env(),
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "exclave",
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=stdout,
+            env=self._env(),
+        )
 
     def _env(self) -> Mapping[str, str]:
         return {

@@ -12,9 +12,9 @@ from pathlib import Path
 from exclave.base.errors import Unavailable
 from exclave.base.logs import Log
 from exclave.control.access import authenticate_user
-from exclave.control.accounts import create_org, who_am_i
 from exclave.control.deps import Deps
-from exclave.control.runners import create_enrolment, list_runners
+from exclave.control.dispatch.runners import create_enrolment, list_runners
+from exclave.control.orgs.accounts import create_org, who_am_i
 from exclave.domain.identity import QueueId, User
 from exclave.main.children import clean_environment, run_child
 from exclave.main.dev_stacks import DevStacks
@@ -94,8 +94,18 @@ async def _keep_runner(
         if not (folder / "identity.json").exists():
             made = await create_enrolment(running.deps, user, queue)
             env["EXCLAVE_ENROLMENT"] = made.token
-        argv = [sys.executable, "-m", "exclave", "runner", "--data", str(folder),
-                "--url", running.runner_url, "--name", f"dev-{name}"]  # fmt: skip
+        argv = [
+            sys.executable,
+            "-m",
+            "exclave",
+            "runner",
+            "--data",
+            str(folder),
+            "--url",
+            running.runner_url,
+            "--name",
+            f"dev-{name}",
+        ]
         code = await run_child(argv, settings.data / "runners" / f"{name}.log", env)
         log.warning("runner_exited", name=name, code=code)
         await asyncio.sleep(_RESTART_S)

@@ -6,13 +6,13 @@ from pathlib import Path
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.pages import iterate
-from exclave.control.installs import list_installs
-from exclave.control.stacks import make_document
+from exclave.control.installs.installs import list_installs
+from exclave.control.stacks.stacks import make_document
 from exclave.domain.identity import InstallId, User
 from exclave.main.children import clean_environment, run_child
 from exclave.main.server import Running
 from exclave.main.stack import tell_program
-from exclave.runner.disk import remove_tree
+from exclave.runner.data_folder import remove_tree
 from exclave.runner.stack.folder import StackFolder
 from exclave.wire.installs import InstallReply
 from exclave.wire.model import Page

@@ -8,22 +8,27 @@ from exclave.base.errors import InvalidInput
 from exclave.base.ids import Randomness
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
-from exclave.runner.environment import ChildSettings
+from exclave.runner.control_plane.registry_access import OpenRegistry
 from exclave.runner.executors.action import ActionExecutor
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
-from exclave.runner.registry import OpenRegistry
-from exclave.runner.sealing import Sealer
-from exclave.runner.secret_store import SecretStore
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import Executor
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.secrets.store import SecretStore
 from exclave.runner.terraform.module import TerraformSettings
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
-from exclave.runner.work import Executor
 from exclave.wire.jobs import JobKind
 
 
 def make_install_executors(
-    settings: RunnerSettings, config: RunnerConfig, children: ChildSettings,
-    secrets: SecretStore, registry: OpenRegistry, clock: Clock, randomness: Randomness,
-) -> dict[JobKind, Executor]:  # fmt: skip
+    settings: RunnerSettings,
+    config: RunnerConfig,
+    children: ChildSettings,
+    secrets: SecretStore,
+    registry: OpenRegistry,
+    clock: Clock,
+    randomness: Randomness,
+) -> dict[JobKind, Executor]:
     """Make the executors of `terraform` and `action` jobs; they share the seal of this runner."""
     sealer = Sealer(config.data, randomness)
     kit = TerraformKit(

@@ -15,15 +15,22 @@ from exclave.client.stacks import HttpStackApi
 from exclave.main.build_runner import make_build_executor
 from exclave.main.install_runner import make_install_executors
 from exclave.main.settings import RunnerSettings
-from exclave.runner.cells import make_cells
 from exclave.runner.config import RunnerConfig
-from exclave.runner.disabling import watch_switch
-from exclave.runner.environment import ChildSettings
+from exclave.runner.control_plane.identity import KEY
+from exclave.runner.control_plane.registry_access import bind_registry
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.executors.secrets import SecretsExecutor
 from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
-from exclave.runner.held_secrets import (
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import Executor
+from exclave.runner.logs.spooled_log import bind_open_log
+from exclave.runner.loops.kill_switch_watch import watch_switch
+from exclave.runner.processes.cell import make_cells
+from exclave.runner.processes.isolation import STATE, Isolation, claim_users, decide_isolation
+from exclave.runner.processes.leftovers import kill_leftovers
+from exclave.runner.runner import Duty, Runner, stop_on_signals
+from exclave.runner.secrets.held import (
     HeldFile,
     HeldSecrets,
     Reader,
@@ -35,18 +42,11 @@ from exclave.runner.held_secrets import (
     read_secrets,
     read_url_password,
 )
-from exclave.runner.identity import KEY
-from exclave.runner.isolation import STATE, Isolation, claim_users, decide_isolation
-from exclave.runner.leftovers import kill_leftovers
-from exclave.runner.logs.shipped import bind_open_log
-from exclave.runner.loop import Duty, Runner, stop_on_signals
-from exclave.runner.registry import bind_registry
-from exclave.runner.rescued import send_rescued
-from exclave.runner.sealing import SEAL_KEY
-from exclave.runner.secret_store import FileSecrets, SecretStore
+from exclave.runner.secrets.sealing import SEAL_KEY
+from exclave.runner.secrets.store import FileSecrets, SecretStore
 from exclave.runner.stack.folder import StackFolder
-from exclave.runner.stack.reporting import Reporter
-from exclave.runner.work import Executor
+from exclave.runner.stack.phone_home import Reporter
+from exclave.runner.terraform.rescued_states import send_rescued
 from exclave.wire.jobs import JobKind
 
 _log = Log("runner")
@@ -87,13 +87,19 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
         isolated = bool(config.run_as)
         duties.append(Reporter(stack, stack_api, secrets, isolated=isolated).run)
     runner = Runner(
-        config, api=api, clock=clock, randomness=randomness,
+        config,
+        api=api,
+        clock=clock,
+        randomness=randomness,
         executors=build_executors(settings, config, secrets, held, advise),
-        open_log=bind_open_log(clock, randomness, held=held.find), held=held, cells=cells,
+        open_log=bind_open_log(clock, randomness, held=held.find),
+        held=held,
+        cells=cells,
         kill_leftovers=partial(kill_leftovers, owned=cells.owned),
         enrolment_token=settings.enrolment or None,
-        pinned=None if stack is None else list_pinned(stack), duties=duties,
-    )  # fmt: skip
+        pinned=None if stack is None else list_pinned(stack),
+        duties=duties,
+    )
     stop_on_signals(runner)
     if stack is not None:
         stop_at_end_of_input(runner)
@@ -130,9 +136,11 @@ def build_executors(
     """Make an executor for each kind of job that a runner does."""
     clock = SystemClock()
     children = ChildSettings(
-        path=settings.path or os.environ.get("PATH", os.defpath), proxy=config.proxy,
-        no_proxy=settings.no_proxy or None, ca_bundle=config.ca_bundle,
-    )  # fmt: skip
+        path=settings.path or os.environ.get("PATH", os.defpath),
+        proxy=config.proxy,
+        no_proxy=settings.no_proxy or None,
+        ca_bundle=config.ca_bundle,
+    )
     registry = bind_registry(
         settings.registry_username, settings.registry_password_file, held.note_token
     )

@@ -16,17 +16,17 @@ from exclave.api.metrics import Metrics
 from exclave.api.runner import build_runner_app
 from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
-from exclave.control.background import list_chores
+from exclave.control.background.tasks import list_chores
 from exclave.control.chores import run_chore
 from exclave.control.deps import Deps
-from exclave.control.preparing import run_preparer
+from exclave.control.progress.prepare_steps import run_preparer
 from exclave.main.composition import build_deps, lock_data
 from exclave.main.connections import ConnectionLimits, raise_file_limit, share_connections
+from exclave.main.gc_tuning import keep_young
 from exclave.main.http_server import HttpServer
-from exclave.main.memory import keep_young
 from exclave.main.settings import ServerSettings
 from exclave.registry import build_registry_app
-from exclave.storage.listener import listen
+from exclave.storage.engine.listener import listen
 
 log = Log("server")
 

@@ -76,11 +76,12 @@ class ServerSettings(Settings):
     rate_org: Annotated[
         float,
         Field(
-            ge=0, le=1e6,
+            ge=0,
+            le=1e6,
             description="Requests per second of one org to one API of this server, or to its"
             " registry, with bursts of five seconds' worth; 0: no limit.",
         ),
-    ] = 5000.0  # fmt: skip
+    ] = 5000.0
     rate_caller: Annotated[
         float,
         Field(ge=0, le=1e6, description="The same for one API token, and for one runner."),
@@ -88,27 +89,30 @@ class ServerSettings(Settings):
     rate_log_bytes: Annotated[
         float,
         Field(
-            ge=0, le=1e12,
+            ge=0,
+            le=1e12,
             description="Bytes per second of (compressed) logs of one org, with bursts of ten"
             " seconds' worth; 0: no limit.",
         ),
-    ] = 5e6  # fmt: skip
+    ] = 5e6
     log_bytes: Annotated[
         int,
         Field(
-            ge=1 << 20, le=1 << 40,
+            ge=1 << 20,
+            le=1 << 40,
             description="Most bytes of the log of one execution, before compression; what comes"
             " after them is not stored. Runners stay below the default by themselves.",
         ),
-    ] = 1 << 30  # fmt: skip
+    ] = 1 << 30
     org_requests: Annotated[
         int,
         Field(
-            ge=0, le=10_000,
+            ge=0,
+            le=10_000,
             description="Requests of one org that are worked on at once while no other org is"
             " active; more wait in line; 0: no limit.",
         ),
-    ] = 32  # fmt: skip
+    ] = 32
     serve: Annotated[
         Literal["all", "control", "runner"],
         Field(
@@ -119,22 +123,24 @@ class ServerSettings(Settings):
     workers: Annotated[
         int,
         Field(
-            ge=1, le=64,
+            ge=1,
+            le=64,
             description="Processes beside the server for work that a tenant can make expensive:"
             " reading app directories, rendering templates.",
         ),
-    ] = 2  # fmt: skip
+    ] = 2
     worker_memory_mb: Annotated[
         int, Field(ge=128, le=65536, description="Memory of one such process, in MiB.")
     ] = 512
     max_connections: Annotated[
         int,
         Field(
-            ge=0, le=1_000_000,
+            ge=0,
+            le=1_000_000,
             description="HTTP connections to this server; a third of them may be to the Control"
             " API, the others are for runners. 0: as many as the limit of open files allows.",
         ),
-    ] = 0  # fmt: skip
+    ] = 0
     disk_reserve_bytes: Annotated[
         int | None,
         Field(

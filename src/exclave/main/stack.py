@@ -16,10 +16,10 @@ from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
 from exclave.main.runner import run_runner, tell_config
 from exclave.main.settings import PREFIX, SHARED, RunnerSettings, read_settings
-from exclave.runner.identity import IDENTITY, NotEnrolled, StrangeKeys
-from exclave.runner.isolation import AUTO
-from exclave.runner.secret_store import FileSecrets
-from exclave.runner.session import IdentityRefused
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.control_plane.identity import IDENTITY, NotEnrolled, StrangeKeys
+from exclave.runner.processes.isolation import AUTO
+from exclave.runner.secrets.store import FileSecrets
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.supervisor import FINAL_EXIT, Supervisor

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from exclave.control import registry_blobs
+from exclave.control.registry import blobs
 from exclave.registry.credentials import admit, deps_of
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -19,7 +19,7 @@ async def pull(request: Request) -> Response:
     reach = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
     deps = deps_of(request)
-    blob = await registry_blobs.find_blob(deps, reach, name, digest)
+    blob = await blobs.find_blob(deps, reach, name, digest)
     headers = {
         "Accept-Ranges": "bytes",
         "Docker-Content-Digest": digest,
@@ -35,7 +35,7 @@ async def pull(request: Request) -> Response:
         status = HTTPStatus.PARTIAL_CONTENT
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{blob.size}"
     headers["Content-Length"] = str(end - start)
-    chunks = registry_blobs.read_blob(deps, blob, start, end - start)
+    chunks = blobs.read_blob(deps, blob, start, end - start)
     return StreamingResponse(chunks, status_code=status, headers=headers)
 
 
@@ -43,7 +43,7 @@ async def delete(request: Request) -> Response:
     """Take a blob from a repository."""
     reach = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
-    await registry_blobs.delete_blob(deps_of(request), reach, name, digest)
+    await blobs.delete_blob(deps_of(request), reach, name, digest)
     return Response(status_code=HTTPStatus.ACCEPTED)
 
 

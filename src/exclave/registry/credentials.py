@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from exclave.base.errors import Unauthenticated
 from exclave.control.deps import Deps
-from exclave.control.registry_access import USERNAME, Admitted, authenticate_client
+from exclave.control.registry.access import USERNAME, Admitted, authenticate_client
 from exclave.domain.registry import Reach
 from exclave.registry.bodies import read_small
 

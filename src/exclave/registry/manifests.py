@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exclave.base.errors import InvalidInput
-from exclave.control import registry_manifests
-from exclave.control.registry_manifests import MOST_TAGS
+from exclave.control.registry import manifests
+from exclave.control.registry.manifests import MOST_TAGS
 from exclave.domain.manifests import MAX_MANIFEST, OCI_INDEX
 from exclave.domain.registry import is_digest, is_tag
 from exclave.registry.bodies import read_small
@@ -22,7 +22,7 @@ async def pull(request: Request) -> Response:
     """Send a manifest; to HEAD only what it would be."""
     reach = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
-    found = await registry_manifests.pull_manifest(deps_of(request), reach, name, reference)
+    found = await manifests.pull_manifest(deps_of(request), reach, name, reference)
     headers = {
         "Docker-Content-Digest": found.digest,
         "ETag": f'"{found.digest}"',
@@ -38,9 +38,7 @@ async def push(request: Request) -> Response:
     name, reference = request.path_params["name"], request.path_params["reference"]
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     content = await read_small(request, MAX_MANIFEST)
-    pushed = await registry_manifests.push_manifest(
-        deps_of(request), reach, name, reference, kind, content
-    )
+    pushed = await manifests.push_manifest(deps_of(request), reach, name, reference, kind, content)
     headers = {
         "Location": f"/v2/{name}/manifests/{pushed.digest}",
         "Docker-Content-Digest": pushed.digest,
@@ -54,7 +52,7 @@ async def delete(request: Request) -> Response:
     """Take a tag or a manifest away."""
     reach = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
-    await registry_manifests.delete_manifest(deps_of(request), reach, name, reference)
+    await manifests.delete_manifest(deps_of(request), reach, name, reference)
     return Response(status_code=HTTPStatus.ACCEPTED)
 
 
@@ -65,7 +63,7 @@ async def list_tags(request: Request) -> Response:
     if last and not is_tag(last):
         raise InvalidInput("`last` must be a tag")
     wanted = _read_count(request)
-    tags, more = await registry_manifests.list_tags(deps_of(request), reach, name, last, wanted)
+    tags, more = await manifests.list_tags(deps_of(request), reach, name, last, wanted)
     headers = {}
     if more:
         query = urlencode({"n": min(wanted, MOST_TAGS), "last": tags[-1]})
@@ -80,7 +78,7 @@ async def list_referrers(request: Request) -> Response:
     kind, last = (request.query_params.get(key, "") for key in ("artifactType", "last"))
     if "\0" in kind or (last and not is_digest(last)):
         raise InvalidInput("`artifactType` or `last` cannot be read")
-    found, more = await registry_manifests.list_referrers(
+    found, more = await manifests.list_referrers(
         deps_of(request), reach, name, digest, kind=kind, last=last
     )
     headers = {"OCI-Filters-Applied": "artifactType"} if kind else {}

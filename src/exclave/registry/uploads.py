@@ -6,8 +6,8 @@ from http import HTTPStatus
 from starlette.requests import Request
 from starlette.responses import Response
 
-from exclave.control import registry_blobs, registry_uploads
-from exclave.control.registry_uploads import Upload
+from exclave.control.registry import blobs, uploads
+from exclave.control.registry.uploads import Upload
 from exclave.domain.registry import DigestInvalid, UploadInvalid, UploadUnknown
 from exclave.registry.bodies import Body
 from exclave.registry.credentials import admit, deps_of
@@ -24,12 +24,12 @@ async def begin(request: Request) -> Response:
     deps, name, query = deps_of(request), request.path_params["name"], request.query_params
     if "mount" in query:
         digest, source = query["mount"], query.get("from", "")
-        if source and await registry_blobs.mount_blob(deps, reach, name, digest, source):
+        if source and await blobs.mount_blob(deps, reach, name, digest, source):
             return _created(name, digest)
-    upload = await registry_uploads.begin_upload(deps, reach, name)
+    upload = await uploads.begin_upload(deps, reach, name)
     if "digest" in query and "mount" not in query:
         digest = query["digest"]
-        await registry_uploads.finish(deps, reach, name, upload.id, digest, Body(request))
+        await uploads.finish(deps, reach, name, upload.id, digest, Body(request))
         return _created(name, digest)
     return _progress(HTTPStatus.ACCEPTED, name, upload)
 
@@ -38,7 +38,7 @@ async def show(request: Request) -> Response:
     """Tell how much of an upload has arrived."""
     reach = await admit(request)
     name = request.path_params["name"]
-    upload = await registry_uploads.show_upload(deps_of(request), reach, name, _read_id(request))
+    upload = await uploads.show_upload(deps_of(request), reach, name, _read_id(request))
     return _progress(HTTPStatus.NO_CONTENT, name, upload)
 
 
@@ -47,7 +47,7 @@ async def append(request: Request) -> Response:
     reach = await admit(request)
     name = request.path_params["name"]
     start, size = read_place(request)
-    upload = await registry_uploads.append(
+    upload = await uploads.append(
         deps_of(request), reach, name, _read_id(request), Body(request), start=start, size=size
     )
     return _progress(HTTPStatus.ACCEPTED, name, upload)
@@ -61,10 +61,16 @@ async def finish(request: Request) -> Response:
     if digest is None:
         raise DigestInvalid("the digest of the blob is missing")
     start, size = read_place(request)
-    await registry_uploads.finish(
-        deps_of(request), reach, name, _read_id(request), digest, Body(request),
-        start=start, size=size,
-    )  # fmt: skip
+    await uploads.finish(
+        deps_of(request),
+        reach,
+        name,
+        _read_id(request),
+        digest,
+        Body(request),
+        start=start,
+        size=size,
+    )
     return _created(name, digest)
 
 
@@ -72,7 +78,7 @@ async def cancel(request: Request) -> Response:
     """End an upload."""
     reach = await admit(request)
     name = request.path_params["name"]
-    await registry_uploads.cancel_upload(deps_of(request), reach, name, _read_id(request))
+    await uploads.cancel_upload(deps_of(request), reach, name, _read_id(request))
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

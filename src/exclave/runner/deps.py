@@ -10,20 +10,20 @@ from exclave.base.clock import Clock
 from exclave.base.ids import Ids, Randomness
 from exclave.client.runner import RunnerApi
 from exclave.runner.audit import Audit
-from exclave.runner.cells import Cells
 from exclave.runner.config import RunnerConfig
-from exclave.runner.disk import DataFolder
+from exclave.runner.control_plane.access_token import Session
+from exclave.runner.control_plane.envelope_trust import Trust
+from exclave.runner.control_plane.heartbeat_pace import Pace
+from exclave.runner.data_folder import DataFolder
+from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.outbox import Outbox
+from exclave.runner.executions.roster import Roster
+from exclave.runner.jobs.executor import Executor
 from exclave.runner.logs.masking import Mask
-from exclave.runner.outbox import Outbox
-from exclave.runner.pace import Pace
-from exclave.runner.roster import Roster
-from exclave.runner.session import Session
-from exclave.runner.shipping import OpenLog
-from exclave.runner.signals import Signals
+from exclave.runner.logs.protocols import OpenLog
+from exclave.runner.processes.cell import Cells
 from exclave.runner.stats import Measure, Tally, collect_stats
-from exclave.runner.switch import is_thrown
-from exclave.runner.trust import Trust
-from exclave.runner.work import Executor
+from exclave.runner.wakeups import Signals
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import RunnerTimings, Stats
 

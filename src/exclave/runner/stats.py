@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.runner.outbox import Outbox
-from exclave.runner.roster import Roster
+from exclave.runner.executions.outbox import Outbox
+from exclave.runner.executions.roster import Roster
 from exclave.wire.runner import Stats
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from exclave.base.addresses import is_loopback
 
-_SOURCE = "local_stack.py"
+_SOURCE = "local_script_template.py"
 _STACK = "STACK: dict[str, Any] = "
 _PACKAGE = "PACKAGE: dict[str, str] = "
 _NOTHING = "{}\n"

@@ -6,9 +6,9 @@ from datetime import datetime
 from sqlalchemy import bindparam, insert, select, update
 
 from exclave.domain.identity import AccountId, Grant, OrgId, Role, ScopeKind, TokenId, User
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import accounts, api_tokens, orgs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.core import accounts, api_tokens, orgs
 
 _people = accounts.alias("people")
 _TOKEN_COLUMNS = (
@@ -67,12 +67,20 @@ def add_token(
     """Store a token by its hash."""
     tx.run(
         insert(api_tokens).values(
-            org_id=org, id=token, account_id=account, name=name, prefix=prefix, hash=hashed,
+            org_id=org,
+            id=token,
+            account_id=account,
+            name=name,
+            prefix=prefix,
+            hash=hashed,
             grants=[[g.role, g.scope, g.scope_id] for g in grants],
-            created_at=tx.now, expires_at=expires_at, instance_admin=instance_admin,
-            parent_id=parent, person_id=person,
+            created_at=tx.now,
+            expires_at=expires_at,
+            instance_admin=instance_admin,
+            parent_id=parent,
+            person_id=person,
         )
-    )  # fmt: skip
+    )
 
 
 _USER = Prepared(
@@ -91,10 +99,15 @@ def find_user(tx: Tx, hashed: str) -> tuple[User, datetime | None] | None:
     if row is None:
         return None
     user = User(
-        org=row.org_id, account=row.account_id, name=row.account, token=row.id,
-        grants=read_grants(row.grants), acts_as=row.person_id,
-        instance_admin=bool(row.instance_admin), four_eyes=bool(row.four_eyes),
-    )  # fmt: skip
+        org=row.org_id,
+        account=row.account_id,
+        name=row.account,
+        token=row.id,
+        grants=read_grants(row.grants),
+        acts_as=row.person_id,
+        instance_admin=bool(row.instance_admin),
+        four_eyes=bool(row.four_eyes),
+    )
     return user, row.last_used_at
 
 
@@ -114,14 +127,18 @@ def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
     """List tokens without their hashes, oldest first."""
     return tx.all(
         select(*_TOKEN_COLUMNS)
-        .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
-              & (accounts.c.id == api_tokens.c.account_id))
-        .outerjoin(_people, (_people.c.org_id == api_tokens.c.org_id)
-                   & (_people.c.id == api_tokens.c.person_id))
+        .join(
+            accounts,
+            (accounts.c.org_id == api_tokens.c.org_id) & (accounts.c.id == api_tokens.c.account_id),
+        )
+        .outerjoin(
+            _people,
+            (_people.c.org_id == api_tokens.c.org_id) & (_people.c.id == api_tokens.c.person_id),
+        )
         .where(api_tokens.c.org_id == org, api_tokens.c.id > after)
         .order_by(api_tokens.c.id)
         .limit(limit)
-    )  # fmt: skip
+    )
 
 
 def find_token_anywhere(tx: Tx, token: TokenId) -> AnyRow | None:

@@ -6,17 +6,24 @@ from typing import Any
 from sqlalchemy import Select, func, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import installs
-from exclave.storage.tables_apps import apps, configs
-from exclave.storage.tables_installs import app_installs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.apps import apps, configs
+from exclave.storage.tables.core import installs
+from exclave.storage.tables.installs import app_installs
 
 
 def add_app(tx: Tx, org: OrgId, app_id: str, name: str, by: str) -> None:
     """Create an app that has no version yet."""
-    tx.run(insert(apps).values(
-        org_id=org, id=app_id, name=name, config_id=None, created_at=tx.now, created_by=by,
-    ))  # fmt: skip
+    tx.run(
+        insert(apps).values(
+            org_id=org,
+            id=app_id,
+            name=name,
+            config_id=None,
+            created_at=tx.now,
+            created_by=by,
+        )
+    )
 
 
 def find_app(tx: Tx, org: OrgId, app_id: str) -> AnyRow | None:
@@ -54,12 +61,19 @@ def list_apps(
         .scalar_subquery()
     )
     query = (
-        select(apps, configs.c.version, configs.c.digest, configs.c.archive_digest,
-               configs.c.created_at.label("synced_at"), configs.c.created_by.label("synced_by"),
-               configs.c.outline, count.label("installs"))
+        select(
+            apps,
+            configs.c.version,
+            configs.c.digest,
+            configs.c.archive_digest,
+            configs.c.created_at.label("synced_at"),
+            configs.c.created_by.label("synced_by"),
+            configs.c.outline,
+            count.label("installs"),
+        )
         .outerjoin(configs, current)
         .where(apps.c.org_id == org, apps.c.id > after)
-    )  # fmt: skip
+    )
     if only is not None:
         query = query.where(apps.c.id.in_(only))
     return tx.all(query.order_by(apps.c.id).limit(limit))
@@ -85,9 +99,10 @@ def list_used_configs(tx: Tx, org: OrgId, app_id: str) -> Sequence[AnyRow]:
         app_installs.c.org_id == org, app_installs.c.app_id == app_id
     )
     return tx.all(
-        select(configs).where(configs.c.org_id == org, configs.c.id.in_(used))
+        select(configs)
+        .where(configs.c.org_id == org, configs.c.id.in_(used))
         .order_by(configs.c.version)
-    )  # fmt: skip
+    )
 
 
 def _beside(org: OrgId, app_id: str, config_ids: Sequence[str]) -> Select[Any]:

@@ -7,10 +7,10 @@ from sqlalchemy import ColumnElement, Select, func, literal, select, true, updat
 
 from exclave.domain.identity import OrgId, QueueId, RunnerId
 from exclave.domain.jobs import ExecutionId
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.executions import Held, may_write
-from exclave.storage.tables import executions
-from exclave.storage.tables_terraform import attachments
+from exclave.storage.tables.core import executions
+from exclave.storage.tables.terraform import attachments
 
 
 def find_attachment(tx: Tx, org: OrgId, execution: ExecutionId, name: str) -> AnyRow | None:
@@ -27,9 +27,15 @@ def sum_sizes(tx: Tx, org: OrgId, execution: ExecutionId) -> int:
 
 
 def put_attachment(
-    tx: Tx, org: OrgId, runner: RunnerId, held: Held, name: str, values: Mapping[str, Any],
-    *, fenced: bool,
-) -> bool:  # fmt: skip
+    tx: Tx,
+    org: OrgId,
+    runner: RunnerId,
+    held: Held,
+    name: str,
+    values: Mapping[str, Any],
+    *,
+    fenced: bool,
+) -> bool:
     """Add or replace a file of an execution; false if the writer may not.
 
     What is not fenced is evidence: the execution's own runner may hand it in after the end.
@@ -50,13 +56,16 @@ def list_named(tx: Tx, org: OrgId, queue: QueueId, name: str, *, limit: int) -> 
     """List files of one name of a queue with their executions, newest execution first."""
     found = (
         select(attachments, executions.c.job_id, executions.c.epoch)
-        .join(executions, (executions.c.org_id == attachments.c.org_id)
-              & (executions.c.id == attachments.c.execution_id))
+        .join(
+            executions,
+            (executions.c.org_id == attachments.c.org_id)
+            & (executions.c.id == attachments.c.execution_id),
+        )
         .where(attachments.c.org_id == org, attachments.c.queue_id == queue)
         .where(attachments.c.name == name)
         .order_by(executions.c.epoch.desc())
         .limit(limit)
-    )  # fmt: skip
+    )
     return tx.all(found)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import bindparam, delete, select, update
 
 from exclave.domain.identity import AccountId, OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import audit, idempotency
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.core import audit, idempotency
 
 
 def add_entries(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from exclave.base.errors import Conflict, InvalidInput
-from exclave.storage.private_files import create_private
+from exclave.storage.engine.private_files import create_private
 
 DATABASE = "exclave.db"
 BLOBS = "blobs"

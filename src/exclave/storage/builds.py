@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables_apps import apps, builds, config_builds, configs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.apps import apps, builds, config_builds, configs
 
 RUNNING = "running"
 SUCCEEDED = "succeeded"
@@ -27,9 +27,16 @@ def find_build(tx: Tx, org: OrgId, build: str, *, lock: bool = False) -> AnyRow 
 
 
 def list_builds(
-    tx: Tx, org: OrgId, *, before: str, limit: int, app: str | None = None,
-    part: str | None = None, state: str | None = None, only: Sequence[str] | None = None,
-) -> Sequence[AnyRow]:  # fmt: skip
+    tx: Tx,
+    org: OrgId,
+    *,
+    before: str,
+    limit: int,
+    app: str | None = None,
+    part: str | None = None,
+    state: str | None = None,
+    only: Sequence[str] | None = None,
+) -> Sequence[AnyRow]:
     """List builds, newest first; `only` narrows to apps that the caller may see."""
     query = _SELECT_SHOWN.where(builds.c.org_id == org)
     wanted = {builds.c.app_id: app, builds.c.part: part, builds.c.state: state}

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import func, insert, select
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables_apps import builds, config_parts, configs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.apps import builds, config_parts, configs
 
 
 def add_config(tx: Tx, row: Mapping[str, Any]) -> None:
@@ -53,10 +53,12 @@ def find_part(tx: Tx, org: OrgId, config_id: str, section: str, name: str = "") 
     """Find one part of a version; those of which there is only one have no name."""
     return tx.first(
         select(config_parts).where(
-            config_parts.c.org_id == org, config_parts.c.config_id == config_id,
-            config_parts.c.section == section, config_parts.c.name == name,
+            config_parts.c.org_id == org,
+            config_parts.c.config_id == config_id,
+            config_parts.c.section == section,
+            config_parts.c.name == name,
         )
-    )  # fmt: skip
+    )
 
 
 def list_parts(tx: Tx, org: OrgId, config_id: str, section: str) -> Sequence[AnyRow]:

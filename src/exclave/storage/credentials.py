@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from sqlalchemy import CTE, ColumnElement, Table, delete, select, update
 
 from exclave.domain.identity import OrgId, TokenId
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.runners import ACTIVE
-from exclave.storage.tables import api_tokens, enrolments, runners
-from exclave.storage.tables_registry import registry_tokens
-from exclave.storage.tables_stacks import stack_codes
+from exclave.storage.tables.core import api_tokens, enrolments, runners
+from exclave.storage.tables.registry import registry_tokens
+from exclave.storage.tables.stacks import stack_codes
 
 
 def hold_token(tx: Tx, org: OrgId, token: TokenId) -> bool:
@@ -31,9 +31,11 @@ def revoke_made_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]:
     """
     family = _draw_family(org, token)
     unrevoked = (
-        api_tokens.c.org_id == org, api_tokens.c.id != token,
-        api_tokens.c.id.in_(select(family.c.id)), api_tokens.c.revoked_at.is_(None),
-    )  # fmt: skip
+        api_tokens.c.org_id == org,
+        api_tokens.c.id != token,
+        api_tokens.c.id.in_(select(family.c.id)),
+        api_tokens.c.revoked_at.is_(None),
+    )
     revoke = update(api_tokens).where(*unrevoked).values(revoked_at=tx.now)
     revoked: list[AnyRow] = []
     while rows := tx.all(revoke.returning(*_TOKEN)):

@@ -9,10 +9,10 @@ from sqlalchemy import Boolean, ColumnElement, Integer, bindparam, exists, selec
 
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Silence
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Asked, Prepared
 from exclave.storage.runners import ACTIVE
-from exclave.storage.statements import Asked, Prepared
-from exclave.storage.tables import execution_lanes, executions, jobs, lanes, runners
+from exclave.storage.tables.core import execution_lanes, executions, jobs, lanes, runners
 
 PAGE = 500
 """How many executions of all orgs are listed at a time."""
@@ -230,14 +230,17 @@ def _unfenced() -> ColumnElement[bool]:
     newer = (
         select(1)
         .select_from(execution_lanes)
-        .join(lanes, (lanes.c.org_id == execution_lanes.c.org_id)
-              & (lanes.c.queue_id == execution_lanes.c.queue_id)
-              & (lanes.c.name == execution_lanes.c.lane))
+        .join(
+            lanes,
+            (lanes.c.org_id == execution_lanes.c.org_id)
+            & (lanes.c.queue_id == execution_lanes.c.queue_id)
+            & (lanes.c.name == execution_lanes.c.lane),
+        )
         .where(execution_lanes.c.org_id == executions.c.org_id)
         .where(execution_lanes.c.execution_id == executions.c.id)
         .where(lanes.c.epoch > execution_lanes.c.epoch)
         .correlate(executions)
-    )  # fmt: skip
+    )
     return ~exists(newer)
 
 

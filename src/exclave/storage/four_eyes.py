@@ -6,8 +6,8 @@ from exclave.domain.four_eyes import Switch
 from exclave.domain.identity import OrgId, Role, ScopeKind, TokenId
 from exclave.domain.workflows import WorkflowState
 from exclave.storage.accounts import read_grants
-from exclave.storage.database import Tx
-from exclave.storage.tables import accounts, api_tokens, orgs, workflows
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import accounts, api_tokens, orgs, workflows
 
 
 def read_switch(tx: Tx, org: OrgId, *, lock: bool = False) -> Switch:
@@ -68,8 +68,11 @@ def stop_approving_all(tx: Tx, org: OrgId) -> int:
     # In the order of their ids, as everybody who locks several workflows does.
     query = select(workflows.c.id, workflows.c.revision).where(*mine, workflows.c.approve_all)
     rows = tx.all(query.order_by(workflows.c.id).with_for_update())
-    tx.update_each(workflows, [
-        {"org_id": org, "id": row.id, "approve_all": False, "revision": row.revision + 1}
-        for row in rows
-    ])  # fmt: skip
+    tx.update_each(
+        workflows,
+        [
+            {"org_id": org, "id": row.id, "approve_all": False, "revision": row.revision + 1}
+            for row in rows
+        ],
+    )
     return len(rows)

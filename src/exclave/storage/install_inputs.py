@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.install_states import note_document
-from exclave.storage.tables_installs import install_inputs
+from exclave.storage.tables.installs import install_inputs
 
 
 def add_version(

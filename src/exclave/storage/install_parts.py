@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import executions, steps, workflows
-from exclave.storage.tables_installs import action_runs, install_parts
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.core import executions, steps, workflows
+from exclave.storage.tables.installs import action_runs, install_parts
 
 
 def find_part(tx: Tx, org: OrgId, install: str, part: str) -> AnyRow | None:
@@ -47,9 +47,10 @@ def end_run(
 ) -> AnyRow | None:
     """Record how the newest run of a step ended."""
     mine = (
-        action_runs.c.org_id == org, action_runs.c.workflow_id == workflow,
+        action_runs.c.org_id == org,
+        action_runs.c.workflow_id == workflow,
         action_runs.c.step == step,
-    )  # fmt: skip
+    )
     newest = tx.first(select(action_runs).where(*mine).order_by(action_runs.c.id.desc()).limit(1))
     if newest is not None:
         same = (action_runs.c.org_id == org, action_runs.c.id == newest.id)
@@ -86,19 +87,28 @@ def list_waiting(
 ) -> Sequence[AnyRow]:
     """List running workflows whose wait of this name is open: workflow, position, attempt."""
     query = (
-        select(steps.c.workflow_id, steps.c.position, steps.c.attempt, workflows.c.queue_id,
-               steps.c.spec)
+        select(
+            steps.c.workflow_id,
+            steps.c.position,
+            steps.c.attempt,
+            workflows.c.queue_id,
+            steps.c.spec,
+        )
         .join(workflows, (workflows.c.org_id == org) & (workflows.c.id == steps.c.workflow_id))
         .where(
-            steps.c.org_id == org, workflows.c.state == "running", steps.c.kind == "wait",
-            steps.c.name == step, steps.c.state == "active",
+            steps.c.org_id == org,
+            workflows.c.state == "running",
+            steps.c.kind == "wait",
+            steps.c.name == step,
+            steps.c.state == "active",
         )
-    )  # fmt: skip
+    )
     return tx.all(query if queues is None else query.where(workflows.c.queue_id.in_(queues)))
 
 
 def _is(org: OrgId, install: str, part: str) -> tuple[Any, ...]:
     return (
-        install_parts.c.org_id == org, install_parts.c.install_id == install,
+        install_parts.c.org_id == org,
+        install_parts.c.install_id == install,
         install_parts.c.part == part,
-    )  # fmt: skip
+    )

@@ -8,11 +8,11 @@ from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Stored
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import installs, orgs
-from exclave.storage.tables_apps import apps
-from exclave.storage.tables_installs import app_installs, install_states
-from exclave.storage.types import write_json
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.types import write_json
+from exclave.storage.tables.apps import apps
+from exclave.storage.tables.core import installs, orgs
+from exclave.storage.tables.installs import app_installs, install_states
 from exclave.storage.usage import Account, Amount, note_growth
 
 
@@ -39,15 +39,27 @@ def find_org_name(tx: Tx, org: OrgId) -> str:
 
 
 def add_state(
-    tx: Tx, org: OrgId, install: str, version: int, cause: str, workflow: str | None,
+    tx: Tx,
+    org: OrgId,
+    install: str,
+    version: int,
+    cause: str,
+    workflow: str | None,
     document: Mapping[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     """Store the next version; those before it stay."""
     note_document(tx, org, install, document)
-    tx.run(insert(install_states).values(
-        org_id=org, install_id=install, version=version, at=tx.now, cause=cause,
-        workflow_id=workflow, document=dict(document),
-    ))  # fmt: skip
+    tx.run(
+        insert(install_states).values(
+            org_id=org,
+            install_id=install,
+            version=version,
+            at=tx.now,
+            cause=cause,
+            workflow_id=workflow,
+            document=dict(document),
+        )
+    )
 
 
 def note_document(tx: Tx, org: OrgId, install: str, *documents: Mapping[str, Any]) -> None:
@@ -83,8 +95,12 @@ def list_states(
     tx: Tx, org: OrgId, install: str, before: int | None, limit: int
 ) -> Sequence[AnyRow]:
     """List the versions without their documents, newest first."""
-    light = (install_states.c.version, install_states.c.at, install_states.c.cause,
-             install_states.c.workflow_id)  # fmt: skip
+    light = (
+        install_states.c.version,
+        install_states.c.at,
+        install_states.c.cause,
+        install_states.c.workflow_id,
+    )
     mine = (install_states.c.org_id == org, install_states.c.install_id == install)
     query = select(*light).where(*mine)
     if before is not None:

@@ -18,11 +18,11 @@ from sqlalchemy import (
 )
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import installs, workflows
-from exclave.storage.tables_apps import apps, configs
-from exclave.storage.tables_installs import app_installs, install_labels, schedules
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.apps import apps, configs
+from exclave.storage.tables.core import installs, workflows
+from exclave.storage.tables.installs import app_installs, install_labels, schedules
 
 _newest = configs.alias("newest")
 _pinned = configs.alias("pinned")
@@ -154,19 +154,31 @@ def _select(*more: ColumnElement[bool]) -> Select[Any]:
     )
     return (
         select(
-            installs.c.org_id, installs.c.id, installs.c.name, installs.c.labels,
+            installs.c.org_id,
+            installs.c.id,
+            installs.c.name,
+            installs.c.labels,
             installs.c.created_at,
-            app_installs.c.app_id, app_installs.c.config_id, app_installs.c.target,
-            app_installs.c.state, app_installs.c.approve_all, app_installs.c.here,
-            app_installs.c.managed_by, app_installs.c.state_version,
-            app_installs.c.input_version, app_installs.c.approval, app_installs.c.toggles,
-            app_installs.c.overrides, apps.c.name.label("app_name"),
-            apps.c.config_id.label("newest_id"), _pinned.c.version.label("config_version"),
+            app_installs.c.app_id,
+            app_installs.c.config_id,
+            app_installs.c.target,
+            app_installs.c.state,
+            app_installs.c.approve_all,
+            app_installs.c.here,
+            app_installs.c.managed_by,
+            app_installs.c.state_version,
+            app_installs.c.input_version,
+            app_installs.c.approval,
+            app_installs.c.toggles,
+            app_installs.c.overrides,
+            apps.c.name.label("app_name"),
+            apps.c.config_id.label("newest_id"),
+            _pinned.c.version.label("config_version"),
             _newest.c.version.label("newest_version"),
         )
         .select_from(joined)
         .where(installs.c.deleted_at.is_(None))
-    )  # fmt: skip
+    )
 
 
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -216,11 +228,9 @@ def _has_labels(
 ) -> list[ColumnElement[bool]]:
     others = [install_labels.alias(f"label_{at}") for at in range(len(pairs))]
     return [
-        exists().where(
-            each.c.org_id == org, each.c.install_id == install, *_has(each, key, value)
-        )
+        exists().where(each.c.org_id == org, each.c.install_id == install, *_has(each, key, value))
         for each, (key, value) in zip(others, pairs, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _has(labels: FromClause, key: str, value: str) -> tuple[ColumnElement[bool], ...]:

@@ -8,9 +8,9 @@ from sqlalchemy import Text, bindparam, cast, exists, func, select, update
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Asked, Prepared
-from exclave.storage.tables import jobs, lanes
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.tables.core import jobs, lanes
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
 
@@ -141,17 +141,30 @@ def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
 
 
 def end_job(
-    tx: Tx, org: OrgId, job: JobId, state: JobState, *, reason: str, message: str = "",
-    exit_code: int | None = None, outputs: Mapping[str, Any] | None = None,
-) -> AnyRow | None:  # fmt: skip
+    tx: Tx,
+    org: OrgId,
+    job: JobId,
+    state: JobState,
+    *,
+    reason: str,
+    message: str = "",
+    exit_code: int | None = None,
+    outputs: Mapping[str, Any] | None = None,
+) -> AnyRow | None:
     """Move a job to its final state, which never changes; None if it was final before.
 
     Answers what it was and whose: kind, specification, org, queue, workflow, step, attempt.
     """
     ended = {
-        "org": org, "job": job, "new_state": state, "new_reason": reason, "new_message": message,
-        "new_code": exit_code, "new_outputs": dict(outputs or {}), "now": tx.now,
-    }  # fmt: skip
+        "org": org,
+        "job": job,
+        "new_state": state,
+        "new_reason": reason,
+        "new_message": message,
+        "new_code": exit_code,
+        "new_outputs": dict(outputs or {}),
+        "now": tx.now,
+    }
     return tx.first(_END, **ended)
 
 
@@ -163,9 +176,15 @@ def request_cancel(tx: Tx, org: OrgId, job: JobId) -> None:
 
 
 def list_jobs(
-    tx: Tx, org: OrgId, *, before: str, limit: int, queue: str | None, workflow: str | None,
+    tx: Tx,
+    org: OrgId,
+    *,
+    before: str,
+    limit: int,
+    queue: str | None,
+    workflow: str | None,
     state: str | None,
-) -> Sequence[AnyRow]:  # fmt: skip
+) -> Sequence[AnyRow]:
     """List jobs, newest first."""
     where = [jobs.c.org_id == org]
     if before:

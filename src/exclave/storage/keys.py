@@ -4,15 +4,16 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, insert, select, update
 
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import cluster, signing_keys
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.core import cluster, signing_keys
 
 
 def add_cluster(tx: Tx, name: str) -> None:
     """Create the cluster's row."""
-    tx.run(tx.insert_missing(cluster), {"id": 1, "name": name, "generation": 1,
-                                        "created_at": tx.now})  # fmt: skip
+    tx.run(
+        tx.insert_missing(cluster), {"id": 1, "name": name, "generation": 1, "created_at": tx.now}
+    )
 
 
 def raise_generation(tx: Tx) -> int:

@@ -7,9 +7,9 @@ from sqlalchemy import bindparam, delete, not_, or_, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId, ExecutionState
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import executions, jobs, log_segments
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.core import executions, jobs, log_segments
 
 
 def add_segment(

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from sqlalchemy import func, select, update
 
 from exclave.domain.workflows import WorkflowState
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.runners import ACTIVE
-from exclave.storage.tables import cluster, runners, workflows
+from exclave.storage.tables.core import cluster, runners, workflows
 
 
 def count_running_workflows(tx: Tx) -> int:

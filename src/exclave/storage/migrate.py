@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from exclave.base.errors import Unavailable
-from exclave.storage.dialects import choose_dialect
+from exclave.storage.engine.dialects import choose_dialect
 
 _FOLDER = str(Path(__file__).parent / "migrations")
 _LOCK = 7_208_114_552

@@ -20,10 +20,10 @@ from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Asked, Prepared
-from exclave.storage.tables import cluster, lanes, queues, tickets
-from exclave.storage.types import Instant
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.engine.types import Instant
+from exclave.storage.tables.core import cluster, lanes, queues, tickets
 
 
 def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:

@@ -8,8 +8,8 @@ from sqlalchemy.sql import tuple_
 
 from exclave.domain.identity import OrgId
 from exclave.domain.manifests import ReadManifest
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables_registry import oci_blobs, oci_links, oci_manifests, oci_tags
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.registry import oci_blobs, oci_links, oci_manifests, oci_tags
 
 _AT_ONCE = 500
 
@@ -44,11 +44,18 @@ def put_manifest(
 ) -> bool:
     """Store a manifest, and return whether it is new; an old one is as young as a new one again."""
     row = {
-        "org_id": org, "repository": repository, "digest": digest, "created_at": tx.now,
-        "media_type": manifest.media_type, "artifact_type": manifest.artifact_type,
-        "size": len(content), "subject": manifest.subject, "refers": manifest.refers,
-        "annotations": dict(manifest.annotations), "content": content,
-    }  # fmt: skip
+        "org_id": org,
+        "repository": repository,
+        "digest": digest,
+        "created_at": tx.now,
+        "media_type": manifest.media_type,
+        "artifact_type": manifest.artifact_type,
+        "size": len(content),
+        "subject": manifest.subject,
+        "refers": manifest.refers,
+        "annotations": dict(manifest.annotations),
+        "content": content,
+    }
     fresh = tx.insert_missing(oci_manifests).values(**row).returning(oci_manifests.c.digest)
     is_new = tx.first(fresh) is not None
     mine = _manifest(org, repository, digest)
@@ -148,11 +155,13 @@ def _count(table: Any, org: OrgId, name: Any) -> Any:
 def _sum_blobs(org: OrgId, name: Any) -> Any:
     return (
         select(func.coalesce(func.sum(oci_blobs.c.size), 0))
-        .join(oci_links, (oci_links.c.org_id == oci_blobs.c.org_id)
-              & (oci_links.c.digest == oci_blobs.c.digest))
+        .join(
+            oci_links,
+            (oci_links.c.org_id == oci_blobs.c.org_id) & (oci_links.c.digest == oci_blobs.c.digest),
+        )
         .where(oci_links.c.org_id == org, oci_links.c.repository == name)
         .scalar_subquery()
-    )  # fmt: skip
+    )
 
 
 def _manifest(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:

@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import orgs
-from exclave.storage.tables_registry import oci_blobs, oci_links, oci_uploads
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.core import orgs
+from exclave.storage.tables.registry import oci_blobs, oci_links, oci_uploads
 
 _AT_ONCE = 500
 
@@ -27,11 +27,13 @@ def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None
     """Find a blob that a repository has: its size, its key in the blob store, its age there."""
     return tx.first(
         select(oci_blobs.c.size, oci_blobs.c.blob, oci_links.c.linked_at)
-        .join(oci_links, (oci_links.c.org_id == oci_blobs.c.org_id)
-              & (oci_links.c.digest == oci_blobs.c.digest))
+        .join(
+            oci_links,
+            (oci_links.c.org_id == oci_blobs.c.org_id) & (oci_links.c.digest == oci_blobs.c.digest),
+        )
         .where(oci_links.c.org_id == org, oci_links.c.repository == repository)
         .where(oci_links.c.digest == digest)
-    )  # fmt: skip
+    )
 
 
 def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> dict[str, int]:
@@ -41,11 +43,14 @@ def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> d
     for start in range(0, len(wanted), _AT_ONCE):
         rows = tx.all(
             select(oci_blobs.c.digest, oci_blobs.c.size)
-            .join(oci_links, (oci_links.c.org_id == oci_blobs.c.org_id)
-                  & (oci_links.c.digest == oci_blobs.c.digest))
+            .join(
+                oci_links,
+                (oci_links.c.org_id == oci_blobs.c.org_id)
+                & (oci_links.c.digest == oci_blobs.c.digest),
+            )
             .where(oci_links.c.org_id == org, oci_links.c.repository == repository)
             .where(oci_links.c.digest.in_(wanted[start : start + _AT_ONCE]))
-        )  # fmt: skip
+        )
         found |= {row.digest: row.size for row in rows}
     return found
 

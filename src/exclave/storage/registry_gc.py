@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, exists, or_, select, union, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import orgs
-from exclave.storage.tables_apps import builds, config_builds
-from exclave.storage.tables_installs import install_parts
-from exclave.storage.tables_registry import (
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.apps import builds, config_builds
+from exclave.storage.tables.core import orgs
+from exclave.storage.tables.installs import install_parts
+from exclave.storage.tables.registry import (
     oci_blobs,
     oci_links,
     oci_manifests,
@@ -71,9 +71,11 @@ def list_graph(tx: Tx, org: OrgId, repository: str) -> Sequence[AnyRow]:
     """List the manifests of a repository with what they name."""
     mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
     columns = (
-        oci_manifests.c.digest, oci_manifests.c.subject, oci_manifests.c.refers,
+        oci_manifests.c.digest,
+        oci_manifests.c.subject,
+        oci_manifests.c.refers,
         oci_manifests.c.created_at,
-    )  # fmt: skip
+    )
     return tx.all(select(*columns).where(*mine))
 
 

@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlalchemy import bindparam, delete, func, insert, literal, select
 
 from exclave.domain.identity import OrgId, QueueId, TokenId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables_apps import apps
-from exclave.storage.tables_installs import app_installs
-from exclave.storage.tables_registry import registry_tokens
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.apps import apps
+from exclave.storage.tables.installs import app_installs
+from exclave.storage.tables.registry import registry_tokens
 
 ID_PREFIX = "rgt_"
 ID_CHARS = 26
@@ -18,12 +18,24 @@ ID_CHARS = 26
 
 
 def add_registry_token(
-    tx: Tx, org: OrgId, *, hashed: str, repository: str, push: bool, by: str, parent: TokenId,
+    tx: Tx,
+    org: OrgId,
+    *,
+    hashed: str,
+    repository: str,
+    push: bool,
+    by: str,
+    parent: TokenId,
     expires_at: datetime,
-) -> None:  # fmt: skip
+) -> None:
     """Store a token by its hash, and the API token that asked for it."""
-    row = {"org_id": org, "hash": hashed, "repository": repository, "push": push,
-           "parent_id": parent}  # fmt: skip
+    row = {
+        "org_id": org,
+        "hash": hashed,
+        "repository": repository,
+        "push": push,
+        "parent_id": parent,
+    }
     tx.run(
         insert(registry_tokens).values(
             **row, created_by=by, created_at=tx.now, expires_at=expires_at
@@ -68,8 +80,10 @@ def find_app_name(tx: Tx, org: OrgId, install: QueueId) -> str | None:
     """Tell the name of the app that an install is of."""
     row = tx.first(
         select(apps.c.name)
-        .join(app_installs, (app_installs.c.org_id == apps.c.org_id)
-              & (app_installs.c.app_id == apps.c.id))
+        .join(
+            app_installs,
+            (app_installs.c.org_id == apps.c.org_id) & (app_installs.c.app_id == apps.c.id),
+        )
         .where(app_installs.c.org_id == org, app_installs.c.install_id == install)
-    )  # fmt: skip
+    )
     return None if row is None else str(row.name)

@@ -8,9 +8,9 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionState
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Asked, Prepared
-from exclave.storage.tables import (
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.tables.core import (
     enrolments,
     executions,
     runner_nonces,
@@ -37,10 +37,16 @@ def add_enrolment(
     by: str,
     parent: str | None,
     expires_at: datetime,
-) -> None:  # fmt: skip
+) -> None:
     """Store a one-time token by its hash, and the API token that asked for it."""
-    row = {"org_id": org, "id": enrolment, "queue_id": queue, "hash": hashed, "created_by": by,
-           "parent_id": parent}  # fmt: skip
+    row = {
+        "org_id": org,
+        "id": enrolment,
+        "queue_id": queue,
+        "hash": hashed,
+        "created_by": by,
+        "parent_id": parent,
+    }
     tx.run(insert(enrolments).values(**row, created_at=tx.now, expires_at=expires_at))
 
 
@@ -152,10 +158,20 @@ def note_answered(tx: Tx, org: OrgId, runner: RunnerId) -> None:
 
 
 def note_poll(
-    tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, nonce: str, free: int,
-    due: datetime, version: str,
-    protocol: str, capabilities: Sequence[str], stats: Mapping[str, Any] | None,
-) -> Asked:  # fmt: skip
+    tx: Tx,
+    org: OrgId,
+    runner: RunnerId,
+    *,
+    boot: int,
+    no: int,
+    nonce: str,
+    free: int,
+    due: datetime,
+    version: str,
+    protocol: str,
+    capabilities: Sequence[str],
+    stats: Mapping[str, Any] | None,
+) -> Asked:
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
     Asks for its id; no row if the poll was not recorded. A runner of old sends no stats.
@@ -168,9 +184,15 @@ def note_poll(
 
 
 def note_renewal(
-    tx: Tx, org: OrgId, runner: RunnerId, *, boot: int, no: int, due: datetime,
+    tx: Tx,
+    org: OrgId,
+    runner: RunnerId,
+    *,
+    boot: int,
+    no: int,
+    due: datetime,
     stats: Mapping[str, Any],
-) -> bool:  # fmt: skip
+) -> bool:
     """Record a renewal, unless a newer one was seen or the runner is not active; lock it."""
     at = {"new_boot": boot, "no": no, "now": tx.now, "due": due}
     return tx.count(_NOTE_RENEWAL, org=org, runner=runner, **at, new_stats=stats) == 1

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables_installs import schedules
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.installs import schedules
 
 
 def list_schedules(tx: Tx, org: OrgId, install: str) -> Sequence[AnyRow]:
@@ -54,8 +54,9 @@ def read_next(tx: Tx) -> datetime | None:
 def take_tick(tx: Tx, row: AnyRow, next_at: datetime) -> bool:
     """Take a due tick: of all servers that see it, one gets it."""
     same = (
-        schedules.c.org_id == row.org_id, schedules.c.id == row.id,
+        schedules.c.org_id == row.org_id,
+        schedules.c.id == row.id,
         schedules.c.next_at == row.next_at,
-    )  # fmt: skip
+    )
     values = {"next_at": next_at, "last_at": tx.now}
     return tx.run(update(schedules).where(*same).values(**values)).rowcount == 1

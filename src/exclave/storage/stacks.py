@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.tables import enrolments
-from exclave.storage.tables_installs import stack_versions
-from exclave.storage.tables_stacks import stack_codes
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.tables.core import enrolments
+from exclave.storage.tables.installs import stack_versions
+from exclave.storage.tables.stacks import stack_codes
 
 AWAITING = "awaiting"
 """The customer has not run it yet."""

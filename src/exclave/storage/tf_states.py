@@ -18,10 +18,10 @@ from sqlalchemy import (
 
 from exclave.domain.identity import OrgId, QueueId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.executions import Held, may_write
-from exclave.storage.tables import executions
-from exclave.storage.tables_terraform import tf_locks, tf_states
+from exclave.storage.tables.core import executions
+from exclave.storage.tables.terraform import tf_locks, tf_states
 
 
 def find_newest(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> AnyRow | None:
@@ -58,18 +58,29 @@ def list_versions(
 
 
 def add_version(
-    tx: Tx, org: OrgId, runner: RunnerId, held: Held, queue: QueueId, workspace: str,
-    lock_id: str, values: Mapping[str, Any],
-) -> int | None:  # fmt: skip
+    tx: Tx,
+    org: OrgId,
+    runner: RunnerId,
+    held: Held,
+    queue: QueueId,
+    workspace: str,
+    lock_id: str,
+    values: Mapping[str, Any],
+) -> int | None:
     """Add a version if the writer may: its lanes are current, it holds the lock, it follows on.
 
     None if any of that is not so.
     """
     latest = select(func.coalesce(func.max(tf_states.c.version), 0) + 1)
     row = {
-        "org_id": org, "queue_id": queue, "workspace": workspace, "epoch": held[1],
-        "execution_id": held[0], "at": tx.now, **values,
-    }  # fmt: skip
+        "org_id": org,
+        "queue_id": queue,
+        "workspace": workspace,
+        "epoch": held[1],
+        "execution_id": held[0],
+        "at": tx.now,
+        **values,
+    }
     allowed = (
         may_write(org, runner, held, lane=workspace),
         _locked_by(org, queue, workspace, held, lock_id),
@@ -95,9 +106,14 @@ def restore_version(
     """Add a version that an ended execution left, if it follows on; the caller has the lanes."""
     latest = select(func.coalesce(func.max(tf_states.c.version), 0) + 1)
     row = {
-        "org_id": org, "queue_id": queue, "workspace": workspace, "epoch": held[1],
-        "execution_id": held[0], "at": tx.now, **values,
-    }  # fmt: skip
+        "org_id": org,
+        "queue_id": queue,
+        "workspace": workspace,
+        "epoch": held[1],
+        "execution_id": held[0],
+        "at": tx.now,
+        **values,
+    }
     version = latest.where(*_in_states(org, queue, workspace)).scalar_subquery()
     chosen = select(version.cast(Integer), *_write(tf_states, row))
     chosen = chosen.where(~_overtaken(org, queue, workspace, values))
@@ -117,12 +133,23 @@ def list_locks(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
 
 
 def take_lock(
-    tx: Tx, org: OrgId, runner: RunnerId, held: Held, queue: QueueId, workspace: str,
-    lock_id: str, info: Mapping[str, Any],
-) -> bool:  # fmt: skip
+    tx: Tx,
+    org: OrgId,
+    runner: RunnerId,
+    held: Held,
+    queue: QueueId,
+    workspace: str,
+    lock_id: str,
+    info: Mapping[str, Any],
+) -> bool:
     """Take a lock that is free, or whose execution has ended; tell whether it is taken now."""
-    row = {"lock_id": lock_id, "info": dict(info), "execution_id": held[0], "epoch": held[1],
-           "at": tx.now}  # fmt: skip
+    row = {
+        "lock_id": lock_id,
+        "info": dict(info),
+        "execution_id": held[0],
+        "epoch": held[1],
+        "at": tx.now,
+    }
     allowed = may_write(org, runner, held, lane=workspace)
     free = exists(
         select(1)

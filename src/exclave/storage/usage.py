@@ -6,9 +6,9 @@ from sqlalchemy import bindparam, case, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Counted
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.statements import Prepared
-from exclave.storage.tables_usage import org_usage
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.statements import Prepared
+from exclave.storage.tables.usage import org_usage
 from exclave.storage.usage_amounts import Account as Account
 from exclave.storage.usage_amounts import Amount as Amount
 
@@ -53,10 +53,14 @@ def add_usage(tx: Tx, account: Account, amount: Amount, most: Amount | None = No
     """
     top = most or Amount(NO_LIMIT, NO_LIMIT)
     values = {
-        "org": account.org, "scope": account.scope, "kind": str(account.kind),
-        "size": amount.bytes, "items": amount.items,
-        "most_bytes": top.bytes or NO_LIMIT, "most_items": top.items or NO_LIMIT,
-    }  # fmt: skip
+        "org": account.org,
+        "scope": account.scope,
+        "kind": str(account.kind),
+        "size": amount.bytes,
+        "items": amount.items,
+        "most_bytes": top.bytes or NO_LIMIT,
+        "most_items": top.items or NO_LIMIT,
+    }
     if tx.count(_ADD, **values) == 1:
         return True
     row = {"org_id": account.org, "scope": account.scope, "kind": str(account.kind)}
@@ -67,9 +71,13 @@ def add_usage(tx: Tx, account: Account, amount: Amount, most: Amount | None = No
 def take_usage(tx: Tx, account: Account, amount: Amount) -> None:
     """Count what is gone; never below zero."""
     tx.count(
-        _TAKE, org=account.org, scope=account.scope, kind=str(account.kind), size=amount.bytes,
+        _TAKE,
+        org=account.org,
+        scope=account.scope,
+        kind=str(account.kind),
+        size=amount.bytes,
         items=amount.items,
-    )  # fmt: skip
+    )
 
 
 def find_usage(tx: Tx, account: Account) -> Amount:

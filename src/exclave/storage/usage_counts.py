@@ -7,9 +7,9 @@ from sqlalchemy import Select, func, select
 from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Counted
 from exclave.domain.workflows import WorkflowState
-from exclave.storage.database import Tx
-from exclave.storage.tables import api_tokens, enrolments, installs, workflows
-from exclave.storage.tables_installs import schedules
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import api_tokens, enrolments, installs, workflows
+from exclave.storage.tables.installs import schedules
 
 
 def count_rows(tx: Tx, org: OrgId, kind: Counted, most: int) -> int:

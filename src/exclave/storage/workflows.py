@@ -27,11 +27,11 @@ from exclave.domain.workflows import (
     WorkflowId,
     WorkflowState,
 )
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.bulk import Rows
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.dialects.bulk import Rows
+from exclave.storage.engine.statements import Prepared
 from exclave.storage.queues import lock_queue
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import jobs, queues, steps, workflows
+from exclave.storage.tables.core import jobs, queues, steps, workflows
 
 Key = tuple[OrgId, WorkflowId]
 
@@ -148,18 +148,34 @@ def lock_new(tx: Tx, row: Mapping[str, Any], step_rows: Rows) -> Loaded:
     if row["laned"]:
         lock_queue(tx, row["org_id"], row["queue_id"])
     steps_ = tuple(
-        Step(s["position"], s["name"], s["kind"], s["state"], _read_needs(s["needs"]),
-             _read_lanes(s["lanes"]), s["mutating"])
+        Step(
+            s["position"],
+            s["name"],
+            s["kind"],
+            s["state"],
+            _read_needs(s["needs"]),
+            _read_lanes(s["lanes"]),
+            s["mutating"],
+        )
         for s in step_rows
-    )  # fmt: skip
+    )
     value = Workflow(
-        id=row["id"], state=row["state"], steps=steps_, approve_all=row["approve_all"],
-        plan_only=row["plan_only"], cancel_requested=row["cancel_requested"],
-    )  # fmt: skip
+        id=row["id"],
+        state=row["state"],
+        steps=steps_,
+        approve_all=row["approve_all"],
+        plan_only=row["plan_only"],
+        cancel_requested=row["cancel_requested"],
+    )
     return Loaded(
-        value, row["org_id"], row["queue_id"], (None,) * len(steps_), row["revision"],
-        row.get("kind", ""), {s["position"]: s["spec"] for s in step_rows},
-    )  # fmt: skip
+        value,
+        row["org_id"],
+        row["queue_id"],
+        (None,) * len(steps_),
+        row["revision"],
+        row.get("kind", ""),
+        {s["position"]: s["spec"] for s in step_rows},
+    )
 
 
 def begin_steps(tx: Tx, rows: Rows) -> None:
@@ -181,25 +197,38 @@ def end_steps(tx: Tx, rows: Rows) -> None:
 def reset_steps(tx: Tx, rows: Rows) -> None:
     """Write steps that are to be done again: rows of the key and attempt."""
     fixed: dict[str, Any] = {
-        "state": StepState.PENDING, "digest": "", "reason": "", "message": "", "outputs": {},
-        "job_id": None, "answered_by": None, "due_at": None, "started_at": None,
+        "state": StepState.PENDING,
+        "digest": "",
+        "reason": "",
+        "message": "",
+        "outputs": {},
+        "job_id": None,
+        "answered_by": None,
+        "due_at": None,
+        "started_at": None,
         "finished_at": None,
-    }  # fmt: skip
+    }
     tx.update_each(steps, [{**row, **fixed} for row in rows])
 
 
 def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
     """Write the workflows' own rows and raise their revisions; their steps are written before."""
-    tx.update_each(workflows, [
-        {
-            "org_id": loaded.org, "id": loaded.value.id, "state": loaded.value.state,
-            "approve_all": loaded.value.approve_all,
-            "cancel_requested": loaded.value.cancel_requested,
-            "revision": loaded.revision + 1, "moved_at": tx.now,
-            "finished_at": None if loaded.value.state is WorkflowState.RUNNING else tx.now,
-        }
-        for loaded in changed
-    ])  # fmt: skip
+    tx.update_each(
+        workflows,
+        [
+            {
+                "org_id": loaded.org,
+                "id": loaded.value.id,
+                "state": loaded.value.state,
+                "approve_all": loaded.value.approve_all,
+                "cancel_requested": loaded.value.cancel_requested,
+                "revision": loaded.revision + 1,
+                "moved_at": tx.now,
+                "finished_at": None if loaded.value.state is WorkflowState.RUNNING else tx.now,
+            }
+            for loaded in changed
+        ],
+    )
     for loaded in changed:
         if loaded.value.state is WorkflowState.RUNNING:
             now = replace(loaded, revision=loaded.revision + 1, specs={})
@@ -357,10 +386,13 @@ def note_looked(tx: Tx, keys: Sequence[Key]) -> None:
 
 def _load(row: AnyRow, step_rows: Sequence[AnyRow]) -> Loaded:
     value = Workflow(
-        id=row.id, state=WorkflowState(row.state), steps=tuple(_read_step(s) for s in step_rows),
-        approve_all=row.approve_all, plan_only=row.plan_only,
+        id=row.id,
+        state=WorkflowState(row.state),
+        steps=tuple(_read_step(s) for s in step_rows),
+        approve_all=row.approve_all,
+        plan_only=row.plan_only,
         cancel_requested=row.cancel_requested,
-    )  # fmt: skip
+    )
     job_ids = tuple(s[12] for s in step_rows)
     return Loaded(value, row.org_id, row.queue_id, job_ids, row.revision, row.kind)
 
@@ -368,9 +400,17 @@ def _load(row: AnyRow, step_rows: Sequence[AnyRow]) -> Loaded:
 def _read_step(row: AnyRow) -> Step:
     _, _, index, name, kind, state, needs, lanes, mutating, digest, attempt, reason, _ = row
     return Step(
-        index, name, _KINDS[kind], _STATES[state], _read_needs(needs), _read_lanes(lanes),
-        mutating, digest, attempt, reason,
-    )  # fmt: skip
+        index,
+        name,
+        _KINDS[kind],
+        _STATES[state],
+        _read_needs(needs),
+        _read_lanes(lanes),
+        mutating,
+        digest,
+        attempt,
+        reason,
+    )
 
 
 # The same few texts are read over and over: twenty rows for each event of a workflow.

@@ -119,8 +119,10 @@ class Lexer:
                 place = find_position(self._text, start)
                 raise TooManyParts(
                     f"the template has more than {self._most} parts",
-                    file=self._name, line=place.line, column=place.column,
-                )  # fmt: skip
+                    file=self._name,
+                    line=place.line,
+                    column=place.column,
+                )
             self._take_token(start)
 
     def _close(self, start: int, *, trims: bool) -> bool:

@@ -35,9 +35,13 @@ def render(
 
 
 def render_within(
-    budget: Budget, text: str, values: Mapping[str, object], *, root: str = "nuon",
+    budget: Budget,
+    text: str,
+    values: Mapping[str, object],
+    *,
+    root: str = "nuon",
     now: datetime | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Parse and render on a budget that several templates share; each token counts as a step.
 
     What does not fit is a problem, and leaves less than nothing in the budget.

@@ -101,9 +101,14 @@ def read_record(execution_id: str, line: bytes, offset: int) -> LogRecord:
 def leave_out(execution_id: str, size: int, offset: int, text: str) -> LogRecord:
     """Make the record that stands for so many bytes of the stream, which end at `offset`."""
     return LogRecord(
-        execution_id=execution_id, n=-1, t_ms=0, stream=Stream.SYSTEM, text=text, dropped=size,
+        execution_id=execution_id,
+        n=-1,
+        t_ms=0,
+        stream=Stream.SYSTEM,
+        text=text,
+        dropped=size,
         offset=offset,
-    )  # fmt: skip
+    )
 
 
 def _parse(execution_id: str, line: bytes, offset: int) -> LogRecord:
@@ -118,10 +123,15 @@ def _parse(execution_id: str, line: bytes, offset: int) -> LogRecord:
     if len(text) > MAX_TEXT:
         raise ValueError("too much text")
     return LogRecord(
-        execution_id=execution_id, n=_count(n), t_ms=_count(t_ms, _MAX_TIME_MS), stream=stream,
-        text=text, partial=extra.get("partial") is True,
-        dropped=_count(extra.get("dropped", 0)), offset=offset,
-    )  # fmt: skip
+        execution_id=execution_id,
+        n=_count(n),
+        t_ms=_count(t_ms, _MAX_TIME_MS),
+        stream=stream,
+        text=text,
+        partial=extra.get("partial") is True,
+        dropped=_count(extra.get("dropped", 0)),
+        offset=offset,
+    )
 
 
 def _count(value: object, most: int = _MAX_COUNT) -> int:

@@ -7,8 +7,8 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from tests.databases import get_postgres
 from tests.faults.interleaving.run import Report, run_seeds
+from tests.support.databases import get_postgres
 
 _TOGETHER = 250
 """Seeds that share a database."""
@@ -36,8 +36,10 @@ def main() -> int:
             bad += len(report.broken)
             _show(report)
     spent = time.perf_counter() - began
-    print(f"{options.seeds} interleavings, {bad} broken promises, {turns} turns, "
-          f"{options.seeds / spent:.1f} interleavings/s")  # fmt: skip
+    print(
+        f"{options.seeds} interleavings, {bad} broken promises, {turns} turns, "
+        f"{options.seeds / spent:.1f} interleavings/s"
+    )
     print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
     return 1 if bad else 0
 

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from exclave.control import builds as building
-from exclave.control.build_plans import Wanted
+from exclave.control.builds import builds as building
+from exclave.control.builds.targets import Wanted
 from exclave.control.deps import Deps
-from exclave.control.install_states import first_state
+from exclave.control.install_state.state import first_state
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId
 from exclave.storage import apps, builds, configs, installs, queues, runners, schedules
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
 from exclave.wire.specs import UploadedSource
@@ -33,16 +33,37 @@ def add_app(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> App:
     """Make an install run an app; its two builds wait for a build runner."""
     app, config = deps.ids.new("app"), deps.ids.new("cfg")
     apps.add_app(tx, org, app, app, "test")
-    configs.add_config(tx, {
-        "org_id": org, "id": config, "app_id": app, "version": 1, "digest": "", "archive": "",
-        "archive_digest": "", "outline": _OUTLINE, "created_by": "test",
-    })  # fmt: skip
+    configs.add_config(
+        tx,
+        {
+            "org_id": org,
+            "id": config,
+            "app_id": app,
+            "version": 1,
+            "digest": "",
+            "archive": "",
+            "archive_digest": "",
+            "outline": _OUTLINE,
+            "created_by": "test",
+        },
+    )
     apps.set_config(tx, org, app, config)
-    installs.add_app_install(tx, org, install, {
-        "app_id": app, "config_id": config, "target": "local", "state": "active",
-        "approve_all": False, "here": False, "managed_by": "", "state_version": 1,
-        "input_version": 1,
-    })  # fmt: skip
+    installs.add_app_install(
+        tx,
+        org,
+        install,
+        {
+            "app_id": app,
+            "config_id": config,
+            "target": "local",
+            "state": "active",
+            "approve_all": False,
+            "here": False,
+            "managed_by": "",
+            "state_version": 1,
+            "input_version": 1,
+        },
+    )
     first_state(tx, org, install, _OUTLINE, {})
     made = (deps.ids.new("bui"), deps.ids.new("bui"))
     row = configs.find_config(tx, org, config)
@@ -63,17 +84,35 @@ def add_app(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> App:
 def add_schedule(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> str:
     """Give the install a schedule whose tick is due."""
     schedule = deps.ids.new("sch")
-    schedules.add_schedule(tx, {
-        "org_id": org, "id": schedule, "install_id": install, "kind": "drift",
-        "subject": "sandbox", "cron": "* * * * *", "next_at": tx.now,
-    })  # fmt: skip
+    schedules.add_schedule(
+        tx,
+        {
+            "org_id": org,
+            "id": schedule,
+            "install_id": install,
+            "kind": "drift",
+            "subject": "sandbox",
+            "cron": "* * * * *",
+            "next_at": tx.now,
+        },
+    )
     return schedule
 
 
 def add_runner(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind, runner: RunnerId) -> None:
     """Add a runner whose handshake nobody asks for."""
     kinds = [JobKind.BUILD] if kind is QueueKind.BUILD else [JobKind.SCRIPT, JobKind.NOOP]
-    runners.add_runner(tx, org, runner, {
-        "queue_id": queue, "kind": kind, "name": runner, "public_key": runner, "version": "test",
-        "protocol": PROTOCOL, "capabilities": kinds,
-    })  # fmt: skip
+    runners.add_runner(
+        tx,
+        org,
+        runner,
+        {
+            "queue_id": queue,
+            "kind": kind,
+            "name": runner,
+            "public_key": runner,
+            "version": "test",
+            "protocol": PROTOCOL,
+            "capabilities": kinds,
+        },
+    )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from exclave.base.errors import Problem
-from exclave.control.registry_uploads import Upload
+from exclave.control.registry.uploads import Upload
 from exclave.storage.blobs.memory import MemoryBlobs
 from exclave.wire.runner import RenewReply, ResultReply
 from exclave.wire.workflows import WorkflowReply
@@ -126,9 +126,10 @@ def check_replies(scenario: Scenario, outcomes: Mapping[str, Any]) -> list[str]:
     if len(set(raised)) < len(raised):
         broken.append("two servers changed the same version of an install")
     released = [
-        name for name, outcome in outcomes.items()
+        name
+        for name, outcome in outcomes.items()
         if name.startswith("release") and not isinstance(outcome, Problem)
-    ]  # fmt: skip
+    ]
     if len(released) > 1:
         broken.append("a lane was released twice")
     return broken

@@ -7,11 +7,11 @@ from unittest.mock import patch
 
 from sqlalchemy import Engine, event
 
-from exclave.storage import waiting
-from exclave.storage.dialects import postgres_connection
-from exclave.storage.dialects.postgres_connection import LoopConnection, Pipeline
-from exclave.storage.dialects.postgres_session import PostgresSession
-from exclave.storage.news import News
+from exclave.storage.engine import greenlets
+from exclave.storage.engine.batched_notify import News
+from exclave.storage.engine.dialects import postgres_connection
+from exclave.storage.engine.dialects.postgres_connection import LoopConnection, Pipeline
+from exclave.storage.engine.dialects.postgres_session import PostgresSession
 from tests.faults.interleaving.scheduler import Scheduler
 
 Rewrite = Callable[[str], str]
@@ -61,7 +61,7 @@ class Hooks:
 
         def wait(descriptor: int, *, write: bool) -> None:
             with self._scheduler.in_flight(descriptor):
-                waiting.wait_for_socket(descriptor, write=write)
+                greenlets.wait_for_socket(descriptor, write=write)
 
         return [
             (PostgresSession, "__init__", open_session),

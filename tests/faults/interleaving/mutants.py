@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from exclave.domain.identity import OrgId
 from exclave.storage import builds, executions, installs, schedules
-from exclave.storage.database import AnyRow, Tx
+from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.executions import OPEN, Expected, Held
 from tests.faults.interleaving import scenarios
 from tests.faults.interleaving.hooks import Rewrite

@@ -24,9 +24,13 @@ class Report:
 
 
 def run_seeds(
-    seeds: Sequence[int], *, only: Play | None = None, rewrite: Rewrite | None = None,
-    stop: bool = False, keep: bool = False,
-) -> Report:  # fmt: skip
+    seeds: Sequence[int],
+    *,
+    only: Play | None = None,
+    rewrite: Rewrite | None = None,
+    stop: bool = False,
+    keep: bool = False,
+) -> Report:
     """Run scenarios on a database of their own; with `stop` until the first that breaks."""
 
     async def main() -> Report:

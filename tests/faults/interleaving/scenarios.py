@@ -6,25 +6,28 @@ Each sets the scene, and returns who acts then: by name, all at once.
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-from exclave.control import installs, jobs, registry_uploads, runners, workflows
-from exclave.control.install_work import start_work
-from exclave.control.registry_gc import GRACE, collect_org
-from exclave.control.schedules import fire_schedules
-from exclave.control.timers import fire_due
+from exclave.control.background.timers import fire_due
+from exclave.control.dispatch import runners
+from exclave.control.installs import installs
+from exclave.control.installs.scheduler import fire_schedules
+from exclave.control.installs.workflow_requests import start_work
+from exclave.control.registry import uploads as registry_uploads
+from exclave.control.registry.gc import GRACE, collect_org
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import JobId
 from exclave.domain.registry import Reach
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import builds, install_states
 from exclave.storage import installs as stored_installs
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import StartWork, WorkKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.workflows import Approve, Deny, NewStep, StepKind
 from tests.faults.interleaving.apps import add_app, add_schedule
 from tests.faults.interleaving.two_servers import TIMINGS, Scenario, make_peer
-from tests.world import gate, job
+from tests.support.world import gate, job
 
 Actors = dict[str, Coroutine[Any, Any, Any]]
 Play = Callable[[Scenario], Coroutine[Any, Any, Actors]]
@@ -143,9 +146,14 @@ async def timers(scenario: Scenario) -> Actors:
 
 async def gates(scenario: Scenario) -> Actors:
     """A gate is approved, denied and expires at once."""
-    flow = WorkflowId((await scenario.make(
-        gate("ask"), _work(scenario, "ask"),
-    )).id)  # fmt: skip
+    flow = WorkflowId(
+        (
+            await scenario.make(
+                gate("ask"),
+                _work(scenario, "ask"),
+            )
+        ).id
+    )
     shown = await workflows.show_workflow(scenario.one, scenario.user, flow)
     digest = next(step.digest for step in shown.steps if step.name == "ask")
     approve, deny = Approve(digest=digest), Deny(digest=digest)
@@ -180,9 +188,10 @@ async def two_sweepers(scenario: Scenario) -> Actors:
     """Both servers sweep offers and silent work while runners come back."""
     await scenario.listen()
     await scenario.make(
-        job("silent", lanes=["component:a"], mutating=True), job("quiet"),
+        job("silent", lanes=["component:a"], mutating=True),
+        job("quiet"),
         job("offered", lanes=["component:b"], mutating=True),
-    )  # fmt: skip
+    )
     offers = (await scenario.first.poll(free=3)).offers
     for offer in offers[:2]:
         await scenario.first.start(offer.execution_id, offer.epoch)
@@ -333,9 +342,14 @@ async def _find_job(
     scenario: Scenario, queue: str | None = None, state: str | None = None
 ) -> JobId:
     page = await jobs.list_jobs(
-        scenario.one, scenario.user, cursor="", limit=1, queue=queue or scenario.queue,
-        workflow=None, state=state,
-    )  # fmt: skip
+        scenario.one,
+        scenario.user,
+        cursor="",
+        limit=1,
+        queue=queue or scenario.queue,
+        workflow=None,
+        state=state,
+    )
     return JobId(page.items[0].id)
 
 

@@ -17,7 +17,7 @@ import psycopg
 from greenlet import getcurrent
 
 from exclave.base.errors import Problem
-from exclave.storage.waiting import can_wait
+from exclave.storage.engine.greenlets import can_wait
 
 _CALM = 12
 """Rounds of the event loop without any news after which nobody is about to do something."""

@@ -10,21 +10,21 @@ from unittest.mock import patch
 import psycopg
 
 from exclave.base.ids import Ids, SeededRandomness
+from exclave.control.background.sweeper import Sweeper
 from exclave.control.deps import Deps
-from exclave.control.sweep import Sweeper
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity, User
 from exclave.domain.timings import Timings
 from exclave.storage import installs, queues
 from exclave.storage.blobs.memory import MemoryBlobs
-from exclave.storage.database import Tx
-from exclave.storage.dialects.postgres import PostgresDialect
+from exclave.storage.engine.database import Tx
+from exclave.storage.engine.dialects.postgres import PostgresDialect
 from exclave.wire.runner import Offer, PollReply, ResultReply
 from exclave.wire.workflows import NewStep, WorkflowReply
-from tests.databases import open_database
 from tests.faults.interleaving.apps import add_runner
 from tests.faults.interleaving.hooks import Hooks, Rewrite
 from tests.faults.interleaving.scheduler import Scheduler
-from tests.world import ManualClock, Peer, make_deps, make_org, run_workflow
+from tests.support.databases import open_database
+from tests.support.world import ManualClock, Peer, make_deps, make_org, run_workflow
 
 TIMINGS = Timings(
     offer_s=10, deadman_read_only_s=10, deadman_mutating_s=10, lost_read_only_s=20,
@@ -195,11 +195,16 @@ class _Opening:
         scheduler, blobs = Scheduler(self.database), MemoryBlobs()
         one, two = (
             make_deps(
-                clock, url=self.url, seed=number, name=f"srv-{number}", inline=False,
-                timings=TIMINGS, blobs=blobs,
+                clock,
+                url=self.url,
+                seed=number,
+                name=f"srv-{number}",
+                inline=False,
+                timings=TIMINGS,
+                blobs=blobs,
             )
             for number in (1, 2)
-        )  # fmt: skip
+        )
         engines = [server.db._write_engine for server in (one, two)]
         self.undo.enter_context(Hooks(scheduler, self.rewrite).attached(engines))
         for server in (one, two):

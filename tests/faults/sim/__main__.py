@@ -29,8 +29,10 @@ def main() -> int:
             bad += bool(report.broken)
             _show(report, verbose=options.verbose)
     spent = time.perf_counter() - began
-    print(f"{options.seeds} seeds, {bad} bad, {options.seeds / spent:.1f} seeds/s, "
-          f"{virtual_s / 3600:.0f} virtual hours")  # fmt: skip
+    print(
+        f"{options.seeds} seeds, {bad} bad, {options.seeds / spent:.1f} seeds/s, "
+        f"{virtual_s / 3600:.0f} virtual hours"
+    )
     print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
     return 1 if bad else 0
 

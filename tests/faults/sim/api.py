@@ -8,9 +8,10 @@ from exclave.base.errors import Problem
 from exclave.client.problems import Unreachable
 from exclave.client.runner import Deadlines
 from exclave.client.work import WorkApi
-from exclave.control import enrolment, executions, logs, polls
 from exclave.control.access import authenticate_runner
 from exclave.control.deps import Deps
+from exclave.control.dispatch import enrolment, executions, polls
+from exclave.control.logs import logs
 from exclave.domain.identity import RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionId
 from exclave.wire.runner import (

@@ -10,23 +10,23 @@ from typing import Any, cast
 from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.client.problems import RemoteProblem
-from exclave.control.background import list_chores
+from exclave.control.after_restore import settle_restore
+from exclave.control.background.tasks import list_chores
 from exclave.control.chores import run_chore
 from exclave.control.deps import Deps
-from exclave.control.fleet import Fleet
-from exclave.control.keys import Keyring
-from exclave.control.restore import settle_restore
+from exclave.control.keyring import Keyring
+from exclave.control.runtime.parked_polls import Fleet
 from exclave.control.vault import Vault
 from exclave.domain.timings import Timings, check_timings
 from exclave.storage import keys as stored_keys
 from exclave.storage.blobs.memory import MemoryBlobs
-from exclave.storage.database import Database, Tx
-from exclave.storage.dialects import SqliteDialect
-from exclave.storage.hub import Hub
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.engine.dialects import SqliteDialect
+from exclave.storage.engine.hub import Hub
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.watching import Watcher
-from tests.virtual_time import VirtualClock
-from tests.world import SEAL, ManualClock, migrate
+from tests.support.virtual_time import VirtualClock
+from tests.support.world import SEAL, ManualClock, migrate
 
 Handle = Callable[[Deps], Awaitable[Any]]
 

@@ -7,8 +7,8 @@ from random import Random
 from exclave.base.clock import Clock
 from exclave.base.digests import digest_json
 from exclave.base.secrets import Secret
+from exclave.runner.jobs.executor import Stop, Work, end_by_stop, fail
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.work import Stop, Work, end_by_stop, fail
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Dispatch, Outcome

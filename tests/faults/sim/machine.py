@@ -11,10 +11,10 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Problem
 from exclave.base.ids import SeededRandomness
 from exclave.runner.config import RunnerConfig
-from exclave.runner.logs.shipped import SpooledLog
-from exclave.runner.loop import Runner
-from exclave.runner.session import IdentityRefused
-from exclave.runner.shipping import SendLog, ShippedLog
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.logs.protocols import SendLog, ShippedLog
+from exclave.runner.logs.spooled_log import SpooledLog
+from exclave.runner.runner import Runner
 from exclave.runner.stats import Machine as Measured
 from exclave.wire.jobs import JobKind
 from tests.faults.sim.api import Gate, Power, SimApi
@@ -22,7 +22,7 @@ from tests.faults.sim.executor import CANARY, Child, SimExecutor
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.mix import Mix
 from tests.faults.sim.network import Link, Network
-from tests.virtual_time import START
+from tests.support.virtual_time import START
 
 _LINGER_S = 250.0
 _RESTART_S = 5.0

@@ -12,21 +12,25 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, update
 
 from exclave.base.errors import Problem
-from exclave.control import advance, endings, executions, jobs, polls, sweep
+from exclave.control.background import sweeper
 from exclave.control.deps import Deps
+from exclave.control.dispatch import completion, executions, polls
+from exclave.control.progress import advance
+from exclave.control.workflows import jobs
 from exclave.domain import jobs as domain_jobs
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import Ending, ExecutionState, JobId, JobState, Reason, Silence
-from exclave.runner import audit, outbox, stopping
-from exclave.runner import executions as runner_executions
-from exclave.runner.logs import writer
+from exclave.runner import audit
+from exclave.runner.executions import execution as runner_executions
+from exclave.runner.executions import outbox, stop
+from exclave.runner.logs import job_log
 from exclave.storage import executions as stored
 from exclave.storage import jobs as stored_jobs
 from exclave.storage import queues
-from exclave.storage.database import AnyRow, Tx
-from exclave.storage.dialects.sqlite_session import SqliteSession
-from exclave.storage.tables import executions as execution_rows
-from exclave.storage.tables import jobs as job_rows
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.dialects.sqlite_session import SqliteSession
+from exclave.storage.tables.core import executions as execution_rows
+from exclave.storage.tables.core import jobs as job_rows
 from exclave.wire.runner import Poll, PollReply
 
 Patch = tuple[object, str, Any]
@@ -100,7 +104,7 @@ def _end_all_missing(
 ) -> None:
     for row in open_ones:
         if row.state == ExecutionState.RUNNING and row.id not in alive:
-            endings.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT, stored.OPEN)
+            completion.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT, stored.OPEN)
 
 
 def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
@@ -179,17 +183,17 @@ NO_OUTBOX = Mutant(
 )
 NO_DEADMAN = Mutant(
     "no dead-man timer", ((runner_executions, "watch_deadman", _never),
-                          (stopping, "is_forsaken", lambda *_: False))
+                          (stop, "is_forsaken", lambda *_: False))
 )  # fmt: skip
 NO_ORDER_OF_PROOF = Mutant(
     "an old list proves a stop",
     ((polls, "end_stopped", _end_all_missing), (executions, "end_stopped", _end_all_missing)),
 )
 OFFERS_CHANGES_AGAIN = Mutant(
-    "lost changes are offered again", ((endings, "end_unfinished", _offer_again),)
+    "lost changes are offered again", ((completion, "end_unfinished", _offer_again),)
 )
 NO_RECONCILE = Mutant(
-    "lost changes leave their lanes free", ((endings, "end_unfinished", _leave_lanes_free),)
+    "lost changes leave their lanes free", ((completion, "end_unfinished", _leave_lanes_free),)
 )
 NO_LEAVE = Mutant(
     "work begins without leave", ((runner_executions, "_ask_leave", _begin_without_leave),)
@@ -199,19 +203,19 @@ NO_LANES = Mutant(
     ((queues, "is_busy", lambda *_: []),),
     rewrite=("lanes.state !=", "NULL !="),
 )
-NO_SWEEP = Mutant("silence is never given up", ((sweep, "find_silence", _never_silent),))
+NO_SWEEP = Mutant("silence is never given up", ((sweeper, "find_silence", _never_silent),))
 CANCEL_AT_ONCE = Mutant(
     "a cancel is final before the runner stopped",
     ((advance, "end_unstarted_job", _cancel_at_once), (jobs, "end_unstarted_job", _cancel_at_once)),
 )
 NO_START_GRACE = Mutant(
     "timers go on while the server is down",
-    ((sweep, "find_silence", _count_from_last_renewal),),
+    ((sweeper, "find_silence", _count_from_last_renewal),),
 )
 NO_AUDIT = Mutant(
     "work begins without an audit entry", ((audit.Audit, "write", _leave_out("job_started")),)
 )
-NO_MASKING = Mutant("secrets are not masked", ((writer.JobLog, "hide", lambda *_: None),))
+NO_MASKING = Mutant("secrets are not masked", ((job_log.JobLog, "hide", lambda *_: None),))
 NO_DIGEST = Mutant(
     "an approval is not bound to a digest", ((advance, "approved_digest", lambda *_: None),)
 )

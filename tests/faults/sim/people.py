@@ -9,22 +9,25 @@ from typing import Any
 from sqlalchemy import select
 
 from exclave.base.errors import Problem
-from exclave.control import accounts, installs, jobs, runners, workflows
 from exclave.control.access import authenticate_user
 from exclave.control.deps import Deps
+from exclave.control.dispatch import runners
+from exclave.control.installs import installs
+from exclave.control.orgs import accounts
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import QueueId, RunnerId, User
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.runner.identity import load_identity
-from exclave.storage.database import Tx
-from exclave.storage.tables import lanes, steps
-from exclave.storage.tables import workflows as table_workflows
+from exclave.runner.control_plane.identity import load_identity
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import lanes, steps
+from exclave.storage.tables.core import workflows as table_workflows
 from exclave.wire.installs import NewInstall
 from exclave.wire.workflows import Approve, NewStep, NewWorkflow
 from tests.faults.sim.control import TIMINGS, SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
 from tests.faults.sim.mix import Mix
-from tests.world import gate, job
+from tests.support.world import gate, job
 
 _LANES = ("component:a", "component:b", "sandbox")
 _LOOK_EVERY_S = 30.0

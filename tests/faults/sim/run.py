@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from exclave.control import chores
-from exclave.runner.disk import DataFolder
+from exclave.runner.data_folder import DataFolder
 from tests.faults.sim.checks import check_audits, check_logs, check_rest, check_results
 from tests.faults.sim.control import SWEEP_S, SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
@@ -22,7 +22,7 @@ from tests.faults.sim.mix import Mix, draw_mix
 from tests.faults.sim.nemesis import Nemesis
 from tests.faults.sim.network import Network
 from tests.faults.sim.people import People
-from tests.virtual_time import run_virtual
+from tests.support.virtual_time import run_virtual
 
 BOUND_S = 2 * 3600.0
 """Everything has ended this long after the last fault, a person's retries included."""
@@ -63,9 +63,14 @@ class World:
         self.people = People(self.control, self.mix, Random(seed + 2), self.ledger, self.cloud)
         self.machines: list[Machine] = []
         self.nemesis = Nemesis(
-            self.mix, Random(seed + 3), self.machines, self.control, self.ledger, self.replace,
+            self.mix,
+            Random(seed + 3),
+            self.machines,
+            self.control,
+            self.ledger,
+            self.replace,
             self.take_away,
-        )  # fmt: skip
+        )
         self._random = random
         self._tasks: list[asyncio.Task[Any]] = []
         self._replaced: dict[str, None] = {}
@@ -84,9 +89,16 @@ class World:
         token = await self.people.enrol(queue)
         name = f"machine-{len(self.machines)}"
         machine = Machine(
-            name, queue, self.folder / name, token, network=self.network, cloud=self.cloud,
-            ledger=self.ledger, mix=self.mix, random=Random(self._random.getrandbits(32)),
-        )  # fmt: skip
+            name,
+            queue,
+            self.folder / name,
+            token,
+            network=self.network,
+            cloud=self.cloud,
+            ledger=self.ledger,
+            mix=self.mix,
+            random=Random(self._random.getrandbits(32)),
+        )
         machine.healed = self.network.healed
         self.machines.append(machine)
         machine.boot()

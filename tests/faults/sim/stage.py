@@ -8,14 +8,15 @@ from typing import Any
 
 from sqlalchemy import select
 
-from exclave.control import installs, workflows
+from exclave.control.installs import installs
+from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
-from exclave.storage.database import AnyRow
-from exclave.storage.tables import executions, jobs, lanes
+from exclave.storage.engine.database import AnyRow
+from exclave.storage.tables.core import executions, jobs, lanes
 from exclave.wire.workflows import NewStep, NewWorkflow
 from tests.faults.sim.mix import Mix
 from tests.faults.sim.run import World, quiet
-from tests.world import job
+from tests.support.world import job
 
 _PATIENCE_S = 3600.0
 

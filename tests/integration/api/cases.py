@@ -6,7 +6,8 @@ from typing import Any
 
 import zstandard
 
-from exclave.control import jobs, runners, workflows
+from exclave.control.dispatch import runners
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import QueueId
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
@@ -16,7 +17,7 @@ from exclave.wire.logs import Stream, write_record
 from exclave.wire.runner import PROTOCOL, token_message
 from exclave.wire.workflows import WorkflowReply
 from tests.integration.api.kit import Enrolled, Site, enrol, make_enrolment_token
-from tests.world import gate, job, make_install, run_workflow, wait
+from tests.support.world import gate, job, make_install, run_workflow, wait
 
 
 @dataclass(frozen=True)
@@ -175,9 +176,13 @@ async def make_ended_job(site: Site) -> Call:
 async def make_enrol_wish(site: Site) -> Call:
     token = await make_enrolment_token(site.deps, site.admin.user, site.queue)
     wish = {
-        "token": token, "public_key": public_text(site.enrolled.peer.key), "name": "new",
-        "version": "1", "protocol": PROTOCOL, "capabilities": ["noop"],
-    }  # fmt: skip
+        "token": token,
+        "public_key": public_text(site.enrolled.peer.key),
+        "name": "new",
+        "version": "1",
+        "protocol": PROTOCOL,
+        "capabilities": ["noop"],
+    }
     return Call("/v1/enrol", {"json": wish})
 
 
@@ -197,9 +202,16 @@ async def make_poll(site: Site) -> Call:
     number = int(site.deps.clock.monotonic()) << 8 | site.deps.ids.randomness.bits(8)
     site.clock.advance(1)
     wish = {
-        "boot": 9, "no": number, "nonce": nonce, "free": 0, "executions": [], "max_hold_s": 0,
-        "version": "1", "protocol": PROTOCOL, "capabilities": ["noop"],
-    }  # fmt: skip
+        "boot": 9,
+        "no": number,
+        "nonce": nonce,
+        "free": 0,
+        "executions": [],
+        "max_hold_s": 0,
+        "version": "1",
+        "protocol": PROTOCOL,
+        "capabilities": ["noop"],
+    }
     return Call("/v1/poll", {"json": wish}, site.enrolled.token)
 
 
@@ -228,9 +240,10 @@ async def make_log(site: Site) -> Call:
     running = await make_execution(site)
     content = zstandard.compress(write_record(0, 0, Stream.STDOUT, "hello"))
     rest = {
-        "params": {"offset": 0, "epoch": running.epoch}, "content": content,
+        "params": {"offset": 0, "epoch": running.epoch},
+        "content": content,
         "headers": {"Content-Type": "application/zstd"},
-    }  # fmt: skip
+    }
     return Call(f"/v1/executions/{running.execution}/log", rest, running.enrolled.token)
 
 

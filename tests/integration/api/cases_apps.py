@@ -4,12 +4,12 @@ import functools
 import tempfile
 from pathlib import Path
 
-from exclave.control import apps
-from exclave.control.syncing import SyncWish, sync_app
+from exclave.control.apps import apps
+from exclave.control.apps.sync import SyncWish, sync_app
 from exclave.wire.apps import NewApp
-from tests.apps import in_pieces, pack, write_app
 from tests.integration.api.cases import Call, Make, at
 from tests.integration.api.kit import Site
+from tests.support.apps import in_pieces, pack, write_app
 
 _APP = "/v1/apps/{app}"
 

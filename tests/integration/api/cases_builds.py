@@ -1,12 +1,13 @@
 """Calls on builds that succeed for whoever may, and who may."""
 
-from exclave.control import apps, builds
-from exclave.control.syncing import SyncWish, sync_app
+from exclave.control.apps import apps
+from exclave.control.apps.sync import SyncWish, sync_app
+from exclave.control.builds import builds
 from exclave.wire.apps import NewApp
-from tests.apps import in_pieces
 from tests.integration.api.cases import Call, at
 from tests.integration.api.cases_apps import new_name, pack_starter
 from tests.integration.api.kit import Site
+from tests.support.apps import in_pieces
 
 _BUILD = "/v1/builds/{build}"
 
@@ -26,9 +27,14 @@ async def make_build_wish(site: Site) -> Call:
 
 async def make_build_to_show(site: Site) -> Call:
     page = await builds.list_builds(
-        site.deps, site.admin.user, cursor="", limit=1, app=await make_synced(site), part=None,
+        site.deps,
+        site.admin.user,
+        cursor="",
+        limit=1,
+        app=await make_synced(site),
+        part=None,
         state=None,
-    )  # fmt: skip
+    )
     return Call(f"/v1/builds/{page.items[0].id}")
 
 

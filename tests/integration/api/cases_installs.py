@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.installs_kit import make_app, make_app_install
 from tests.integration.api.cases import Call, Make
 from tests.integration.api.kit import Site
+from tests.support.installs import make_app, make_app_install
 
 _INS = "/v1/installs/{install}"
 

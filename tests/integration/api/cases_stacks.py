@@ -1,7 +1,7 @@
 """The routes of Stacks x every kind of caller."""
 
-from exclave.control import stacks
-from exclave.control.runner_package import load_package
+from exclave.control.stacks import stacks
+from exclave.control.stacks.runner_package import load_package
 from exclave.domain.identity import InstallId, QueueId
 from tests.integration.api.cases import Call, Make, at
 from tests.integration.api.cases_installs import make_fresh, on_install

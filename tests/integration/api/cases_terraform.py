@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from exclave.control import tf_states
+from exclave.control.terraform import states
 from exclave.domain.jobs import ExecutionId
 from exclave.storage import executions
 from exclave.wire.terraform import (
@@ -12,10 +12,10 @@ from exclave.wire.terraform import (
     StateHeader,
     StateResource,
 )
-from tests.files_kit import put_file, put_state
 from tests.integration.api.cases import Call, Make
 from tests.integration.api.kit import Enrolled, Site, enrol
-from tests.world import job, make_install, run_workflow
+from tests.support.files import put_file, put_state
+from tests.support.world import job, make_install, run_workflow
 
 _EXE = "/v1/executions/{execution}"
 _INS = "/v1/installs/{install}"
@@ -42,7 +42,7 @@ async def begin(site: Site, *, locked: bool = False) -> tuple[Enrolled, str, int
     execution = ExecutionId(offer.execution_id)
     if locked:
         wish = LockState(workspace=_WORKSPACE, epoch=offer.epoch, lock=LockInfo(id="l-1"))
-        await tf_states.lock_state(site.deps, own.peer.who, execution, wish)
+        await states.lock_state(site.deps, own.peer.who, execution, wish)
         await put_state(site.deps, own.peer.who, execution, offer.epoch, _WORKSPACE, "l-1", _STATE)
     return own, offer.execution_id, offer.epoch, queue
 

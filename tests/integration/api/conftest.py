@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from tests.databases import NAMES
 from tests.integration.api.kit import Site, make_site, open_deps
+from tests.support.databases import NAMES
 
 
 @asynccontextmanager

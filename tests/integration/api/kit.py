@@ -10,14 +10,15 @@ import pytest
 
 from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
-from exclave.control import accounts, runners
 from exclave.control.access import authenticate_user
 from exclave.control.deps import Deps
+from exclave.control.dispatch import runners
+from exclave.control.orgs import accounts
 from exclave.domain.identity import QueueId, Role, User
 from exclave.domain.timings import Timings
 from exclave.wire.identity import GrantModel, NewToken
-from tests.databases import open_database
-from tests.world import ManualClock, Peer, ask_token, make_deps, make_install, make_peer
+from tests.support.databases import open_database
+from tests.support.world import ManualClock, Peer, ask_token, make_deps, make_install, make_peer
 
 GARBAGE = "xcl_" + "z" * 52
 MISSING = "0" * 26

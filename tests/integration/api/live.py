@@ -72,10 +72,18 @@ def open_live(
     sent = {"authorization": f"Bearer {token}", "content-type": "application/json", **headers}
     bare, _, query = path.partition("?")
     scope = {
-        "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "http_version": "1.1",
-        "method": method, "scheme": "http", "path": bare, "raw_path": quote(bare).encode(),
-        "query_string": query.encode(), "root_path": "", "server": ("exclave.test", 80),
-        "client": ("127.0.0.1", 1), "state": {},
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": bare,
+        "raw_path": quote(bare).encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "server": ("exclave.test", 80),
+        "client": ("127.0.0.1", 1),
+        "state": {},
         "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in sent.items()],
-    }  # fmt: skip
+    }
     return LiveRequest(client._transport.app, scope, content)  # type: ignore[attr-defined]

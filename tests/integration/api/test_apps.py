@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from exclave.control import configs
+from exclave.control.apps import configs
 from exclave.control.deps import Deps
-from exclave.storage.database import Database
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.hub import Hub
+from exclave.storage.engine.database import Database
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.hub import Hub
 from exclave.wire.apps import SyncReply
-from tests.apps import edit, make_app, pack, sync, write_app
-from tests.databases import NAMES, open_database
 from tests.integration.api.cases_apps import pack_starter
 from tests.integration.api.kit import Site
-from tests.world import ManualClock, make_deps, make_org
+from tests.support.apps import edit, make_app, pack, sync, write_app
+from tests.support.databases import NAMES, open_database
+from tests.support.world import ManualClock, make_deps, make_org
 
 
 async def create(site: Site, name: str = "demo") -> None:

@@ -9,7 +9,8 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
-from exclave.control import accounts, runners, token_revocation
+from exclave.control.dispatch import runners
+from exclave.control.orgs import accounts, token_revocation
 from exclave.domain.identity import Role
 from tests.integration.api.cases import Call
 from tests.integration.api.kit import (
@@ -22,7 +23,7 @@ from tests.integration.api.kit import (
     make_enrolment_token,
 )
 from tests.integration.api.matrix import CALLERS, ROWS, Row
-from tests.world import make_install
+from tests.support.world import make_install
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 Tokens = dict[str, dict[str, str]]

@@ -41,15 +41,25 @@ async def test_a_body_with_something_wrong_is_refused(site: Site, row: Row) -> N
         *({"json": {**body, name: {"a": 1}}} for name in body if not isinstance(body[name], dict)),
         *({"json": {**body, name: TEXTS[name]}} for name in body if name in TEXTS),
         *({"json": {**body, name: "a\0b"}} for name in body if isinstance(body[name], str)),
-        {"json": []}, {"json": "text"}, {"json": None}, {"content": b""},
+        {"json": []},
+        {"json": "text"},
+        {"json": None},
+        {"content": b""},
         *(
             {"content": content, "headers": {"Content-Type": "application/json"}}
             for content in (
-                b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}', b"1" * 5000, b'"\\ud800"', *nul,
+                b"",
+                b"{",
+                b"\xff\xfe",
+                b"[" * 100_000,
+                b'{"a": NaN}',
+                b"1" * 5000,
+                b'"\\ud800"',
+                *nul,
             )
         ),
         {"content": b"{}", "headers": {"Content-Type": "text/plain"}},
-    ]  # fmt: skip
+    ]
 
     for rest in broken:
         reply = await site.call(row.method, call.path, token, app=row.app, **rest)
@@ -134,10 +144,13 @@ async def test_a_piece_of_log_that_is_none_is_refused(site: Site) -> None:
     row = next(row for row in ROWS if row.route.endswith("/log"))
     call = await row.make(site)
     for params, content in (
-        ({"offset": 0}, b"x"), ({"offset": -1, "epoch": 0}, b"x"), ({"offset": 2**63, "epoch": 0}, b""),
-        ({"offset": 0, "epoch": 0}, b""), ({"offset": 0, "epoch": 0}, b"not zstd"),
+        ({"offset": 0}, b"x"),
+        ({"offset": -1, "epoch": 0}, b"x"),
+        ({"offset": 2**63, "epoch": 0}, b""),
+        ({"offset": 0, "epoch": 0}, b""),
+        ({"offset": 0, "epoch": 0}, b"not zstd"),
         ({"offset": 0, "epoch": 0, "more": 1}, b"x"),
-    ):  # fmt: skip
+    ):
         reply = await site.call(
             "POST", call.path, call.runner, app="runner", params=params, content=content
         )

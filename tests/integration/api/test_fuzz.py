@@ -86,11 +86,20 @@ async def _prepare(deps: Any) -> Target:
     return Target(
         clients=clients,
         ids={
-            "app": app, "config": config, "install": site.queue, "runner": site.enrolled.id, "workflow": flow.id,
-            "step": "gate", "lane": "sandbox", "job": running.job, "execution": running.execution,
-            "queue_id": site.queue, "runner_id": site.enrolled.id, "workflow_id": flow.id,
+            "app": app,
+            "config": config,
+            "install": site.queue,
+            "runner": site.enrolled.id,
+            "workflow": flow.id,
+            "step": "gate",
+            "lane": "sandbox",
+            "job": running.job,
+            "execution": running.execution,
+            "queue_id": site.queue,
+            "runner_id": site.enrolled.id,
+            "workflow_id": flow.id,
         },
-    )  # fmt: skip
+    )
 
 
 @control.parametrize()

@@ -7,9 +7,9 @@ import zstandard
 from httpx import Response
 from sqlalchemy import update
 
-from exclave.control.log_limits import MAX_PIECES
-from exclave.storage.database import Tx
-from exclave.storage.tables import executions
+from exclave.control.runtime.log_limits import MAX_PIECES
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import executions
 from tests.integration.api.cases import Running, make_execution
 from tests.integration.api.kit import Site
 from tests.integration.api.live import open_live
@@ -51,9 +51,13 @@ def make_lines(seed: int, count: int) -> list[bytes]:
 
 async def send(site: Site, running: Running, offset: int, body: bytes) -> Response:
     return await site.call(
-        "POST", f"/v1/executions/{running.execution}/log", running.enrolled.token, app="runner",
-        params={"epoch": running.epoch, "offset": offset}, content=body,
-    )  # fmt: skip
+        "POST",
+        f"/v1/executions/{running.execution}/log",
+        running.enrolled.token,
+        app="runner",
+        params={"epoch": running.epoch, "offset": offset},
+        content=body,
+    )
 
 
 async def test_any_stored_bytes_are_read_searched_and_followed(site: Site) -> None:

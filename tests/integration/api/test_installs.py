@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.installs_kit import make_app, make_app_install
 from tests.integration.api.kit import Site
+from tests.support.installs import make_app, make_app_install
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -14,9 +14,11 @@ async def test_the_state_of_the_instance_is_read_at_each_scrape(site: Site) -> N
     await make_flow(site)
     running = await make_execution(site)
     wish = {
-        "boot": 1, "no": 50, "executions": [{"id": running.execution, "epoch": running.epoch}],
+        "boot": 1,
+        "no": 50,
+        "executions": [{"id": running.execution, "epoch": running.epoch}],
         "stats": {"log_backlog_bytes": 7, "results_waiting": 2, "envelopes_refused": 1},
-    }  # fmt: skip
+    }
     renewed = await site.call("POST", "/v1/renew", running.enrolled.token, app="runner", json=wish)
     assert renewed.status_code == 200
 
@@ -40,9 +42,16 @@ async def test_the_state_of_the_instance_is_read_at_each_scrape(site: Site) -> N
 async def test_a_poll_tells_what_a_renewal_tells(site: Site) -> None:
     running = await make_execution(site)
     wish = {
-        "boot": 1, "no": 50, "nonce": "nonce-of-a-poll-50", "free": 0, "version": "1",
-        "executions": [running.execution], "max_hold_s": 0, "protocol": "1.1", "capabilities": [],
-    }  # fmt: skip
+        "boot": 1,
+        "no": 50,
+        "nonce": "nonce-of-a-poll-50",
+        "free": 0,
+        "version": "1",
+        "executions": [running.execution],
+        "max_hold_s": 0,
+        "protocol": "1.1",
+        "capabilities": [],
+    }
 
     for no, stats in ((50, {"stats": {"results_waiting": 3}}), (51, {})):
         asked = {**wish, "no": no, **stats}

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.integration.api.kit import Site, enrol
-from tests.world import job, make_install, run_workflow
+from tests.support.world import job, make_install, run_workflow
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

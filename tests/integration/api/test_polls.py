@@ -3,18 +3,27 @@
 import asyncio
 import json
 
-from exclave.control import runners
+from exclave.control.dispatch import runners
 from exclave.wire.runner import PROTOCOL
 from tests.integration.api.kit import Site
 from tests.integration.api.live import LiveRequest, open_live
-from tests.world import job, run_workflow
+from tests.support.world import job, run_workflow
 
 
 def write_poll(no: int = 1, hold_s: float = 30.0) -> bytes:
-    return json.dumps({
-        "boot": 5, "no": no, "nonce": f"nonce-of-poll-{no:06d}", "free": 1, "executions": [],
-        "max_hold_s": hold_s, "version": "1", "protocol": PROTOCOL, "capabilities": ["noop"],
-    }).encode()  # fmt: skip
+    return json.dumps(
+        {
+            "boot": 5,
+            "no": no,
+            "nonce": f"nonce-of-poll-{no:06d}",
+            "free": 1,
+            "executions": [],
+            "max_hold_s": hold_s,
+            "version": "1",
+            "protocol": PROTOCOL,
+            "capabilities": ["noop"],
+        }
+    ).encode()
 
 
 async def hold_poll(site: Site, no: int = 1) -> LiveRequest:

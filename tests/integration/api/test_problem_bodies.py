@@ -11,8 +11,8 @@ from sqlalchemy.exc import OperationalError
 from exclave.api import problems
 from exclave.api.control import build_control_app
 from exclave.base.errors import Kind
-from exclave.control import accounts
-from exclave.storage.disk import Disk
+from exclave.control.orgs import accounts
+from exclave.storage.engine.disk import Disk
 from tests.integration.api.kit import MISSING, Site, open_client
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -75,10 +75,13 @@ async def test_every_response_has_a_request_id_of_its_own_and_safe_headers(
     replies = [
         await site.call(method, path, app=app)
         for method, path in (
-            ("GET", "/healthz"), ("GET", "/v1/nothing"), ("PATCH", "/healthz"), ("POST", "/v1/poll"),
+            ("GET", "/healthz"),
+            ("GET", "/v1/nothing"),
+            ("PATCH", "/healthz"),
+            ("POST", "/v1/poll"),
             ("POST", "/v1/workflows"),
         )
-    ]  # fmt: skip
+    ]
 
     for reply in replies:
         assert {name: reply.headers[name] for name in HEADERS} == HEADERS
@@ -145,11 +148,16 @@ async def test_the_access_log_names_who_and_what_but_no_secret(
     lines = [r.facts for r in caplog.records if r.getMessage() == "request_answered"]  # type: ignore[attr-defined]
     assert len(lines) == 1
     assert lines[0] | {"ms": 0} == {
-        "request": reply.headers["x-request-id"], "api": "control", "method": "GET",
-        "route": "/v1/logs/search", "status": 200, "ms": 0,
-        "org": site.admin.user.org, "account": site.admin.user.account,
+        "request": reply.headers["x-request-id"],
+        "api": "control",
+        "method": "GET",
+        "route": "/v1/logs/search",
+        "status": 200,
+        "ms": 0,
+        "org": site.admin.user.org,
+        "account": site.admin.user.account,
         "token": site.admin.user.token,
-    }  # fmt: skip
+    }
     assert site.admin.token not in caplog.text
     assert "hush" not in caplog.text
 
@@ -161,7 +169,7 @@ async def test_the_code_of_a_stack_is_never_logged(
     async def fail(*_: object) -> None:
         raise LookupError("a bug")
 
-    monkeypatch.setattr("exclave.control.stacks.fetch_script", fail)
+    monkeypatch.setattr("exclave.control.stacks.stacks.fetch_script", fail)
     with caplog.at_level(logging.INFO, logger="exclave"):
         await site.call("GET", f"/v1/stacks/xcs_secretcode/{file}", "", app="runner")
 

@@ -1,6 +1,6 @@
 """One tenant's flood is told to wait; everybody else, and what keeps work alive, goes on."""
 
-from exclave.control.rates import Limits
+from exclave.control.runtime.rates import Limits
 from tests.integration.api.cases import make_execution
 from tests.integration.api.kit import Site
 from tests.integration.api.metrics_kit import scrape
@@ -43,9 +43,12 @@ async def test_renewals_and_results_do_not_wait_for_logs(site: Site) -> None:
     ]
     renewed = await site.call("POST", "/v1/renew", token, app="runner", json=wish)
     ended = await site.call(
-        "POST", f"{path}/result", token, app="runner",
+        "POST",
+        f"{path}/result",
+        token,
+        app="runner",
         json={"epoch": running.epoch, "outcome": {"state": "failed", "reason": "exit_code"}},
-    )  # fmt: skip
+    )
 
     assert {reply.status_code for reply in logs[:11]} == {422}  # not compressed, but let in
     assert [reply.status_code for reply in logs[11:]] == [429] * 2

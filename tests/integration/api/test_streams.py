@@ -7,7 +7,9 @@ import pytest
 import zstandard
 
 from exclave.api import streams
-from exclave.control import logs, token_revocation, workflows
+from exclave.control.logs import logs
+from exclave.control.orgs import token_revocation
+from exclave.control.workflows import workflows
 from exclave.domain.identity import Role
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.workflows import WorkflowId
@@ -40,9 +42,13 @@ async def write_log(site: Site, running: Running, first: int, count: int, at: in
         for n in range(first, first + count)
     )
     reply = await logs.append_log(
-        site.deps, running.enrolled.peer.who, ExecutionId(running.execution), running.epoch, at,
+        site.deps,
+        running.enrolled.peer.who,
+        ExecutionId(running.execution),
+        running.epoch,
+        at,
         zstandard.compress(lines),
-    )  # fmt: skip
+    )
     return reply.next_offset
 
 

@@ -13,15 +13,15 @@ from exclave.api.runner import build_runner_app
 from exclave.base.errors import InvalidInput, Problem
 from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
-from exclave.client.oci import Login, OciClient
-from exclave.client.oci_wire import CorruptContent
+from exclave.client.oci.client import Login, OciClient
+from exclave.client.oci.documents import CorruptContent
 from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
 from exclave.client.retry import RetryPolicy
-from exclave.control import accounts
+from exclave.control.orgs import accounts
 from exclave.registry import build_registry_app
 from tests.integration.api.kit import enrol
 from tests.integration.registry.kit import Hub, digest_of, make_manifest, serve_hub
-from tests.world import ManualClock, make_deps
+from tests.support.world import ManualClock, make_deps
 
 TYPE = "application/vnd.exclave.terraform_module.v1"
 LAYER_TYPE = "application/vnd.exclave.source.v1.tar"
@@ -76,8 +76,11 @@ class Flaky(httpx.AsyncBaseTransport):
         """Let a part of the body arrive, as if the connection broke then."""
         assert isinstance(request.stream, httpx.AsyncByteStream)
         data = b"".join([chunk async for chunk in request.stream])[:after]
-        headers = {key: value for key, value in request.headers.items()
-                   if key not in {"content-length", "content-range"}}  # fmt: skip
+        headers = {
+            key: value
+            for key, value in request.headers.items()
+            if key not in {"content-length", "content-range"}
+        }
         part = httpx.Request("PATCH", request.url, headers=headers, content=data)
         await self._inner.handle_async_request(part)
 
@@ -96,16 +99,24 @@ def connect(hub: Hub, transport: httpx.AsyncBaseTransport | None = None) -> OciC
         return hub.token
 
     return OciClient(
-        f"http://exclave.test/{hub.org}", token, transport or Flaky(hub), policy=POLICY,
-        clock=hub.clock, randomness=SeededRandomness(1),
-    )  # fmt: skip
+        f"http://exclave.test/{hub.org}",
+        token,
+        transport or Flaky(hub),
+        policy=POLICY,
+        clock=hub.clock,
+        randomness=SeededRandomness(1),
+    )
 
 
 async def push(client: OciClient, file: Path, **rest: object) -> str:
     made = await client.push_artifact(
-        "apps/demo", artifact_type=TYPE, layer=file, layer_type=LAYER_TYPE,
-        annotations={"part": "component:db"}, **rest,  # type: ignore[arg-type]
-    )  # fmt: skip
+        "apps/demo",
+        artifact_type=TYPE,
+        layer=file,
+        layer_type=LAYER_TYPE,
+        annotations={"part": "component:db"},
+        **rest,  # type: ignore[arg-type]
+    )
     return made.digest
 
 
@@ -141,13 +152,20 @@ async def test_provenance_is_found_as_a_referrer(hub: Hub, tmp_path: Path) -> No
     (tmp_path / "proof").write_bytes(b"statement")
     async with connect(hub) as client:
         made = await client.push_artifact(
-            "apps/demo", artifact_type=TYPE, layer=tmp_path / "layer", layer_type=LAYER_TYPE,
+            "apps/demo",
+            artifact_type=TYPE,
+            layer=tmp_path / "layer",
+            layer_type=LAYER_TYPE,
             annotations={},
-        )  # fmt: skip
+        )
         proof = await client.push_artifact(
-            "apps/demo", artifact_type="application/vnd.in-toto+json", layer=tmp_path / "proof",
-            layer_type="application/json", annotations={"a": "b"}, subject=made,
-        )  # fmt: skip
+            "apps/demo",
+            artifact_type="application/vnd.in-toto+json",
+            layer=tmp_path / "proof",
+            layer_type="application/json",
+            annotations={"a": "b"},
+            subject=made,
+        )
 
         found = await client.list_referrers("apps/demo", made.digest)
         typed = await client.list_referrers("apps/demo", made.digest, "application/x")

@@ -7,8 +7,8 @@ import pytest
 
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueId, User
-from tests.databases import NAMES, open_database
-from tests.world import ManualClock, Peer, make_deps, make_install, make_org, make_peer
+from tests.support.databases import NAMES, open_database
+from tests.support.world import ManualClock, Peer, make_deps, make_install, make_org, make_peer
 
 
 @dataclass(frozen=True)

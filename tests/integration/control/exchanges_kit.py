@@ -2,9 +2,9 @@
 
 import pytest
 
-from exclave.storage.dialects.postgres_connection import Pipeline
-from exclave.storage.dialects.postgres_session import PostgresSession
-from exclave.storage.dialects.sqlite_session import SqliteSession
+from exclave.storage.engine.dialects.postgres_connection import Pipeline
+from exclave.storage.engine.dialects.postgres_session import PostgresSession
+from exclave.storage.engine.dialects.sqlite_session import SqliteSession
 
 
 class Counter:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.apps import write_app
+from tests.support.apps import write_app
 
 _INPUT = "{{ .nuon.inputs.inputs.msg }}"
 _OUTPUT = "{{ .nuon.components.net.outputs.id }}"

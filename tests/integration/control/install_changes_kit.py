@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from exclave.control import install_inputs, install_views
+from exclave.control.installs import inputs, state_views
 from exclave.domain.identity import InstallId
 from exclave.storage import install_parts, install_states
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import InputsChanged, SetInputs, UpgradeReply
-from tests.installs_kit import COMPONENTS, make_app, make_app_install
 from tests.integration.control.conftest import World
+from tests.support.installs import COMPONENTS, make_app, make_app_install
 
 ALL = ("sandbox", *(f"component:{each['name']}" for each in COMPONENTS))
 
@@ -33,13 +33,11 @@ async def make_active(world: World, *parts: str, **more: Any) -> tuple[str, Inst
 
 
 async def set_inputs(world: World, install: InstallId, **wish: Any) -> InputsChanged:
-    return await install_inputs.set_inputs(
-        world.deps, world.user, install, SetInputs.model_validate(wish)
-    )
+    return await inputs.set_inputs(world.deps, world.user, install, SetInputs.model_validate(wish))
 
 
 async def read_inputs(world: World, install: InstallId) -> dict[str, Any]:
-    state = await install_views.show_state(world.deps, world.user, install)
+    state = await state_views.show_state(world.deps, world.user, install)
     return state.document["inputs"]["inputs"]  # type: ignore[index,call-overload,return-value]
 
 

@@ -1,13 +1,14 @@
 """A workflow of one job, begun by the runner; and a look at how it stands."""
 
-from exclave.control import installs, jobs, workflows
+from exclave.control.installs import installs
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import JobId
 from exclave.wire.jobs import JobReply, OutcomeState, Reason
 from exclave.wire.runner import Offer, Outcome
 from exclave.wire.workflows import WorkflowReply
 from tests.integration.control.conftest import World
-from tests.world import job, run_workflow
+from tests.support.world import job, run_workflow
 
 LANE = ["component:a"]
 

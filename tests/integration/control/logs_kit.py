@@ -2,13 +2,13 @@
 
 import zstandard
 
-from exclave.control import jobs
-from exclave.control.logs import append_log, read_log
+from exclave.control.logs.logs import append_log, read_log
+from exclave.control.workflows import jobs
 from exclave.domain.jobs import ExecutionId, JobId
 from exclave.wire.logs import Stream, write_record
 from exclave.wire.runner import Offer, Outcome
 from tests.integration.control.conftest import World
-from tests.world import job, run_workflow
+from tests.support.world import job, run_workflow
 
 
 def piece(*texts: str, first: int = 0) -> bytes:

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from sqlalchemy import func, select
 
 from exclave.control.deps import Deps
-from exclave.storage.database import Tx
-from exclave.storage.schema import metadata
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables import metadata
 
 
 async def count_rows(deps: Deps, names: Collection[str] = metadata.tables) -> dict[str, int]:

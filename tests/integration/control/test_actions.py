@@ -3,14 +3,14 @@
 import pytest
 
 from exclave.base.errors import NotFound
-from exclave.control import actions, runbooks
 from exclave.control.deps import Deps
-from exclave.control.schedules import fire_schedules
+from exclave.control.installs import actions, runbooks
+from exclave.control.installs.scheduler import fire_schedules
 from exclave.domain.identity import InstallId, User
 from exclave.storage import schedules
 from exclave.wire.actions import RunAction, RunRunbook
-from tests.lives import provision
-from tests.world import ManualClock
+from tests.support.runner_harness import provision
+from tests.support.world import ManualClock
 
 
 async def test_actions_run_by_hand_with_values_of_their_own(deps: Deps, user: User) -> None:
@@ -29,8 +29,9 @@ async def test_actions_run_by_hand_with_values_of_their_own(deps: Deps, user: Us
     assert spec.env["NUON_INSTALL_ID"] == life.install
     runs = await actions.list_runs(deps, user, install, action="check", cursor="", limit=10)
     assert [(run.trigger, run.state) for run in runs.items] == [
-        ("manual", "succeeded"), ("post-deploy-component", "succeeded"),
-    ]  # fmt: skip
+        ("manual", "succeeded"),
+        ("post-deploy-component", "succeeded"),
+    ]
     with pytest.raises(NotFound, match="chek") as caught:
         await actions.run_action(deps, user, install, RunAction(action="chek"))
     assert "check" in caught.value.advice
@@ -43,9 +44,13 @@ async def test_a_runbook_goes_step_by_step(deps: Deps, user: User) -> None:
     await life.run()
 
     assert [n for n in life.ran if n != "noop"] == [
-        "plan component:api", "apply component:api", "plan component:page", "apply component:page",
-        "action post-deploy-component ask", "action runbook ask",
-    ]  # fmt: skip
+        "plan component:api",
+        "apply component:api",
+        "plan component:page",
+        "apply component:page",
+        "action post-deploy-component ask",
+        "action runbook ask",
+    ]
 
 
 async def test_crons_fire_once_per_tick_and_not_while_the_last_run_goes_on(

@@ -6,12 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from exclave.base.errors import Conflict, Forbidden, NotFound, Problem
-from exclave.control import apps, configs
+from exclave.control.apps import apps, configs
 from exclave.control.deps import Deps
 from exclave.domain.identity import Grant, Role, ScopeKind, User
 from exclave.wire.apps import NewApp
-from tests.apps import make_app, sync, write_app
-from tests.world import make_org
+from tests.support.apps import make_app, sync, write_app
+from tests.support.world import make_org
 
 
 def as_user(user: User, role: Role, scope: ScopeKind = ScopeKind.ORG, on: str = "") -> User:

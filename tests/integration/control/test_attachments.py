@@ -6,10 +6,10 @@ import pytest
 
 from exclave.base.errors import InvalidInput, NotFound
 from exclave.domain.jobs import ExecutionId, Superseded
-from tests.files_kit import get_file, get_job_file, put_file
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import begin, lose
-from tests.world import make_install, make_peer
+from tests.support.files import get_file, get_job_file, put_file
+from tests.support.world import make_install, make_peer
 
 
 async def test_the_newest_file_of_a_name_counts_and_its_queue_may_read_it(world: World) -> None:

@@ -7,18 +7,19 @@ import pytest
 
 from exclave.base.digests import digest_json
 from exclave.base.errors import Forbidden, InvalidInput, NotFound
-from exclave.control import builds, jobs, workflows
+from exclave.control.builds import builds
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import Grant, QueueId, Role, ScopeKind, User
 from exclave.domain.jobs import JobId, JobKind
 from exclave.domain.workflows import WorkflowId, WorkflowState
 from exclave.storage import apps, configs, queues
 from exclave.storage import builds as stored
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
-from tests.world import Peer, make_org, make_peer
+from tests.support.world import Peer, make_org, make_peer
 
 DIGEST = "sha256:" + "a" * 64
 ARCHIVE = "sha256:" + "b" * 64
@@ -74,27 +75,49 @@ class Vendor:
         return await builds.create_build(self.deps, self.world.user, wish)
 
     def _sync(
-        self, tx: Tx, components: Mapping[str, Any], folders: Mapping[str, str],
+        self,
+        tx: Tx,
+        components: Mapping[str, Any],
+        folders: Mapping[str, str],
         more: Mapping[str, Any],
-    ) -> tuple[str, list[str]]:  # fmt: skip
+    ) -> tuple[str, list[str]]:
         if apps.find_app(tx, self.org, self.app) is None:
             apps.add_app(tx, self.org, self.app, "demo", "dev")
         config = self.deps.ids.new("cfg")
-        configs.add_config(tx, {
-            "org_id": self.org, "id": config, "app_id": self.app, "digest": digest_json(config),
-            "version": configs.read_last_version(tx, self.org, self.app) + 1, "archive": "x",
-            "archive_digest": ARCHIVE, "outline": {"folders": folders}, "created_by": "dev",
-        })  # fmt: skip
+        configs.add_config(
+            tx,
+            {
+                "org_id": self.org,
+                "id": config,
+                "app_id": self.app,
+                "digest": digest_json(config),
+                "version": configs.read_last_version(tx, self.org, self.app) + 1,
+                "archive": "x",
+                "archive_digest": ARCHIVE,
+                "outline": {"folders": folders},
+                "created_by": "dev",
+            },
+        )
         parts = [
             ("component", name, {"name": name, "type": "terraform_module", **value})
             for name, value in components.items()
         ]
         parts += [(section, value.get("name", ""), value) for section, value in more.items()]
-        configs.add_parts(tx, [
-            {"org_id": self.org, "config_id": config, "section": section, "name": name,
-             "position": at, "hash": "h", "value": value}
-            for at, (section, name, value) in enumerate(parts)
-        ])  # fmt: skip
+        configs.add_parts(
+            tx,
+            [
+                {
+                    "org_id": self.org,
+                    "config_id": config,
+                    "section": section,
+                    "name": name,
+                    "position": at,
+                    "hash": "h",
+                    "value": value,
+                }
+                for at, (section, name, value) in enumerate(parts)
+            ],
+        )
         apps.set_config(tx, self.org, self.app, config)
         return config, builds.ensure_builds(tx, self.deps, self.org, "dev", config)
 

@@ -7,24 +7,25 @@ from pathlib import Path
 import pytest
 
 from exclave.api.metrics import Metrics
-from exclave.control import actions, tickets
-from exclave.control.background import list_chores
+from exclave.control.background.tasks import list_chores
+from exclave.control.background.timers import UNMOVED, fire_due, move_unmoved
 from exclave.control.chores import Chore, RowWorker, run_chore
 from exclave.control.deps import Deps
+from exclave.control.installs import actions
+from exclave.control.installs.scheduler import fire_schedules
 from exclave.control.metrics import gather_totals
-from exclave.control.schedules import fire_schedules
-from exclave.control.timers import UNMOVED, fire_due, move_unmoved
+from exclave.control.progress import lane_turns
 from exclave.domain.identity import InstallId, OrgId, QueueId, User
 from exclave.domain.workflows import StepKind, Workflow, WorkflowState
 from exclave.storage import schedules, workflows
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.workflows import Loaded
 from exclave.wire.workflows import NewStep
-from tests.apps import edit
 from tests.integration.control.conftest import World
 from tests.integration.control.hostile_kit import write_hostile_app
-from tests.lives import live, provision
-from tests.world import ManualClock, gate, make_install, make_org, run_workflow
+from tests.support.apps import edit
+from tests.support.runner_harness import live, provision
+from tests.support.world import ManualClock, gate, make_install, make_org, run_workflow
 
 TIMER = NewStep(name="nap", kind=StepKind.TIMER, delay_s=60)
 
@@ -33,14 +34,14 @@ TIMER = NewStep(name="nap", kind=StepKind.TIMER, delay_s=60)
 def break_org(monkeypatch: pytest.MonkeyPatch) -> dict[str, None]:
     """Orgs whose workflows cannot be moved, because of a mistake that nobody expects."""
     broken: dict[str, None] = {}
-    find = tickets.find_blocked
+    find = lane_turns.find_blocked
 
     def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
         if loaded.org in broken:
             raise RecursionError
         return find(tx, loaded, value)
 
-    monkeypatch.setattr(tickets, "find_blocked", find_blocked)
+    monkeypatch.setattr(lane_turns, "find_blocked", find_blocked)
     return broken
 
 

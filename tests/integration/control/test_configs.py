@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from exclave.base.errors import Conflict, NotFound
-from exclave.control import configs
+from exclave.control.apps import configs
 from exclave.control.deps import Deps
 from exclave.domain.identity import User
-from tests.apps import edit, make_app, sync, write_app
 from tests.integration.control.syncing_kit import count_synced
+from tests.support.apps import edit, make_app, sync, write_app
 
 
 async def test_versions_are_listed_and_compared(deps: Deps, user: User, tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 
 from exclave.base.errors import Conflict, Unauthenticated
-from exclave.control import executions as control_executions
-from exclave.control import jobs, runners
-from exclave.control.endings import end_interrupted, end_stopped, withdraw_offers
-from exclave.control.sweep import Sweeper
+from exclave.control.background.sweeper import Sweeper
+from exclave.control.dispatch import executions as control_executions
+from exclave.control.dispatch import runners
+from exclave.control.dispatch.completion import end_interrupted, end_stopped, withdraw_offers
+from exclave.control.workflows import jobs
 from exclave.domain.identity import RunnerId
 from exclave.domain.jobs import ExecutionId, JobId, JobState, Reason, Silence, Superseded
 from exclave.storage import executions
@@ -17,7 +18,7 @@ from exclave.storage.executions import STARTED, silent_since
 from exclave.wire.runner import Start
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE, begin, lane_states, look, look_at_flow
-from tests.world import job, make_peer, run_workflow
+from tests.support.world import job, make_peer, run_workflow
 
 
 async def test_an_offer_that_was_started_meanwhile_is_not_withdrawn(world: World) -> None:

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 import pytest
 
 from exclave.base.errors import Conflict, Forbidden, NotFound
-from exclave.control import (
-    accounts,
-    actions,
-    four_eyes,
-    install_configs,
-    install_inputs,
-    install_upgrades,
-    install_work,
-    installs,
-    schedules,
-    workflows,
-)
+from exclave.control import four_eyes
 from exclave.control.access import authenticate_user
 from exclave.control.audit import list_audit
 from exclave.control.deps import Deps
+from exclave.control.installs import (
+    actions,
+    config_files,
+    inputs,
+    installs,
+    scheduler,
+    upgrades,
+    workflow_requests,
+)
+from exclave.control.orgs import accounts
+from exclave.control.workflows import workflows
 from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import InstallId, Role, TokenId, User
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
@@ -36,10 +36,10 @@ from exclave.wire.installs import (
 )
 from exclave.wire.jobs import ScriptSpec
 from exclave.wire.workflows import Approve, Deny
-from tests.installs_kit import make_app, make_app_install
 from tests.integration.control.conftest import World
-from tests.lives import Life, live, provision
-from tests.world import ManualClock, gate, job, run_workflow
+from tests.support.installs import make_app, make_app_install
+from tests.support.runner_harness import Life, live, provision
+from tests.support.world import ManualClock, gate, job, run_workflow
 
 SCRIPT = ScriptSpec.model_validate({"steps": [{"name": "s", "script": "id"}]})
 
@@ -118,8 +118,10 @@ async def test_a_token_made_with_four_eyes_is_its_maker_until_somebody_else_vouc
             await four_eyes.confirm_token(deps, user, puppet.token)
     shown = (await accounts.list_tokens(deps, people.ada, "", 50)).items
     assert {each.name: each.counts_as for each in shown if each.counts_as} == {
-        "puppet": "founder", "second-puppet": "founder", "bob": "founder",
-    }  # fmt: skip
+        "puppet": "founder",
+        "second-puppet": "founder",
+        "bob": "founder",
+    }
     await four_eyes.confirm_token(deps, people.bob, puppet.token)
 
     found = await accounts.list_tokens(deps, people.ada, "", 50)
@@ -176,19 +178,19 @@ APPROVE_ALL: dict[str, Route] = {
     "new install": lambda deps, user, *_: installs.create_install(
         deps, user, NewInstall(name="new", app="shop", approve_all=True)
     ),
-    "inputs": lambda deps, user, install, _: install_inputs.set_inputs(
+    "inputs": lambda deps, user, install, _: inputs.set_inputs(
         deps, user, install, SetInputs(values={"replicas": "3"}, approve_all=True)
     ),
-    "upgrade": lambda deps, user, install, _: install_upgrades.upgrade_install(
+    "upgrade": lambda deps, user, install, _: upgrades.upgrade_install(
         deps, user, install, Upgrade(approve_all=True)
     ),
-    "work": lambda deps, user, install, _: install_work.start_work(
+    "work": lambda deps, user, install, _: workflow_requests.start_work(
         deps, user, install, StartWork(kind=WorkKind.DEPLOY_ALL, approve_all=True)
     ),
-    "install files, approve-all": lambda deps, user, *_: install_configs.sync_installs(
+    "install files, approve-all": lambda deps, user, *_: config_files.sync_installs(
         deps, user, _file("approve-all")
     ),
-    "install files, auto": lambda deps, user, *_: install_configs.sync_installs(
+    "install files, auto": lambda deps, user, *_: config_files.sync_installs(
         deps, user, _file("auto")
     ),
 }  # fmt: skip
@@ -229,7 +231,7 @@ async def test_policies_that_pass_approve_nothing_with_four_eyes(deps: Deps, use
     await installs.set_managed_by(deps, user, InstallId(life.install), "config")
     config = {"name": "acme", "approval_option": "auto"}
     wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
-    await install_configs.sync_installs(deps, user, wish)
+    await config_files.sync_installs(deps, user, wish)
     before = await life.start(WorkKind.DEPLOY, components=["page"])
     await meet(deps, user)
 
@@ -287,7 +289,7 @@ async def test_a_schedule_asks_only_if_nobody_but_its_author_put_the_config_ther
     clock = deps.clock
     assert isinstance(clock, ManualClock)
     clock.advance(15 * 60)
-    await schedules.fire_schedules(deps)
+    await scheduler.fire_schedules(deps)
     await life.run()
 
     assert not any(name.startswith("action cron") for name in life.ran)
@@ -317,8 +319,13 @@ async def test_switching_off_takes_two_admins_and_switching_on_one(world: World)
     done = await four_eyes.set_four_eyes(deps, people.bob, on=False)
 
     assert [each.on for each in (asked, again, by_puppet, late, taken_back, done)] == [
-        True, True, True, True, True, False,
-    ]  # fmt: skip
+        True,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
     requests = [asked.off_requested_by, by_puppet.off_requested_by, late.off_requested_by]
     assert requests == ["founder", "founder", "bob"]
     assert taken_back.off_requested_by is None

@@ -6,17 +6,18 @@ from collections.abc import Sequence
 import pytest
 
 from exclave.base.errors import NotFound, Unauthenticated
-from exclave.control import polls, runners, workflows
-from exclave.control.advance import begin_new
 from exclave.control.deps import Deps
+from exclave.control.dispatch import polls, runners
+from exclave.control.progress.advance import begin_new
+from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.workflows import Loaded
 from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.control.conftest import World
 from tests.integration.control.exchanges_kit import Counter
-from tests.world import job, make_install, make_org
+from tests.support.world import job, make_install, make_org
 
 
 @pytest.fixture

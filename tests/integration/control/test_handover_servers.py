@@ -9,18 +9,27 @@ import pytest
 from sqlalchemy import update
 
 from exclave.base.clock import SystemClock
-from exclave.control import polls, presence, runners, workflows
-from exclave.control.background import PEERS
+from exclave.control.background.tasks import PEERS
 from exclave.control.deps import Deps
+from exclave.control.dispatch import polls, presence, runners
+from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
-from exclave.storage.database import Tx
-from exclave.storage.listener import listen
-from exclave.storage.tables import runners as runners_table
+from exclave.storage.engine.database import Tx
+from exclave.storage.engine.listener import listen
+from exclave.storage.tables.core import runners as runners_table
 from exclave.wire.jobs import JobKind, ScriptSpec, ScriptStep
 from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewStep, WorkflowReply
-from tests.databases import open_database
-from tests.world import Peer, job, make_deps, make_install, make_org, make_peer, run_workflow
+from tests.support.databases import open_database
+from tests.support.world import (
+    Peer,
+    job,
+    make_deps,
+    make_install,
+    make_org,
+    make_peer,
+    run_workflow,
+)
 
 
 @dataclass(frozen=True)

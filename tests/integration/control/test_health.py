@@ -7,15 +7,15 @@ import pytest
 from sqlalchemy import text
 
 from exclave.base.errors import Unavailable
-from exclave.control import accounts
 from exclave.control.access import authenticate_user
-from exclave.control.accounting import settle
 from exclave.control.deps import Deps
 from exclave.control.health import KEPT_S, check_health, check_readiness
-from exclave.storage.database import Tx
-from exclave.storage.disk import Disk
+from exclave.control.limits.usage_counting import settle
+from exclave.control.orgs import accounts
+from exclave.storage.engine.database import Tx
+from exclave.storage.engine.disk import Disk
 from tests.integration.control.conftest import World
-from tests.world import ManualClock, make_deps, make_org
+from tests.support.world import ManualClock, make_deps, make_org
 
 
 async def stop_writes(deps: Deps, *, stopped: bool) -> None:

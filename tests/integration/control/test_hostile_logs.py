@@ -8,20 +8,21 @@ import zstandard
 from sqlalchemy import update
 
 from exclave.base.errors import InvalidInput
-from exclave.control import log_merge, log_search
 from exclave.control.deps import Deps
-from exclave.control.log_limits import LogFull, LogLimits
-from exclave.control.log_merge import merge_logs
-from exclave.control.logs import append_log, follow_log
-from exclave.control.rates import RateLimited
+from exclave.control.logs import merge
+from exclave.control.logs import search as log_search
+from exclave.control.logs.logs import append_log, follow_log
+from exclave.control.logs.merge import merge_logs
+from exclave.control.runtime.log_limits import LogFull, LogLimits
+from exclave.control.runtime.rates import RateLimited
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId
-from exclave.storage.database import Tx
-from exclave.storage.tables import executions, log_segments
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import executions, log_segments
 from exclave.wire.runner import Offer
 from tests.integration.control.conftest import World
 from tests.integration.control.logs_kit import begin, finish, pack, piece, send, texts
-from tests.world import make_install, make_org, make_peer
+from tests.support.world import make_install, make_org, make_peer
 
 JUNK = os.urandom(1 << 16)
 
@@ -197,8 +198,8 @@ async def test_following_a_damaged_log_ends_with_the_job(world: World) -> None:
 async def test_a_log_of_many_pieces_is_merged_in_turns(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_merge, "_PIECES", 5)
-    monkeypatch.setattr(log_merge, "_GROUPS", 1)
+    monkeypatch.setattr(merge, "_PIECES", 5)
+    monkeypatch.setattr(merge, "_GROUPS", 1)
     offer, found = await begin(world)
     end = 0
     for n in range(23):
@@ -222,7 +223,7 @@ async def test_a_log_that_cannot_be_merged_stops_no_other_and_is_given_up_in_the
         offer, _ = await begin(each)
         middle = await send(each, offer, 0, piece("a"))
         await finish(each, offer, await send(each, offer, middle, piece("b")))
-    bad, merge_log = world.user.org, log_merge.merge_log
+    bad, merge_log = world.user.org, merge.merge_log
     tried: list[str] = []
 
     async def fail_sometimes(deps: Deps, org: OrgId, execution: ExecutionId, at: int) -> bool:
@@ -231,7 +232,7 @@ async def test_a_log_that_cannot_be_merged_stops_no_other_and_is_given_up_in_the
             raise MemoryError
         return await merge_log(deps, org, execution, at)
 
-    monkeypatch.setattr(log_merge, "merge_log", fail_sometimes)
+    monkeypatch.setattr(merge, "merge_log", fail_sometimes)
     turns = [await merge_logs(world.deps), await merge_logs(world.deps)]
     for _ in range(30):
         world.clock.advance(24 * 3600)
@@ -239,7 +240,7 @@ async def test_a_log_that_cannot_be_merged_stops_no_other_and_is_given_up_in_the
 
     assert turns == [2, 0], "a failed one rests for a while"
     assert (tried.count(bad), tried.count(good.org)) == (10, 1)
-    assert world.deps.chores.of(log_merge.CHORE).rows_failed == 10
+    assert world.deps.chores.of(merge.CHORE).rows_failed == 10
     assert await count_pieces(world.deps) == 3
 
 
@@ -267,7 +268,7 @@ async def test_a_try_to_merge_is_counted_before_it_begins(
     async def die(*_: object) -> bool:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(log_merge, "merge_log", die)
+    monkeypatch.setattr(merge, "merge_log", die)
     with pytest.raises(KeyboardInterrupt):
         await merge_logs(world.deps)
 

@@ -5,17 +5,19 @@ from typing import Any
 
 import pytest
 
-from exclave.control import actions, apps, builds, endings, runbooks
-from exclave.control.accounts import who_am_i
+from exclave.control.apps import apps
+from exclave.control.builds import builds
 from exclave.control.deps import Deps
-from exclave.control.install_inputs import set_inputs
-from exclave.control.preparing import prepare_all
+from exclave.control.dispatch import completion
+from exclave.control.installs import actions, runbooks
+from exclave.control.installs.inputs import set_inputs
+from exclave.control.orgs.accounts import who_am_i
+from exclave.control.progress.prepare_steps import prepare_all
 from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.wire.actions import RunAction, RunRunbook
 from exclave.wire.apps import NewApp
 from exclave.wire.installs import SetInputs, WorkKind
-from tests.apps import sync
 from tests.integration.control.hostile_kit import (
     BAD_BUILDS,
     INPUTS,
@@ -23,8 +25,9 @@ from tests.integration.control.hostile_kit import (
     RESULTS,
     write_hostile_app,
 )
-from tests.lives import Life, build_all, live, succeed
-from tests.world import job, make_install, make_org, make_peer, run_workflow
+from tests.support.apps import sync
+from tests.support.runner_harness import Life, build_all, live, succeed
+from tests.support.world import job, make_install, make_org, make_peer, run_workflow
 
 _REFUSED = {"render_failed", "outputs_invalid", "plan_stale", "plan_missing"}
 
@@ -163,8 +166,9 @@ async def test_whatever_a_build_hands_in_ends_it(
 
     await build_all(deps, peer, succeed(**outputs))
 
-    made = (await builds.list_builds(deps, user, cursor="", limit=10, app=None, part=None,
-                                     state=None)).items  # fmt: skip
+    made = (
+        await builds.list_builds(deps, user, cursor="", limit=10, app=None, part=None, state=None)
+    ).items
     assert {build.state for build in made} == {"failed"}
     assert all(build.error for build in made)
 
@@ -189,7 +193,7 @@ async def test_a_result_is_recorded_even_if_nothing_of_the_install_can_be_writte
 ) -> None:
     life = await prepare(deps, user, tmp_path)
     made = await actions.run_action(deps, user, InstallId(life.install), RunAction(action="line"))
-    monkeypatch.setattr(endings, "take_end", lambda *_: 1 // 0)
+    monkeypatch.setattr(completion, "take_end", lambda *_: 1 // 0)
 
     await settle(life)
 

@@ -5,18 +5,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import select
 
 from exclave.base.errors import Forbidden, NotFound, Unauthenticated
-from exclave.control import accounts, enrolment, installs, runners, token_revocation
 from exclave.control.access import (
     InstanceAdminNeeded,
     authenticate_runner,
     authenticate_user,
 )
-from exclave.control.accounting import settle
 from exclave.control.audit import list_audit
-from exclave.control.enrolment import RunnerRevoked
+from exclave.control.dispatch import enrolment, runners
+from exclave.control.dispatch.enrolment import RunnerRevoked
+from exclave.control.installs import installs
+from exclave.control.limits.usage_counting import settle
+from exclave.control.orgs import accounts, token_revocation
 from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind, TokenId
-from exclave.storage.database import Tx
-from exclave.storage.tables import runner_nonces
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.core import runner_nonces
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobKind
@@ -29,17 +31,24 @@ from exclave.wire.runner import (
     token_message,
 )
 from tests.integration.control.conftest import World
-from tests.world import ask_token, make_install, make_org, make_peer, make_user
+from tests.support.world import ask_token, make_install, make_org, make_peer, make_user
 
 KEY = "A" * 43
 OTHER_KEY = "B" * 43
 
 
 async def enrol(world: World, token: str, key: str = KEY) -> Enrolled:
-    return await enrolment.enrol_runner(world.deps, Enrol(
-        token=token, public_key=key, name="r", version="t", protocol=PROTOCOL,
-        capabilities=[JobKind.NOOP],
-    ))  # fmt: skip
+    return await enrolment.enrol_runner(
+        world.deps,
+        Enrol(
+            token=token,
+            public_key=key,
+            name="r",
+            version="t",
+            protocol=PROTOCOL,
+            capabilities=[JobKind.NOOP],
+        ),
+    )
 
 
 async def ask_nonce(world: World) -> str:
@@ -50,9 +59,15 @@ async def ask_nonce(world: World) -> str:
 async def ask_with(world: World, nonce: str, generation: int) -> TokenReply:
     runner, key = world.peer.enrolled.runner_id, world.peer.key
     signature = encode_bytes(key.sign(token_message(runner, nonce, generation)))
-    return await enrolment.give_token(world.deps, AskToken(
-        runner_id=runner, nonce=nonce, generation=generation, signature=signature,
-    ))  # fmt: skip
+    return await enrolment.give_token(
+        world.deps,
+        AskToken(
+            runner_id=runner,
+            nonce=nonce,
+            generation=generation,
+            signature=signature,
+        ),
+    )
 
 
 async def test_the_same_key_may_repeat_its_enrolment_after_a_lost_reply(world: World) -> None:
@@ -235,9 +250,15 @@ async def test_a_wrong_signature_or_nonce_opens_nothing(world: World) -> None:
 
     for given in (nonce, "x" * 32):
         with pytest.raises(Unauthenticated):
-            await enrolment.give_token(world.deps, AskToken(
-                runner_id=runner, nonce=given, generation=2, signature="A" * 86,
-            ))  # fmt: skip
+            await enrolment.give_token(
+                world.deps,
+                AskToken(
+                    runner_id=runner,
+                    nonce=given,
+                    generation=2,
+                    signature="A" * 86,
+                ),
+            )
 
 
 async def test_revocation_works_at_once(world: World) -> None:

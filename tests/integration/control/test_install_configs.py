@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from exclave.base.errors import Conflict, Forbidden
-from exclave.control import install_configs, installs
 from exclave.control.deps import Deps
-from exclave.control.install_configs import TwoFiles
+from exclave.control.installs import config_files, installs
+from exclave.control.installs.config_files import TwoFiles
 from exclave.domain.identity import InstallId, Role, User
 from exclave.domain.workflows import WorkflowState
 from exclave.wire.installs import InstallsSynced, SyncInstalls, WorkKind
-from tests.apps import edit
-from tests.installs_kit import COMPONENTS, make_app, make_app_install
 from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import read_inputs, set_inputs
 from tests.integration.control.rows_kit import count_rows
-from tests.lives import NOTICEBOARD, provision
-from tests.world import make_user
+from tests.support.apps import edit
+from tests.support.installs import COMPONENTS, make_app, make_app_install
+from tests.support.runner_harness import NOTICEBOARD, provision
+from tests.support.world import make_user
 
 
 def a_file(name: str = "acme", **more: Any) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def a_file(name: str = "acme", **more: Any) -> dict[str, Any]:
 
 async def sync(world: World, *files: dict[str, Any], dry_run: bool = False) -> InstallsSynced:
     wish = SyncInstalls.model_validate({"app": "shop", "installs": files, "dry_run": dry_run})
-    return await install_configs.sync_installs(world.deps, world.user, wish)
+    return await config_files.sync_installs(world.deps, world.user, wish)
 
 
 def tell(done: InstallsSynced) -> list[tuple[str, str, list[str]]]:
@@ -52,9 +52,17 @@ async def test_files_create_installs_and_later_change_them(world: World) -> None
     assert made.applied
     assert tell(looked) == tell(made)
     assert tell(made)[1] == (
-        "two", "create",
-        ["inputs.domain", "inputs.replicas", "inputs.debug", "inputs.zone", "labels.a", "approval_option"],
-    )  # fmt: skip
+        "two",
+        "create",
+        [
+            "inputs.domain",
+            "inputs.replicas",
+            "inputs.debug",
+            "inputs.zone",
+            "labels.a",
+            "approval_option",
+        ],
+    )
     assert [each.action for each in again.installs] == ["none", "none"]
     assert tell(changed) == [("two", "update", ["inputs.domain", "labels.c", "approval_option"])]
     two = next(each for each in made.installs if each.name == "two")
@@ -116,7 +124,7 @@ async def test_files_that_approve_need_the_right_to(world: World) -> None:
     )
 
     with pytest.raises(Forbidden):
-        await install_configs.sync_installs(world.deps, operator, wish)
+        await config_files.sync_installs(world.deps, operator, wish)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +167,14 @@ async def test_a_file_switches_a_component_and_changes_its_variables(
     config = {"name": "acme", "approval_option": "approve-all", **options}
     wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
 
-    done = (await install_configs.sync_installs(deps, user, wish)).installs[0]
+    done = (await config_files.sync_installs(deps, user, wish)).installs[0]
     await life.run()
-    again = (await install_configs.sync_installs(deps, user, wish)).installs[0]
+    again = (await config_files.sync_installs(deps, user, wish)).installs[0]
 
     assert [change.what for change in done.changes] == [
-        "component_toggles.page", "components.cache.tf_vars",
-    ]  # fmt: skip
+        "component_toggles.page",
+        "components.cache.tf_vars",
+    ]
     assert (await life.show(done.teardown_id or "")).state is WorkflowState.SUCCEEDED
     assert "destroy-apply component:page" in life.ran
     assert "apply component:api" in life.ran, "it stands on the cache"

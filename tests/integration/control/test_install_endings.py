@@ -2,13 +2,14 @@
 
 import pytest
 
-from exclave.control import installs, workflows
 from exclave.control.deps import Deps
+from exclave.control.installs import installs
+from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import schedules
 from exclave.wire.installs import WorkKind
-from tests.lives import Life, fail, live, provision
+from tests.support.runner_harness import Life, fail, live, provision
 
 
 async def tell_state(life: Life) -> str | None:

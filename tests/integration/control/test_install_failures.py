@@ -3,13 +3,14 @@
 import pytest
 
 from exclave.base.errors import Conflict
-from exclave.control import installs, workflows
 from exclave.control.deps import Deps
+from exclave.control.installs import installs
+from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.storage import install_parts
 from exclave.wire.jobs import Reason
-from tests.lives import fail, live
+from tests.support.runner_harness import fail, live
 
 
 async def test_a_failed_component_stops_only_what_needs_it_and_a_retry_goes_on(

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from exclave.control import installs, workflows
+from exclave.control.installs import installs
+from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.wire.installs import NewInstall, WorkKind
 from exclave.wire.jobs import Reason
-from tests.lives import Life, fail, live
-from tests.world import ManualClock, make_deps, make_org, make_peer
+from tests.support.runner_harness import Life, fail, live
+from tests.support.world import ManualClock, make_deps, make_org, make_peer
 
 
 async def begin() -> tuple[Life, str, User]:

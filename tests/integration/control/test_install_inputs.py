@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from exclave.base.errors import NotFound
-from exclave.control import install_inputs, install_values, installs
-from exclave.control.input_values import BadInputs
-from exclave.storage.database import Tx
-from tests.installs_kit import COMPONENTS
+from exclave.control.installs import input_versions, installs
+from exclave.control.installs import inputs as install_inputs
+from exclave.control.installs.input_validation import BadInputs
+from exclave.storage.engine.database import Tx
 from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import (
     ALL,
@@ -18,6 +18,7 @@ from tests.integration.control.install_changes_kit import (
     set_inputs,
 )
 from tests.integration.control.rows_kit import count_rows
+from tests.support.installs import COMPONENTS
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ async def test_a_runner_reads_the_newest_sensitive_value(world: World) -> None:
 
     def read(tx: Tx) -> dict[str, str]:
         names = ["api_key", "domain", "nothing"]
-        return install_values.read_sensitive(tx, world.deps, world.user.org, install, names)
+        return input_versions.read_sensitive(tx, world.deps, world.user.org, install, names)
 
     assert await world.deps.db.read(read) == {"api_key": "new"}
 

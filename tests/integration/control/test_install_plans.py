@@ -3,15 +3,15 @@
 import shutil
 from pathlib import Path
 
-from exclave.control import installs
 from exclave.control.deps import Deps
-from exclave.control.install_configs import sync_installs
+from exclave.control.installs import installs
+from exclave.control.installs.config_files import sync_installs
 from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.wire.installs import SyncInstalls, WorkKind
 from exclave.wire.jobs import Reason
-from tests.apps import edit
-from tests.lives import NOTICEBOARD, digest_of, fail, live, provision, succeed
+from tests.support.apps import edit
+from tests.support.runner_harness import NOTICEBOARD, digest_of, fail, live, provision, succeed
 
 
 async def test_a_gate_is_bound_to_its_plan_and_its_apply_gets_exactly_that(
@@ -106,7 +106,8 @@ async def test_auto_approves_what_passes_its_policies_and_asks_about_the_rest(
 
     steps = await life.steps(workflow)
     assert (steps["page.approve"].reason, steps["network.approve"].state) == (
-        "policies", StepState.ACTIVE,
-    )  # fmt: skip
+        "policies",
+        StepState.ACTIVE,
+    )
     shown = await installs.show_install(deps, user, InstallId(life.install))
     assert (shown.approval_option, shown.approve_all) == ("auto", False)

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 
 from exclave.base.errors import Conflict, NotFound
-from exclave.control import install_upgrades, install_views, installs
-from exclave.control.input_values import BadInputs
+from exclave.control.installs import installs, state_views, upgrades
+from exclave.control.installs.input_validation import BadInputs
 from exclave.domain.identity import InstallId
 from exclave.storage import install_parts
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import Upgrade, UpgradeReply
-from tests.installs_kit import COMPONENTS, INPUTS, add_config
 from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import (
     ALL,
@@ -20,10 +19,11 @@ from tests.integration.control.install_changes_kit import (
     read_inputs,
 )
 from tests.integration.control.rows_kit import count_rows
+from tests.support.installs import COMPONENTS, INPUTS, add_config
 
 
 async def upgrade(world: World, install: InstallId, **wish: Any) -> UpgradeReply:
-    return await install_upgrades.upgrade_install(
+    return await upgrades.upgrade_install(
         world.deps, world.user, install, Upgrade.model_validate(wish)
     )
 
@@ -53,15 +53,17 @@ async def test_an_upgrade_shows_what_differs_and_moves_the_pin_only(world: World
     assert planned == moved
     assert (moved.from_version, moved.to_version, moved.workflow) == (1, 2, None)
     assert [(part.part, part.change) for part in moved.parts] == [
-        ("component:api", "changed"), ("component:cache", "added"), ("metadata", "changed"),
-    ]  # fmt: skip
+        ("component:api", "changed"),
+        ("component:cache", "added"),
+        ("metadata", "changed"),
+    ]
     shown = await installs.show_install(world.deps, world.user, install)
     assert (shown.config_version, shown.workflows) == (2, [])
     assert [part.part for part in shown.parts if not part.is_current] == [
         "component:api",
         "component:cache",
     ]
-    state = await install_views.show_state(world.deps, world.user, install)
+    state = await state_views.show_state(world.deps, world.user, install)
     assert "cache" in state.document["components"]  # type: ignore[operator]
 
 
@@ -155,8 +157,12 @@ async def test_new_inputs_come_with_the_upgrade(world: World) -> None:
 
     assert (moved.changed_inputs, moved.dropped_inputs) == (["size"], ["api_key"])
     assert await read_inputs(world, install) == {
-        "domain": "acme.test", "replicas": "2", "debug": "false", "zone": "a", "size": "big",
-    }  # fmt: skip
+        "domain": "acme.test",
+        "replicas": "2",
+        "debug": "false",
+        "zone": "a",
+        "size": "big",
+    }
 
 
 async def test_a_changed_default_is_a_changed_value(world: World) -> None:

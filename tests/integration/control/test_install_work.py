@@ -11,8 +11,8 @@ from exclave.domain.identity import User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.storage import install_parts, schedules
 from exclave.wire.installs import WorkKind
-from tests.apps import edit, sync
-from tests.lives import NOTICEBOARD, build_all, digest_of, live, provision, succeed
+from tests.support.apps import edit, sync
+from tests.support.runner_harness import NOTICEBOARD, build_all, digest_of, live, provision, succeed
 
 
 async def test_provision_waits_for_the_stack_then_deploys_by_the_graph(
@@ -40,8 +40,9 @@ async def test_provision_waits_for_the_stack_then_deploys_by_the_graph(
     assert life.ran[-1] == "action post-provision greet"
     assert life.specs["plan component:page"].vars["title"] == "Hello from your own machine"
     assert life.specs["plan component:database"].vars == {
-        "network": "net-acme", "password": "((exclave:secret:database_password))",
-    }  # fmt: skip
+        "network": "net-acme",
+        "password": "((exclave:secret:database_password))",
+    }
     state = await life.state()
     assert state["components"]["page"]["outputs"] == {"url": "http://127.0.0.1:8790/"}
     assert state["install"]["sandbox"]["outputs"]["name"] == "acme"

@@ -4,20 +4,22 @@ import pytest
 from sqlalchemy import select
 
 from exclave.base.errors import Conflict, Forbidden, InvalidInput, NotFound
-from exclave.control import install_views, install_work, installs, runners, workflows
-from exclave.control.input_values import BadInputs
-from exclave.control.installs import Wanted
+from exclave.control.dispatch import runners
+from exclave.control.installs import installs, state_views, workflow_requests
+from exclave.control.installs.input_validation import BadInputs
+from exclave.control.installs.installs import Wanted
+from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import apps, install_parts, install_states
-from exclave.storage.database import Tx
-from exclave.storage.schema import metadata
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables import metadata
 from exclave.wire.installs import NewInstall, ReadmeReply, StartWork, WorkKind
 from exclave.wire.workflows import WorkflowState
-from tests.installs_kit import make_app, make_app_install
 from tests.integration.control.conftest import World
 from tests.integration.control.rows_kit import count_rows
-from tests.world import make_install, make_org, make_peer, make_user
+from tests.support.installs import make_app, make_app_install
+from tests.support.world import make_install, make_org, make_peer, make_user
 
 
 async def test_an_install_is_whole_from_its_first_moment(world: World) -> None:
@@ -35,17 +37,24 @@ async def test_an_install_is_whole_from_its_first_moment(world: World) -> None:
     )
     shown = await installs.show_install(world.deps, world.user, InstallId(made.id))
     assert [part.part for part in shown.parts] == [
-        "sandbox", "component:network", "component:api", "component:web", "component:jobs",
-    ]  # fmt: skip
+        "sandbox",
+        "component:network",
+        "component:api",
+        "component:web",
+        "component:jobs",
+    ]
     assert {part.state for part in shown.parts} == {"absent"}
     assert [(flow.id, flow.name) for flow in shown.workflows] == [(made.workflow_id, "provision")]
-    state = await install_views.show_state(world.deps, world.user, InstallId(made.id))
+    state = await state_views.show_state(world.deps, world.user, InstallId(made.id))
     assert (state.version, state.cause) == (1, "created")
     assert state.document["labels"] == {"tier": "gold"}
     assert state.document["inputs"]["inputs"] == {  # type: ignore[index,call-overload]
-        "domain": "acme.test", "replicas": "2", "debug": "false", "zone": "a",
+        "domain": "acme.test",
+        "replicas": "2",
+        "debug": "false",
+        "zone": "a",
         "api_key": "((exclave:input:api_key))",
-    }  # fmt: skip
+    }
     assert (await count_rows(world.deps))["stack_versions"] == 1
 
 
@@ -109,7 +118,7 @@ async def test_an_install_may_wait_with_its_provisioning(world: World) -> None:
     made = await make_app_install(world.deps, world.user, "shop", provision=False)
 
     assert (made.state, made.workflow_id) == ("new", None)
-    begun = await install_work.start_work(
+    begun = await workflow_requests.start_work(
         world.deps, world.user, InstallId(made.id), StartWork(kind=WorkKind.PROVISION)
     )
     assert begun.name == "provision"
@@ -176,9 +185,11 @@ async def test_another_org_sees_and_changes_nothing(world: World) -> None:
         installs.set_approve_all(world.deps, stranger, made, on=True),
         installs.set_managed_by(world.deps, stranger, made, "config"),
         installs.delete_install(world.deps, stranger, made, "because"),
-        install_views.show_state(world.deps, stranger, made),
-        install_views.show_readme(world.deps, stranger, made),
-        install_work.start_work(world.deps, stranger, made, StartWork(kind=WorkKind.DEPLOY_ALL)),
+        state_views.show_state(world.deps, stranger, made),
+        state_views.show_readme(world.deps, stranger, made),
+        workflow_requests.start_work(
+            world.deps, stranger, made, StartWork(kind=WorkKind.DEPLOY_ALL)
+        ),
         installs.create_install(world.deps, stranger, NewInstall(name="x", app="shop")),
     ):
         with pytest.raises(NotFound):
@@ -222,9 +233,9 @@ async def test_labels_and_approval_are_kept_and_templates_see_them(world: World)
     shown = await installs.set_approve_all(world.deps, world.user, made, on=True)
 
     assert (shown.labels, shown.approve_all) == ({"tier": "gold"}, True)
-    state = await install_views.show_state(world.deps, world.user, made)
+    state = await state_views.show_state(world.deps, world.user, made)
     assert (state.version, state.document["labels"]) == (2, {"tier": "gold"})
-    begun = await install_work.start_work(
+    begun = await workflow_requests.start_work(
         world.deps, world.user, made, StartWork(kind=WorkKind.DEPLOY_ALL)
     )
     assert begun.approve_all
@@ -247,7 +258,9 @@ async def test_a_senseless_wish_is_refused(
     made = InstallId((await make_app_install(world.deps, world.user, app, provision=False)).id)
 
     with pytest.raises(InvalidInput, match=told):
-        await install_work.start_work(world.deps, world.user, made, StartWork.model_validate(wish))
+        await workflow_requests.start_work(
+            world.deps, world.user, made, StartWork.model_validate(wish)
+        )
 
     assert (await installs.show_install(world.deps, world.user, made)).workflows == []
 
@@ -262,14 +275,16 @@ async def test_a_drift_scan_looks_at_everything_unless_told_otherwise(world: Wor
             install_parts.save_part(tx, user.org, made, part, {"state": "active"})
 
     await deps.db.write(deploy)
-    begun = await install_work.start_work(deps, user, made, StartWork(kind=WorkKind.DRIFT_SCAN))
+    begun = await workflow_requests.start_work(
+        deps, user, made, StartWork(kind=WorkKind.DRIFT_SCAN)
+    )
 
     assert [step.name for step in begun.steps] == ["runner", "sandbox-plan", "api.plan"]
 
 
 async def test_a_plain_install_knows_nothing_of_apps(world: World) -> None:
     with pytest.raises(Conflict, match="runs no app"):
-        await install_views.show_state(world.deps, world.user, InstallId(world.queue))
+        await state_views.show_state(world.deps, world.user, InstallId(world.queue))
 
     shown = await installs.show_install(world.deps, world.user, InstallId(world.queue))
     assert (shown.app, shown.state, shown.parts) == ("", "", [])
@@ -284,7 +299,7 @@ async def test_the_readme_is_rendered_and_kept_raw_where_it_cannot_be(world: Wor
 
     async def read(app: str, name: str) -> ReadmeReply:
         made = await make_app_install(deps, user, app, name)
-        return await install_views.show_readme(deps, user, InstallId(made.id))
+        return await state_views.show_readme(deps, user, InstallId(made.id))
 
     rendered = await read(good, "a")
     assert (rendered.text, rendered.rendered) == ("# a\n\nServed at acme.test.\n", True)
@@ -302,7 +317,7 @@ async def test_the_state_of_a_version_and_of_a_time(world: World) -> None:
     await installs.set_labels(deps, user, made, {"a": "b"})
 
     async def version(**wanted: object) -> int:
-        return (await install_views.show_state(deps, user, made, **wanted)).version  # type: ignore[arg-type]
+        return (await state_views.show_state(deps, user, made, **wanted)).version  # type: ignore[arg-type]
 
     assert (await version(), await version(version=1)) == (2, 1)
     assert (await version(at=first), await version(at=world.clock.now())) == (1, 2)
@@ -325,7 +340,7 @@ async def test_only_what_is_gone_is_deleted_or_what_somebody_forgets(world: Worl
 
     with pytest.raises(Conflict, match="is running"):
         await installs.delete_install(deps, user, install, "it is over")
-    second = await install_work.start_work(
+    second = await workflow_requests.start_work(
         deps, user, install, StartWork(kind=WorkKind.DEPROVISION)
     )
     with pytest.raises(Conflict, match="2 workflows of `acme` are running") as caught:

@@ -3,13 +3,13 @@
 import pytest
 
 from exclave.base.errors import Conflict
-from exclave.control import jobs
+from exclave.control.workflows import jobs
 from exclave.domain.jobs import JobId
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import INTERRUPTED, begin, look, look_at_flow
-from tests.world import job, run_workflow
+from tests.support.world import job, run_workflow
 
 CANCELLED = Outcome(state=OutcomeState.CANCELLED, reason=Reason.CANCELLED)
 

@@ -3,13 +3,13 @@
 import pytest
 
 from exclave.base.errors import NotFound
-from exclave.control import jobs
+from exclave.control.workflows import jobs
 from exclave.domain.jobs import JobId, StaleRequest, Superseded
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import FAILED, LANE, begin, lane_states, look, look_at_flow
-from tests.world import job, make_install, make_org, make_peer, run_workflow
+from tests.support.world import job, make_install, make_org, make_peer, run_workflow
 
 
 async def test_a_job_goes_from_queued_to_succeeded(world: World) -> None:

@@ -3,23 +3,27 @@
 import pytest
 
 from exclave.base.errors import Conflict
-from exclave.control import claims, installs
+from exclave.control.dispatch import claims
+from exclave.control.installs import installs
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import jobs, queues
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import INTERRUPTED, LANE, begin, lane_states
-from tests.world import job, run_workflow
+from tests.support.world import job, run_workflow
 
 
 async def test_work_on_one_lane_never_overlaps(world: World) -> None:
     for _ in range(2):
         await run_workflow(
-            world.deps, world.user, world.queue,
-            job("plan", lanes=LANE), job("other", lanes=["component:b"]),
-        )  # fmt: skip
+            world.deps,
+            world.user,
+            world.queue,
+            job("plan", lanes=LANE),
+            job("other", lanes=["component:b"]),
+        )
 
     offers = (await world.peer.poll(free=8)).offers
 
@@ -84,9 +88,17 @@ async def test_jobs_on_a_blocked_lane_hide_nobody(
 )
 async def test_what_a_lane_keeps_waiting_is_the_same_in_sql(world: World, taken: list[str]) -> None:
     wanted = [
-        [], ["sandbox"], ["component:a_b"], ["component:axb"], ["component:a-b"], ["action:b"],
-        ["component:b"], ["component:bb"], ["component:c", "action:b"], ["component:c"],
-    ]  # fmt: skip
+        [],
+        ["sandbox"],
+        ["component:a_b"],
+        ["component:axb"],
+        ["component:a-b"],
+        ["action:b"],
+        ["component:b"],
+        ["component:bb"],
+        ["component:c", "action:b"],
+        ["component:c"],
+    ]
     for number, lanes in enumerate(wanted):
         await run_workflow(world.deps, world.user, world.queue, job(f"j{number}", lanes=lanes))
 

@@ -5,16 +5,16 @@ import asyncio
 import pytest
 
 from exclave.base.errors import InvalidInput, NotFound, TooLarge
-from exclave.control import log_search
-from exclave.control.installs import release_lane
-from exclave.control.log_merge import merge_log, merge_logs
-from exclave.control.logs import WrongOffset, append_log, follow_log, read_from, read_log
+from exclave.control.installs.installs import release_lane
+from exclave.control.logs import search
+from exclave.control.logs.logs import WrongOffset, append_log, follow_log, read_from, read_log
+from exclave.control.logs.merge import merge_log, merge_logs
 from exclave.domain.jobs import ExecutionId, Superseded
 from exclave.wire.logs import MAX_SEGMENT
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
 from tests.integration.control.logs_kit import begin, pack, piece, send, texts
-from tests.world import job, make_install, make_org, make_peer, run_workflow
+from tests.support.world import job, make_install, make_org, make_peer, run_workflow
 
 
 async def test_pieces_are_read_back_in_order_and_from_any_offset(world: World) -> None:
@@ -88,9 +88,13 @@ async def test_another_runner_cannot_write_the_log(world: World) -> None:
 
     with pytest.raises(NotFound):
         await append_log(
-            world.deps, stranger.who, ExecutionId(offer.execution_id), offer.epoch, 0,
+            world.deps,
+            stranger.who,
+            ExecutionId(offer.execution_id),
+            offer.epoch,
+            0,
             pack(piece("x")),
-        )  # fmt: skip
+        )
     with pytest.raises(NotFound):
         await read_log(world.deps, stranger_org, found, execution=None, offset=0, limit=1)
 
@@ -155,22 +159,22 @@ async def test_search_finds_text_in_a_job_and_over_an_install(world: World) -> N
     offer, found = await begin(world)
     await send(world, offer, 0, piece("creating vpc", "creating Subnet", "done"))
 
-    in_job = await log_search.search_job(world.deps, world.user, found, "SUBNET")
-    over_install = await log_search.search_queue(world.deps, world.user, world.queue, "creating")
+    in_job = await search.search_job(world.deps, world.user, found, "SUBNET")
+    over_install = await search.search_queue(world.deps, world.user, world.queue, "creating")
 
     assert [match.record.text for match in in_job.items] == ["creating Subnet"]
     assert [match.step for match in over_install.items] == ["one", "one"]
 
 
 async def test_search_goes_on_at_its_cursor(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_search, "_MATCHES", 2)
+    monkeypatch.setattr(search, "_MATCHES", 2)
     offer, found = await begin(world)
     await send(world, offer, 0, piece(*[f"line {n}" for n in range(5)]))
 
     texts_found: list[str] = []
     cursor = ""
     while True:
-        page = await log_search.search_job(world.deps, world.user, found, "line", cursor)
+        page = await search.search_job(world.deps, world.user, found, "line", cursor)
         texts_found += [match.record.text for match in page.items]
         if page.next is None:
             break

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from exclave.control import executions, jobs, runners, workflows
-from exclave.control.accounts import who_am_i
+from exclave.control.dispatch import executions, runners
+from exclave.control.orgs.accounts import who_am_i
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import QueueId
 from exclave.wire.jobs import Blocker
 from exclave.wire.runner import Renew, Stats
 from exclave.wire.workflows import StepReply
-from tests.installs_kit import make_app, make_app_install
 from tests.integration.control.conftest import World
-from tests.world import job, make_install, make_peer, run_workflow
+from tests.support.installs import make_app, make_app_install
+from tests.support.world import job, make_install, make_peer, run_workflow
 
 
 async def wait_on(world: World, queue: str) -> StepReply:

@@ -3,12 +3,13 @@
 import pytest
 
 from exclave.base.errors import Unauthenticated
-from exclave.control import jobs, runners
+from exclave.control.dispatch import runners
+from exclave.control.workflows import jobs
 from exclave.domain.identity import RunnerId
 from exclave.domain.jobs import JobId, Superseded
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE
-from tests.world import job, make_peer, run_workflow
+from tests.support.world import job, make_peer, run_workflow
 
 
 async def test_jobs_come_by_priority_and_then_oldest_first(world: World) -> None:
@@ -23,8 +24,11 @@ async def test_jobs_come_by_priority_and_then_oldest_first(world: World) -> None
     page = await jobs.list_jobs(
         world.deps, world.user, cursor="", limit=9, queue=None, workflow=None, state=None
     )
-    order = {e.id: j.step for j in page.items
-             for e in (await jobs.show_job(world.deps, world.user, JobId(j.id))).executions}  # fmt: skip
+    order = {
+        e.id: j.step
+        for j in page.items
+        for e in (await jobs.show_job(world.deps, world.user, JobId(j.id))).executions
+    }
     names = [order[offer.execution_id] for offer in offers]
     assert names == ["urgent", "old", "young"]
 

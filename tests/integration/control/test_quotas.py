@@ -6,24 +6,28 @@ from pathlib import Path
 import pytest
 
 from exclave.base.errors import TooLarge
-from exclave.control import accounts, installs, runners, usage_views, workflows
-from exclave.control.accounting import settle
 from exclave.control.deps import Deps
+from exclave.control.dispatch import runners
+from exclave.control.installs import installs
+from exclave.control.limits import usage
+from exclave.control.limits.usage_counting import settle
+from exclave.control.orgs import accounts
+from exclave.control.workflows import workflows
 from exclave.domain.identity import OrgId, Role
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.quotas import QuotaExceeded, Quotas, Stored
-from exclave.storage.database import Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.usage import Account, Amount, add_usage, find_usage, note_growth, take_usage
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import NewInstall
 from exclave.wire.jobs import NoopSpec
 from exclave.wire.usage import UsageLine
 from exclave.wire.workflows import NewStep, NewWorkflow
-from tests.apps import make_app, sync, write_app
-from tests.files_kit import put_file
 from tests.integration.control.conftest import World
 from tests.integration.control.syncing_kit import list_archives
 from tests.integration.control.tf_kit import begin, count_blobs, lock, state, write
+from tests.support.apps import make_app, sync, write_app
+from tests.support.files import put_file
 
 
 def limit(world: World, **quotas: int) -> Deps:
@@ -128,7 +132,7 @@ async def test_usage_is_shown_with_its_limits(world: World) -> None:
     few = limit(world, registry_bytes=100, tokens=7, logs_bytes=0)
     await few.db.write(lambda tx: add_usage(tx, account(world), Amount(60, 2)))
 
-    shown = {line.kind: line for line in (await usage_views.show_usage(few, world.user)).kinds}
+    shown = {line.kind: line for line in (await usage.show_usage(few, world.user)).kinds}
 
     assert shown["registry"] == UsageLine(
         kind="registry", bytes=60, bytes_limit=100, items=2, items_limit=None

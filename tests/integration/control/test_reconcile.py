@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from exclave.control.installs import release_lane
-from exclave.control.reconcile import list_orphans
+from exclave.control.installs.installs import release_lane
+from exclave.control.terraform.orphans import list_orphans
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId
 from exclave.wire.runner import Offer
 from exclave.wire.terraform import StateResource
-from tests.files_kit import put_file
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import WORKSPACE, begin, lock, lose, state, unlock, write
+from tests.support.files import put_file
 
 
 def event(kind: str, address: str, identity: str = "", action: str = "create") -> dict[str, str]:
@@ -83,8 +83,10 @@ async def test_what_is_being_replaced_does_not_hide_its_successor(
     await unlock(world, first)
     await world.peer.hand_in(first.execution_id, first.epoch)
     offer = await begin(world)
-    deletes = [event("apply_start", "terraform_data.a", "old", "delete"),
-               event("apply_complete", "terraform_data.a", action="delete")]  # fmt: skip
+    deletes = [
+        event("apply_start", "terraform_data.a", "old", "delete"),
+        event("apply_complete", "terraform_data.a", action="delete"),
+    ]
     if wrote_a_state:
         await lock(world, offer)
         await write(world, offer, state(2, ids="old"))
@@ -130,10 +132,11 @@ async def test_what_was_planned_is_told_where_the_runner_did_not_hear_all(
         for name, action in [("a", "create"), ("b", "create"), ("c", "update"), ("d", "replace")]
     ]
     lines = [
-        {"type": "begin", "workspace": WORKSPACE}, *planned,
+        {"type": "begin", "workspace": WORKSPACE},
+        *planned,
         event("apply_complete", "terraform_data.b", "made"),
         *([{"type": "end"}] if heard_all else []),
-    ]  # fmt: skip
+    ]
     await hand_in_journal(world, offer, lines)
     await lose(world, offer)
 
@@ -211,7 +214,7 @@ async def test_an_unreadable_address_is_known_by_the_state_that_has_it(world: Wo
 async def test_a_journal_without_end_is_read_in_part_and_named(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exclave.control.journals._LINES", 2)
+    monkeypatch.setattr("exclave.control.terraform.journals._LINES", 2)
     offer = await begin(world)
     lines = [
         {"type": "begin", "workspace": WORKSPACE},

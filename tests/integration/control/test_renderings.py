@@ -7,23 +7,25 @@ from typing import Any, TypeVar, TypeVarTuple
 import pytest
 
 from exclave.base.errors import InvalidInput
-from exclave.control import actions, install_views, installs, stacks, workflows
+from exclave.control.background.timers import UNMOVED, move_unmoved
 from exclave.control.chores import RowWorker
 from exclave.control.deps import Deps
-from exclave.control.postponed import Postponed
-from exclave.control.preparing import prepare, prepare_all
-from exclave.control.repeats import AlreadyDone, answer_once
-from exclave.control.timers import UNMOVED, move_unmoved
-from exclave.control.workers import InlineWorkers, TookTooLong
+from exclave.control.idempotency import AlreadyDone, answer_once
+from exclave.control.installs import actions, installs, state_views
+from exclave.control.progress.prepare_steps import prepare, prepare_all
+from exclave.control.runtime.postponed_steps import Postponed
+from exclave.control.stacks import stacks
+from exclave.control.workers.pool import InlineWorkers, TookTooLong
+from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, QueueId
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.wire.actions import RunAction
 from exclave.wire.installs import NewInstall
-from tests.installs_kit import ACTION, make_app, make_app_install
 from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import set_inputs
-from tests.lives import Life
-from tests.world import make_peer
+from tests.support.installs import ACTION, make_app, make_app_install
+from tests.support.runner_harness import Life
+from tests.support.world import make_peer
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -139,7 +141,7 @@ async def test_an_expensive_readme_is_rendered_by_a_worker(
     await make_app(world.deps, world.user, readme=HEAVY + " {{ .nuon.install.name }}")
     made = await make_app_install(world.deps, world.user, "shop")
 
-    shown = await install_views.show_readme(world.deps, world.user, InstallId(made.id))
+    shown = await state_views.show_readme(world.deps, world.user, InstallId(made.id))
 
     assert (shown.text, shown.rendered) == ("20000 acme", True)
     assert workers.tally.calls == 1
@@ -153,7 +155,7 @@ async def test_a_readme_that_takes_too_long_stays_as_it_is(
     made = await make_app_install(world.deps, world.user, "shop")
     workers.is_slow = True
 
-    shown = await install_views.show_readme(world.deps, world.user, InstallId(made.id))
+    shown = await state_views.show_readme(world.deps, world.user, InstallId(made.id))
 
     assert (shown.text, shown.rendered) == (text, False)
     assert "longer than 5 s" in shown.warnings[0]

@@ -2,13 +2,14 @@
 
 import pytest
 
-from exclave.control import installs, workflows
-from exclave.control.restore import settle_restore
+from exclave.control.after_restore import settle_restore
+from exclave.control.installs import installs
+from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import Superseded
 from exclave.domain.workflows import WorkflowId
 from tests.integration.control.conftest import World
-from tests.world import ask_token, gate, job, run_workflow
+from tests.support.world import ask_token, gate, job, run_workflow
 
 LANE = ["component:a"]
 

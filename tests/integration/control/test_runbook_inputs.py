@@ -5,15 +5,15 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from exclave.control import runbooks
 from exclave.control.deps import Deps
-from exclave.control.sensitive import get_sensitive
+from exclave.control.installs import runbooks
+from exclave.control.installs.sensitive_inputs import get_sensitive
 from exclave.domain.identity import InstallId, User
 from exclave.domain.jobs import ExecutionId
-from exclave.storage.schema import metadata
+from exclave.storage.tables import metadata
 from exclave.wire.actions import RunRunbook
 from exclave.wire.specs import ActionSpec
-from tests.lives import NOTICEBOARD, provision
+from tests.support.runner_harness import NOTICEBOARD, provision
 
 
 async def test_a_sensitive_input_of_a_runbook_reaches_only_the_job_that_names_it(

@@ -10,21 +10,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.errors import Conflict, NotFound, Unauthenticated
-from exclave.control import (
-    enrolment,
-    install_upgrades,
-    install_views,
-    install_work,
-    polls,
-    runners,
-    stacks,
-    workflows,
-)
 from exclave.control.access import authenticate_runner
-from exclave.control.accounting import settle
 from exclave.control.deps import Deps
-from exclave.control.input_values import BadInputs
-from exclave.control.rates import RateLimited
+from exclave.control.dispatch import enrolment, polls, runners
+from exclave.control.installs import state_views, upgrades, workflow_requests
+from exclave.control.installs.input_validation import BadInputs
+from exclave.control.limits.usage_counting import settle
+from exclave.control.runtime.rates import RateLimited
+from exclave.control.stacks import stacks
+from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, RunnerIdentity, User
 from exclave.domain.quotas import QuotaExceeded, Quotas
 from exclave.domain.workflows import WorkflowId
@@ -33,9 +27,9 @@ from exclave.wire.installs import StartWork, Upgrade, WorkKind
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL, Enrol, Enrolled, Poll
 from exclave.wire.stacks import StackReport
-from tests.installs_kit import INPUTS, add_config, make_app, make_app_install
 from tests.integration.control.conftest import World
-from tests.world import ManualClock, ask_token, make_install, make_org
+from tests.support.installs import INPUTS, add_config, make_app, make_app_install
+from tests.support.world import ManualClock, ask_token, make_install, make_org
 
 SECRETS = (
     {"name": "db_password", "description": "Of {{ .nuon.install.name }}", "required": True},
@@ -62,16 +56,14 @@ class Shop:
         return await stacks.report_stack(self.deps, who, StackReport(facts=FACTS, **more))
 
     async def read_state(self) -> Any:
-        return (await install_views.show_state(self.deps, self.user, self.install)).document
+        return (await state_views.show_state(self.deps, self.user, self.install)).document
 
 
 async def open_shop(world: World, **more: Any) -> Shop:
     wish = {"provision": more.pop("provision", False)}
     app = await make_app(world.deps, world.user, **{"secrets": SECRETS, **more})
     made = await make_app_install(world.deps, world.user, "shop", **wish)
-    return Shop(
-        world.deps, world.clock, world.user, app, InstallId(made.id), made.workflow_id
-    )  # fmt: skip
+    return Shop(world.deps, world.clock, world.user, app, InstallId(made.id), made.workflow_id)
 
 
 @pytest.fixture
@@ -87,10 +79,17 @@ def find_token(script: str) -> str:
 
 async def enrol(deps: Deps, token: str) -> Enrolled:
     key = Ed25519PrivateKey.generate()
-    enrolled = await enrolment.enrol_runner(deps, Enrol(
-        token=token, public_key=public_text(key), name="stack-acme", version="test",
-        protocol=PROTOCOL, capabilities=[JobKind.NOOP],
-    ))  # fmt: skip
+    enrolled = await enrolment.enrol_runner(
+        deps,
+        Enrol(
+            token=token,
+            public_key=public_text(key),
+            name="stack-acme",
+            version="test",
+            protocol=PROTOCOL,
+            capabilities=[JobKind.NOOP],
+        ),
+    )
     KEYS[enrolled.runner_id] = key
     return enrolled
 
@@ -114,9 +113,10 @@ async def test_a_script_names_what_the_app_asks_of_the_customer(shop: Shop) -> N
     made = await stacks.create_stack(shop.deps, shop.user, shop.install)
 
     node = next(
-        one for one in ast.parse(made.script).body
+        one
+        for one in ast.parse(made.script).body
         if isinstance(one, ast.AnnAssign) and ast.unparse(one.target) == "STACK"
-    )  # fmt: skip
+    )
     assert node.value is not None
     document = ast.literal_eval(node.value)
     assert document["terms"]["install"] == "acme"
@@ -198,11 +198,11 @@ async def test_a_report_becomes_outputs_and_state(shop: Shop) -> None:
 async def test_the_same_report_again_makes_no_new_state(shop: Shop) -> None:
     who = await join(shop)
     await shop.report(who)
-    before = (await install_views.show_state(shop.deps, shop.user, shop.install)).version
+    before = (await state_views.show_state(shop.deps, shop.user, shop.install)).version
 
     await shop.report(who)
 
-    after = await install_views.show_state(shop.deps, shop.user, shop.install)
+    after = await state_views.show_state(shop.deps, shop.user, shop.install)
     assert after.version == before
 
 
@@ -211,13 +211,13 @@ async def test_a_flood_of_changed_reports_is_refused_and_stores_nothing(shop: Sh
     few = replace(shop, deps=replace(shop.deps, quotas=Quotas(reports_per_hour=3)))
     for number in range(3):
         await few.report(who, inputs={"zone": "ab"[number % 2]})
-    before = (await install_views.show_state(shop.deps, shop.user, shop.install)).version
+    before = (await state_views.show_state(shop.deps, shop.user, shop.install)).version
 
     with pytest.raises(RateLimited) as refused:
         await few.report(who, inputs={"zone": "b"})
     await few.report(who, inputs={"zone": "a"})
 
-    after = await install_views.show_state(shop.deps, shop.user, shop.install)
+    after = await state_views.show_state(shop.deps, shop.user, shop.install)
     assert refused.value.facts["retry_after_s"] == 300
     assert after.version == before
     assert (await shop.read_state())["inputs"]["inputs"]["zone"] == "a"
@@ -268,7 +268,7 @@ async def test_a_provision_goes_on_at_once_where_the_stack_runs_already(shop: Sh
     await shop.report(await join(shop))
     wish = StartWork(kind=WorkKind.PROVISION)
 
-    begun = await install_work.start_work(shop.deps, shop.user, shop.install, wish)
+    begun = await workflow_requests.start_work(shop.deps, shop.user, shop.install, wish)
 
     assert {step.name: step.state for step in begun.steps}["stack"] == "succeeded"
 
@@ -346,10 +346,23 @@ async def test_a_running_stack_learns_what_a_new_config_asks(shop: Shop) -> None
 async def test_a_waiting_poll_tells_the_stack_to_report_after_an_upgrade(shop: Shop) -> None:
     who = await join(shop)
     await add_config(shop.deps, shop.user, shop.app, secrets=(*SECRETS, {"name": "smtp"}))
-    waiting = asyncio.ensure_future(polls.poll(shop.deps, who, Poll(
-        boot=1, no=1, nonce="nonce-of-the-poll-1", free=1, executions=[], max_hold_s=30,
-        version="test", protocol=PROTOCOL, capabilities=[JobKind.NOOP],
-    )))  # fmt: skip
+    waiting = asyncio.ensure_future(
+        polls.poll(
+            shop.deps,
+            who,
+            Poll(
+                boot=1,
+                no=1,
+                nonce="nonce-of-the-poll-1",
+                free=1,
+                executions=[],
+                max_hold_s=30,
+                version="test",
+                protocol=PROTOCOL,
+                capabilities=[JobKind.NOOP],
+            ),
+        )
+    )
     while f"stack:{shop.install}" not in shop.deps.hub.watches:  # noqa: ASYNC110 - it tells nobody
         await asyncio.sleep(0.005)
     await asyncio.sleep(0.01)
@@ -357,7 +370,7 @@ async def test_a_waiting_poll_tells_the_stack_to_report_after_an_upgrade(shop: S
     await asyncio.sleep(0.02)
     assert not waiting.done()
 
-    await install_upgrades.upgrade_install(shop.deps, shop.user, shop.install, Upgrade())
+    await upgrades.upgrade_install(shop.deps, shop.user, shop.install, Upgrade())
 
     assert (await waiting).report
 

@@ -1,10 +1,10 @@
 """The state of an install has a limit: a job whose outputs do not fit fails, and nothing else."""
 
 from exclave.control.deps import Deps
-from exclave.control.install_states import MOST_BYTES
+from exclave.control.install_state.state import MOST_BYTES
 from exclave.domain.identity import User
 from exclave.domain.workflows import StepState, WorkflowState
-from tests.lives import live
+from tests.support.runner_harness import live
 
 
 async def test_outputs_that_make_the_state_too_large_fail_their_job(deps: Deps, user: User) -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from exclave.control import workflows
+from exclave.control.workflows import workflows
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.control.conftest import World
 from tests.integration.control.exchanges_kit import Counter
-from tests.world import job
+from tests.support.world import job
 
 
 async def test_a_job_needs_few_statements(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,8 +31,13 @@ async def test_a_job_needs_few_statements(world: World, monkeypatch: pytest.Monk
     used["idle renewal"] = counter.take()
 
     most = {
-        "create": 10, "claim": 10, "start": 2, "hand in": 10, "idle poll": 3, "idle renewal": 2,
-    }  # fmt: skip
+        "create": 10,
+        "claim": 10,
+        "start": 2,
+        "hand in": 10,
+        "idle poll": 3,
+        "idle renewal": 2,
+    }
     assert all(used[call] <= most[call] for call in most), used
 
 

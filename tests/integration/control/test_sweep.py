@@ -3,15 +3,16 @@
 import pytest
 
 from exclave.base.errors import Unavailable
-from exclave.control import endings, tickets
-from exclave.control.sweep import Sweeper
+from exclave.control.background.sweeper import Sweeper
+from exclave.control.dispatch import completion
+from exclave.control.progress import lane_turns
 from exclave.domain.identity import QueueId, User
 from exclave.domain.workflows import Workflow
-from exclave.storage.database import Database, Tx
+from exclave.storage.engine.database import Database, Tx
 from exclave.storage.workflows import Loaded
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE, begin, lane_states, look
-from tests.world import Peer, job, make_install, make_org, make_peer, run_workflow
+from tests.support.world import Peer, job, make_install, make_org, make_peer, run_workflow
 
 
 async def sweep_for(world: World, sweeper: Sweeper, seconds: int) -> None:
@@ -76,14 +77,14 @@ async def make_other(world: World) -> tuple[User, QueueId, Peer]:
 
 def break_for(monkeypatch: pytest.MonkeyPatch, queue: QueueId) -> None:
     """Let every move of a workflow of this queue fail in a way that nobody expects."""
-    find = tickets.find_blocked
+    find = lane_turns.find_blocked
 
     def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
         if loaded.queue == queue:
             raise RecursionError
         return find(tx, loaded, value)
 
-    monkeypatch.setattr(tickets, "find_blocked", find_blocked)
+    monkeypatch.setattr(lane_turns, "find_blocked", find_blocked)
 
 
 async def test_an_execution_that_cannot_be_ended_keeps_nobody_elses_running(
@@ -125,7 +126,7 @@ async def test_what_an_ending_breaks_in_the_install_does_not_keep_the_lane_taken
     sweeper = Sweeper(world.deps)
     await sweeper.sweep()
     await begin(world, mutating=True)
-    monkeypatch.setattr(endings, "take_end", lambda *_: 1 // 0)
+    monkeypatch.setattr(completion, "take_end", lambda *_: 1 // 0)
 
     await sweep_for(world, sweeper, 910)
 

@@ -11,13 +11,13 @@ import pytest
 
 from exclave.base.archives import ArchiveProblem
 from exclave.base.errors import NotFound
-from exclave.control import configs
+from exclave.control.apps import configs
+from exclave.control.apps.sync import SyncWish, sync_app
 from exclave.control.deps import Deps
-from exclave.control.syncing import SyncWish, sync_app
 from exclave.domain.identity import QueueId, QueueKind, RunnerId, RunnerIdentity, User
-from tests.apps import in_pieces, make_app, pack, sync, write_app
 from tests.integration.control.syncing_kit import count_synced, list_archives
-from tests.world import make_org
+from tests.support.apps import in_pieces, make_app, pack, sync, write_app
+from tests.support.world import make_org
 
 HOSTILE = ["climbs", "absolute", "link", "hard", "device", "twice", "bomb"]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from exclave.control.apps.sync import AppInvalid
 from exclave.control.deps import Deps
-from exclave.control.syncing import AppInvalid
 from exclave.domain.identity import User
-from tests.apps import make_app, sync, write_app
 from tests.integration.control.syncing_kit import count_synced, list_archives
+from tests.support.apps import make_app, sync, write_app
 
 
 async def test_errors_are_told_all_at_once_and_nothing_is_stored(

@@ -9,15 +9,15 @@ from typing import TypeVar, TypeVarTuple
 
 import pytest
 
-from exclave.control import configs
+from exclave.control.apps import configs
+from exclave.control.apps.sync import AppInvalid
 from exclave.control.deps import Deps
-from exclave.control.sync_work import MOST_BYTES
-from exclave.control.syncing import AppInvalid
-from exclave.control.workers import InlineWorkers, TookTooLong, WorkerProcesses
+from exclave.control.workers.pool import InlineWorkers, TookTooLong, WorkerProcesses
+from exclave.control.workers.read_app import MOST_BYTES
 from exclave.domain.identity import User
-from tests.apps import make_app, sync, write_app
 from tests.integration.control.syncing_kit import count_synced, list_archives
-from tests.world import make_org
+from tests.support.apps import make_app, sync, write_app
+from tests.support.world import make_org
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -5,17 +5,17 @@ from pathlib import Path
 
 from sqlalchemy import update
 
-from exclave.appconfig.apps import read_app
-from exclave.appconfig.freezing import freeze, thaw
-from exclave.control import apps
+from exclave.appconfig.read_app import read_app
+from exclave.appconfig.stored.freezing import freeze, thaw
+from exclave.control.apps import apps
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueId, QueueKind, User
 from exclave.storage import configs as stored
 from exclave.storage import installs, queues
-from exclave.storage.database import Tx
-from exclave.storage.schema import metadata
-from tests.apps import edit, make_app, sync, write_app
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables import metadata
 from tests.integration.control.syncing_kit import count_synced, list_archives
+from tests.support.apps import edit, make_app, sync, write_app
 
 
 async def test_a_sync_stores_a_version_with_its_parts_and_starts_the_builds(
@@ -36,14 +36,20 @@ async def test_a_sync_stores_a_version_with_its_parts_and_starts_the_builds(
     assert config.app_id == app
     assert config.outline["order"] == [["greeting"], ["page"]]
     assert config.outline["components"][1] == {
-        "name": "page", "type": "terraform_module", "needs": ["greeting"], "inputs": [],
-        "hash": config.outline["components"][1]["hash"], "toggleable": False,
+        "name": "page",
+        "type": "terraform_module",
+        "needs": ["greeting"],
+        "inputs": [],
+        "hash": config.outline["components"][1]["hash"],
+        "toggleable": False,
         "default_enabled": False,
-    }  # fmt: skip
+    }
     assert config.outline["cloud"] == "local"
     assert sorted(config.outline["folders"]) == [
-        "modules/greeting", "modules/page", "modules/sandbox",
-    ]  # fmt: skip
+        "modules/greeting",
+        "modules/page",
+        "modules/sandbox",
+    ]
     assert (await count_synced(deps))["jobs"] == 3
 
 
@@ -56,9 +62,15 @@ async def test_every_part_can_be_read_back(deps: Deps, user: User, tmp_path: Pat
     rows = await deps.db.read(lambda tx: stored.list_all_parts(tx, user.org, config))
 
     assert [(row.section, row.name) for row in rows] == [
-        ("metadata", ""), ("sandbox", ""), ("runner", ""), ("input_group", "greeting"),
-        ("input", "who"), ("component", "greeting"), ("component", "page"), ("action", "greet"),
-    ]  # fmt: skip
+        ("metadata", ""),
+        ("sandbox", ""),
+        ("runner", ""),
+        ("input_group", "greeting"),
+        ("input", "who"),
+        ("component", "greeting"),
+        ("component", "page"),
+        ("action", "greet"),
+    ]
     readme = next(row for row in rows if row.section == "metadata").value["readme"]
     assert readme.startswith("# Demo")
     entries = read_app(tmp_path / "demo").app.entries
@@ -79,10 +91,22 @@ async def test_everything_of_the_largest_fixture_app_is_stored(
     config = reply.config.id
     rows = await deps.db.read(lambda tx: stored.list_all_parts(tx, user.org, config))
     assert {row.section for row in rows} >= {
-        "component", "action", "runbook", "policy", "permission", "break_glass", "secret",
-        "input", "stack", "role_rule", "named_policy", "kubernetes_context", "trigger", "branch",
+        "component",
+        "action",
+        "runbook",
+        "policy",
+        "permission",
+        "break_glass",
+        "secret",
+        "input",
+        "stack",
+        "role_rule",
+        "named_policy",
+        "kubernetes_context",
+        "trigger",
+        "branch",
         "installs_source",
-    }  # fmt: skip
+    }
     assert not [row for row in rows if row.section == "install"]
     entries = [each for each in read_app(app).app.entries if each.section != "installs"]
     assert [thaw(type(each.value), row.value) for each, row in zip(entries, rows, strict=True)] == [
@@ -182,8 +206,9 @@ async def test_a_dry_run_tells_all_and_stores_nothing(
     assert reply.config == stored_reply.config
     assert (reply.diff.before, reply.diff.after, reply.dry_run) == (1, None, True)
     assert [(part.name, part.change) for part in reply.diff.parts] == [
-        ("more", "added"), ("greet", "changed"),
-    ]  # fmt: skip
+        ("more", "added"),
+        ("greet", "changed"),
+    ]
     assert reply.diff.builds == []  # the same folder was built for `page`
     field = reply.diff.parts[1].fields[0]
     assert field.path == "steps[greet].inline_contents"
@@ -213,8 +238,19 @@ def add_install(tx: Tx, user: User, app: str, config: str, name: str) -> None:
     install = f"ins_{name:0>26}"
     queues.add_queue(tx, user.org, QueueId(install), QueueKind.INSTALL)
     installs.add_install(tx, user.org, install, name, {})
-    installs.add_app_install(tx, user.org, install, {
-        "app_id": app, "config_id": config, "target": "local", "state": "new",
-        "approve_all": False, "here": False, "managed_by": "", "state_version": 1,
-        "input_version": 1,
-    })  # fmt: skip
+    installs.add_app_install(
+        tx,
+        user.org,
+        install,
+        {
+            "app_id": app,
+            "config_id": config,
+            "target": "local",
+            "state": "new",
+            "approve_all": False,
+            "here": False,
+            "managed_by": "",
+            "state_version": 1,
+            "input_version": 1,
+        },
+    )

@@ -3,8 +3,8 @@
 import pytest
 
 from exclave.base.errors import Conflict, NotFound
-from exclave.control.installs import release_lane
-from exclave.control.tf_workspaces import list_workspaces, show_workspace, unlock_workspace
+from exclave.control.installs.installs import release_lane
+from exclave.control.terraform.workspaces import list_workspaces, show_workspace, unlock_workspace
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import Superseded
 from exclave.domain.terraform import LockHeld, StateRefused

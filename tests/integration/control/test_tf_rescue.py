@@ -3,15 +3,14 @@
 import pytest
 
 from exclave.base.errors import Conflict, NotFound
-from exclave.control import tf_rescue
 from exclave.control.audit import list_audit
-from exclave.control.installs import release_lane
+from exclave.control.installs.installs import release_lane
+from exclave.control.terraform import rescued_states
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.terraform import StateRefused
 from exclave.wire.runner import Offer
 from exclave.wire.terraform import RestoreState, SealedState, TfWorkspaceDetail
-from tests.files_kit import put_file
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import (
     WORKSPACE,
@@ -23,6 +22,7 @@ from tests.integration.control.tf_kit import (
     state,
     write,
 )
+from tests.support.files import put_file
 
 
 async def hand_in_rescued(world: World, offer: Offer, given: SealedState) -> None:
@@ -33,7 +33,7 @@ async def hand_in_rescued(world: World, offer: Offer, given: SealedState) -> Non
 async def restore(world: World, offer: Offer) -> TfWorkspaceDetail:
     wish = RestoreState(execution_id=offer.execution_id, reason="it was checked")
     install = InstallId(world.queue)
-    return await tf_rescue.restore_state(world.deps, world.user, install, WORKSPACE, wish)
+    return await rescued_states.restore_state(world.deps, world.user, install, WORKSPACE, wish)
 
 
 async def test_a_rescued_state_becomes_the_next_version_while_its_lane_waits(world: World) -> None:
@@ -43,14 +43,14 @@ async def test_a_rescued_state_becomes_the_next_version_while_its_lane_waits(wor
     await lose(world, offer)
     await hand_in_rescued(world, offer, state(3))
     install = InstallId(world.queue)
-    listed = await tf_rescue.list_rescued(world.deps, world.user, install, WORKSPACE)
+    listed = await rescued_states.list_rescued(world.deps, world.user, install, WORKSPACE)
 
     shown = await restore(world, offer)
 
     assert [(one.serial, one.misfit) for one in listed.items] == [(3, "")]
     assert shown.newest is not None
     assert (shown.newest.version, shown.newest.serial) == (2, 3)
-    again = await tf_rescue.list_rescued(world.deps, world.user, install, WORKSPACE)
+    again = await rescued_states.list_rescued(world.deps, world.user, install, WORKSPACE)
     assert again.items[0].misfit == "it is stored already"
     await release_lane(world.deps, world.user, install, WORKSPACE, "restored")
     assert await read(world, await begin(world)) == state(3)

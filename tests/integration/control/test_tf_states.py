@@ -3,17 +3,17 @@
 import pytest
 
 from exclave.base.errors import NotFound, TooLarge
-from exclave.control import tf_workspaces
-from exclave.control.reconcile import list_orphans
-from exclave.control.tf_workspaces import show_workspace
+from exclave.control.terraform import workspaces
+from exclave.control.terraform.orphans import list_orphans
+from exclave.control.terraform.workspaces import show_workspace
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId, Superseded
 from exclave.domain.terraform import StateRefused
 from exclave.wire.terraform import MAX_ATTACHMENT, SealedState
-from tests.files_kit import get_state, put_file
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import WORKSPACE, begin, count_blobs, lock, read, state, write
-from tests.world import make_install, make_org, make_peer
+from tests.support.files import get_state, put_file
+from tests.support.world import make_install, make_org, make_peer
 
 
 async def test_versions_are_kept_and_the_newest_is_read(world: World) -> None:
@@ -105,6 +105,6 @@ async def test_another_tenant_sees_and_changes_nothing(world: World) -> None:
             )
     install = InstallId(world.queue)
     with pytest.raises(NotFound):
-        await tf_workspaces.list_workspaces(world.deps, stranger, install)
+        await workspaces.list_workspaces(world.deps, stranger, install)
     with pytest.raises(NotFound):
         await list_orphans(world.deps, stranger, install)

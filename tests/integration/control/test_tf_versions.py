@@ -8,17 +8,18 @@ from pydantic import ValidationError
 from sqlalchemy import update
 
 from exclave.base.errors import Conflict, Forbidden, InvalidInput, NotFound
-from exclave.control import jobs, tf_rescue
 from exclave.control.audit import list_audit
 from exclave.control.deps import Deps
-from exclave.control.installs import release_lane
-from exclave.control.tf_workspaces import list_workspaces, show_workspace
+from exclave.control.installs.installs import release_lane
+from exclave.control.terraform import rescued_states
+from exclave.control.terraform.workspaces import list_workspaces, show_workspace
+from exclave.control.workflows import jobs
 from exclave.domain.identity import Grant, InstallId, QueueId, Role, User
 from exclave.domain.jobs import ExecutionId, JobId
 from exclave.domain.terraform import StateRefused
 from exclave.domain.workflows import StepState
 from exclave.storage import tf_states
-from exclave.storage.tables_terraform import tf_states as table
+from exclave.storage.tables.terraform import tf_states as table
 from exclave.wire.installs import WorkKind
 from exclave.wire.runner import Offer, Outcome
 from exclave.wire.terraform import RestoreState, TfWorkspaceDetail
@@ -34,8 +35,8 @@ from tests.integration.control.tf_kit import (
     unlock,
     write,
 )
-from tests.lives import Life, digest_of, provision, succeed
-from tests.world import make_org
+from tests.support.runner_harness import Life, digest_of, provision, succeed
+from tests.support.world import make_org
 
 
 async def begin_with(world: World, *serials: int) -> Offer:
@@ -57,7 +58,9 @@ async def keep(world: World, *serials: int) -> None:
 async def restore(world: World, version: int, user: User | None = None) -> TfWorkspaceDetail:
     wish = RestoreState(version=version, reason="the newest was a mistake")
     install = InstallId(world.queue)
-    return await tf_rescue.restore_state(world.deps, user or world.user, install, WORKSPACE, wish)
+    return await rescued_states.restore_state(
+        world.deps, user or world.user, install, WORKSPACE, wish
+    )
 
 
 async def list_serials(world: World) -> list[int]:
@@ -216,7 +219,7 @@ async def test_a_plan_that_waits_for_approval_is_stale_after_a_restore(
     wish = RestoreState(version=1, reason="back to the first")
 
     install = InstallId(life.install)
-    await tf_rescue.restore_state(deps, user, install, "component:network", wish)
+    await rescued_states.restore_state(deps, user, install, "component:network", wish)
     await life.approve(workflow, "network.approve")
     await life.run()
 
@@ -238,10 +241,20 @@ async def store(life: Life, workflow: str, *serials: int) -> None:
     shown = await jobs.show_job(life.deps, life.user, JobId(job or ""))
     held = (ExecutionId(shown.executions[-1].id), 1)
     for serial in serials:
-        values = {"serial": serial, "lineage": "line", "sha256": str(serial), "size": 1,
-                  "blob": f"blob-{serial}", "resources": []}  # fmt: skip
+        values = {
+            "serial": serial,
+            "lineage": "line",
+            "sha256": str(serial),
+            "size": 1,
+            "blob": f"blob-{serial}",
+            "resources": [],
+        }
         add = partial(
-            tf_states.restore_version, org=life.user.org, held=held,
-            queue=QueueId(life.install), workspace="component:network", values=values,
-        )  # fmt: skip
+            tf_states.restore_version,
+            org=life.user.org,
+            held=held,
+            queue=QueueId(life.install),
+            workspace="component:network",
+            values=values,
+        )
         await life.deps.db.write(add)

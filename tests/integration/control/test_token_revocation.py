@@ -5,19 +5,22 @@ import asyncio
 import pytest
 
 from exclave.base.errors import NotFound, Unauthenticated
-from exclave.control import accounts, enrolment, registry_tokens, runners, stacks
 from exclave.control.access import authenticate_user
 from exclave.control.audit import list_audit
-from exclave.control.registry_access import authenticate_client
-from exclave.control.token_revocation import RevokeWish, revoke_token
+from exclave.control.dispatch import enrolment, runners
+from exclave.control.orgs import accounts
+from exclave.control.orgs.token_revocation import RevokeWish, revoke_token
+from exclave.control.registry import tokens
+from exclave.control.registry.access import authenticate_client
+from exclave.control.stacks import stacks
 from exclave.domain.identity import InstallId, Role, RunnerId, User
 from exclave.wire.identity import GrantModel, NewToken, TokenRevoked
 from exclave.wire.jobs import JobKind
 from exclave.wire.registry import NewRegistryToken
 from exclave.wire.runner import PROTOCOL, Enrol
-from tests.installs_kit import make_app, make_app_install
 from tests.integration.control.conftest import World
-from tests.world import make_org
+from tests.support.installs import make_app, make_app_install
+from tests.support.world import make_org
 
 CASCADE = RevokeWish(cascade=True)
 
@@ -30,15 +33,19 @@ async def mint(world: World, maker: User, name: str) -> tuple[User, str]:
 
 async def join(world: World, token: str, key: str = "A") -> RunnerId:
     wish = Enrol(
-        token=token, public_key=key * 43, name="vm", version="t", protocol=PROTOCOL,
+        token=token,
+        public_key=key * 43,
+        name="vm",
+        version="t",
+        protocol=PROTOCOL,
         capabilities=[JobKind.NOOP],
-    )  # fmt: skip
+    )
     return RunnerId((await enrolment.enrol_runner(world.deps, wish)).runner_id)
 
 
 async def make_password(world: World, user: User) -> str:
     wish = NewRegistryToken(repository="*", push=True, minutes=60)
-    return (await registry_tokens.create_registry_token(world.deps, user, wish)).password
+    return (await tokens.create_registry_token(world.deps, user, wish)).password
 
 
 def name_all(found: TokenRevoked) -> tuple[list[str], list[str]]:
@@ -64,9 +71,14 @@ async def test_a_cascade_revokes_all_that_was_made_with_a_token_and_by_that(worl
     assert await authenticate_user(deps, grandchild_token)
     done = await revoke_token(deps, world.user, leaver.token, CASCADE)
 
-    expected = sorted([
-        "token child", "token grandchild", "registry_token *", f"enrolment {world.queue}",
-    ])  # fmt: skip
+    expected = sorted(
+        [
+            "token child",
+            "token grandchild",
+            "registry_token *",
+            f"enrolment {world.queue}",
+        ]
+    )
     assert name_all(shown) == name_all(done) == (expected, [])
     assert done.revoked.counts == {"enrolment": 1, "registry_token": 1, "token": 2}
     for token in (child_token, grandchild_token):
@@ -172,12 +184,12 @@ async def test_registry_tokens_are_listed_without_secrets_and_revoked_at_once(
     passwords = [await make_password(world, world.user) for _ in range(3)]
     await make_password(world, rival)
 
-    first = await registry_tokens.list_registry_tokens(deps, world.user, "", 2)
-    rest = await registry_tokens.list_registry_tokens(deps, world.user, first.next or "", 2)
+    first = await tokens.list_registry_tokens(deps, world.user, "", 2)
+    rest = await tokens.list_registry_tokens(deps, world.user, first.next or "", 2)
     listed = [*first.items, *rest.items]
     with pytest.raises(NotFound):
-        await registry_tokens.revoke_registry_token(deps, rival, listed[0].id)
-    await registry_tokens.revoke_registry_token(deps, world.user, listed[0].id)
+        await tokens.revoke_registry_token(deps, rival, listed[0].id)
+    await tokens.revoke_registry_token(deps, world.user, listed[0].id)
 
     assert len({each.id for each in listed}) == 3
     assert {each.made_with for each in listed} == {world.user.token}
@@ -190,7 +202,7 @@ async def test_registry_tokens_are_listed_without_secrets_and_revoked_at_once(
             continue
     assert len(good) == 2
     with pytest.raises(NotFound):
-        await registry_tokens.revoke_registry_token(deps, world.user, listed[0].id)
+        await tokens.revoke_registry_token(deps, world.user, listed[0].id)
 
 
 async def test_a_stack_code_and_the_tokens_it_gave_out_go_with_a_cascade(world: World) -> None:

@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 
 from exclave.base.errors import Forbidden
-from exclave.control import accounts, apps, install_upgrades
 from exclave.control.access import authenticate_user
+from exclave.control.apps import apps
 from exclave.control.deps import Deps
+from exclave.control.installs import upgrades
+from exclave.control.orgs import accounts
 from exclave.domain.identity import InstallId, Role, User
 from exclave.wire.apps import NewApp
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import Upgrade
-from tests.apps import edit, sync
-from tests.lives import NOTICEBOARD, live
-from tests.world import make_user
+from tests.support.apps import edit, sync
+from tests.support.runner_harness import NOTICEBOARD, live
+from tests.support.world import make_user
 
 AUTO = "auto_approve_on_policies_passing"
 
@@ -90,11 +92,11 @@ async def test_an_operator_does_not_go_back_to_a_config_that_asks_less(
     edit(app, "sandbox.toml", f"{AUTO} = true\n", "")
     await sync(deps, user, app)
     install, operator = InstallId(life.install), await make_user(deps, user, Role.OPERATOR)
-    await install_upgrades.upgrade_install(deps, operator, install, Upgrade())
+    await upgrades.upgrade_install(deps, operator, install, Upgrade())
 
     with pytest.raises(Forbidden, match=f"{AUTO} of sandbox"):
-        await install_upgrades.upgrade_install(deps, operator, install, Upgrade(config=1))
-    moved = await install_upgrades.upgrade_install(deps, user, install, Upgrade(config=1))
+        await upgrades.upgrade_install(deps, operator, install, Upgrade(config=1))
+    moved = await upgrades.upgrade_install(deps, user, install, Upgrade(config=1))
 
     assert moved.to_version == 1
 

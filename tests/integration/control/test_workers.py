@@ -10,13 +10,8 @@ from pathlib import Path
 import pytest
 
 from exclave.base.errors import NotFound, Unavailable
-from exclave.control.turns import Busy
-from exclave.control.workers import (
-    TookTooLong,
-    TookTooMuch,
-    WorkerDied,
-    WorkerProcesses,
-)
+from exclave.control.runtime.request_slots import Busy
+from exclave.control.workers.pool import TookTooLong, TookTooMuch, WorkerDied, WorkerProcesses
 from exclave.template.problems import TemplateProblem
 from tests.integration.control import workers_kit as kit
 

@@ -6,19 +6,19 @@ from random import Random
 import pytest
 
 from exclave.base.errors import Conflict, Problem
-from exclave.control import workflows
-from exclave.control.advance import Happening, advance
+from exclave.control.progress.advance import Happening, advance
+from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
 from exclave.flow.events import ApproveAllSet, CancelRequested
 from exclave.storage import workflows as stored
-from exclave.storage.database import Tx
-from exclave.storage.memory import Memory
+from exclave.storage.engine.database import Tx
+from exclave.storage.engine.workflow_cache import Memory
 from exclave.storage.workflows import Loaded
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.workflows import Approve, Deny, SendEvent, StepReply
 from tests.integration.control.conftest import World
-from tests.world import gate, job, run_workflow, wait
+from tests.support.world import gate, job, run_workflow, wait
 
 FAILED = Outcome(state=OutcomeState.FAILED, reason=Reason.EXIT_CODE, exit_code=1)
 NONE = "sha256:" + "0" * 64
@@ -49,15 +49,24 @@ async def choose(world: World, workflow: WorkflowId, random: Random) -> None:
     """Do one of the things that may happen to a workflow."""
     shown = await workflows.show_workflow(world.deps, world.user, workflow)
     step = random.choice(shown.steps)
-    await random.choice((
-        world.peer.work, world.peer.work, lambda: world.peer.work(FAILED),
-        lambda: answer(world, workflow, step), lambda: answer(world, workflow, step),
-        lambda: workflows.retry_step(world.deps, world.user, workflow, step.name),
-        lambda: workflows.skip_step(world.deps, world.user, workflow, step.name, "not needed"),
-        lambda: workflows.deny_step(
-            world.deps, world.user, workflow, step.name, Deny(digest=step.digest or NONE, skip=True)
-        ),
-    ))()  # fmt: skip
+    await random.choice(
+        (
+            world.peer.work,
+            world.peer.work,
+            lambda: world.peer.work(FAILED),
+            lambda: answer(world, workflow, step),
+            lambda: answer(world, workflow, step),
+            lambda: workflows.retry_step(world.deps, world.user, workflow, step.name),
+            lambda: workflows.skip_step(world.deps, world.user, workflow, step.name, "not needed"),
+            lambda: workflows.deny_step(
+                world.deps,
+                world.user,
+                workflow,
+                step.name,
+                Deny(digest=step.digest or NONE, skip=True),
+            ),
+        )
+    )()
 
 
 def answer(world: World, workflow: WorkflowId, step: StepReply) -> Awaitable[object]:

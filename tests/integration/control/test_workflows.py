@@ -6,10 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from exclave.base.errors import Conflict, Forbidden, InvalidInput, NotFound
-from exclave.control import installs, jobs, tickets, workflows
 from exclave.control.access import authenticate_user
-from exclave.control.accounts import create_token
-from exclave.control.timers import fire_due
+from exclave.control.background.timers import fire_due
+from exclave.control.installs import installs
+from exclave.control.orgs.accounts import create_token
+from exclave.control.progress import lane_turns
+from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId, Role
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
@@ -28,7 +30,7 @@ from exclave.wire.workflows import (
 )
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import FAILED, INTERRUPTED, LANE
-from tests.world import gate, job, make_org, run_workflow, wait
+from tests.support.world import gate, job, make_org, run_workflow, wait
 
 PLAN_APPLY = (job("plan"), gate("ok", "plan"), job("apply", "ok", lanes=LANE, mutating=True))
 
@@ -231,9 +233,12 @@ async def test_a_retried_workflow_gets_in_line_again(world: World) -> None:
     first = await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
     await world.peer.work(FAILED)
     second = await run_workflow(
-        world.deps, world.user, world.queue, gate("wait"),
+        world.deps,
+        world.user,
+        world.queue,
+        gate("wait"),
         job("apply", "wait", lanes=LANE, mutating=True),
-    )  # fmt: skip
+    )
     await workflows.retry_step(world.deps, world.user, WorkflowId(first.id), "plan")
     await world.peer.work()
     await approve(world, first)
@@ -274,16 +279,24 @@ async def test_a_lost_change_is_retried_only_after_its_lane_was_released(world: 
 
 async def test_cancelling_ends_what_waits_and_asks_what_runs_to_stop(world: World) -> None:
     made = await run_workflow(
-        world.deps, world.user, world.queue, job("runs"), job("queued", lanes=LANE),
-        wait("waits"), job("later", "runs"),
-    )  # fmt: skip
+        world.deps,
+        world.user,
+        world.queue,
+        job("runs"),
+        job("queued", lanes=LANE),
+        wait("waits"),
+        job("later", "runs"),
+    )
     offer = (await world.peer.poll(free=1)).offers[0]
     await world.peer.start(offer.execution_id, offer.epoch)
 
     shown = await workflows.cancel_workflow(world.deps, world.user, WorkflowId(made.id))
     assert states(shown) == {
-        "runs": "active", "queued": "cancelled", "waits": "cancelled", "later": "cancelled"
-    }  # fmt: skip
+        "runs": "active",
+        "queued": "cancelled",
+        "waits": "cancelled",
+        "later": "cancelled",
+    }
     cancelled = Outcome(state=OutcomeState.CANCELLED, reason=Reason.CANCELLED)
     await world.peer.hand_in(offer.execution_id, offer.epoch, cancelled)
 
@@ -380,19 +393,20 @@ def test_a_workflow_is_no_thicket() -> None:
     lanes = [[f"component:c{n}-{k}" for k in range(20)] for n in range(6)]
     with pytest.raises(ValidationError, match="120 lanes; at most 100"):
         NewWorkflow(
-            name="w", queue_id="ins_" + "0" * 26,
+            name="w",
+            queue_id="ins_" + "0" * 26,
             steps=[job(f"s{n}", lanes=each, mutating=True) for n, each in enumerate(lanes)],
-        )  # fmt: skip
+        )
 
 
 async def test_only_so_many_workflows_wait_for_the_lanes_of_an_install(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tickets, "MOST_TICKETS", 1)
+    monkeypatch.setattr(lane_turns, "MOST_TICKETS", 1)
     for _ in range(2):
         await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
 
-    with pytest.raises(tickets.Crowded):
+    with pytest.raises(lane_turns.Crowded):
         await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
 
     made = await run_workflow(world.deps, world.user, world.queue, job("look"))
@@ -403,9 +417,13 @@ async def test_steps_on_many_lanes_each_tell_their_own(world: World) -> None:
     lanes = [f"component:c{number}" for number in range(5)]
     steps = [job(f"s{at}", lanes=[lane], mutating=True) for at, lane in enumerate(lanes)]
     first = await run_workflow(
-        world.deps, world.user, world.queue, job("look"), gate("ok", "look"),
+        world.deps,
+        world.user,
+        world.queue,
+        job("look"),
+        gate("ok", "look"),
         *(job(f"s{at}", "ok", lanes=[lane], mutating=True) for at, lane in enumerate(lanes)),
-    )  # fmt: skip
+    )
     await world.peer.work()
 
     second = await run_workflow(world.deps, world.user, world.queue, *steps)

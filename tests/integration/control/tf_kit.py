@@ -2,7 +2,8 @@
 
 import hashlib
 
-from exclave.control import jobs, tf_states
+from exclave.control.terraform import states
+from exclave.control.workflows import jobs
 from exclave.domain.jobs import ExecutionId, JobId
 from exclave.wire.runner import Offer
 from exclave.wire.terraform import (
@@ -13,9 +14,9 @@ from exclave.wire.terraform import (
     StateResource,
     UnlockState,
 )
-from tests.files_kit import get_state, put_state
 from tests.integration.control.conftest import World
-from tests.world import Peer, job, run_workflow
+from tests.support.files import get_state, put_state
+from tests.support.world import Peer, job, run_workflow
 
 WORKSPACE = "component:db"
 
@@ -45,12 +46,12 @@ async def lock(
     wish = LockState(
         workspace=workspace, epoch=offer.epoch, lock=LockInfo(id=lock_id, who="me@host")
     )
-    await tf_states.lock_state(world.deps, world.peer.who, ExecutionId(offer.execution_id), wish)
+    await states.lock_state(world.deps, world.peer.who, ExecutionId(offer.execution_id), wish)
 
 
 async def unlock(world: World, offer: Offer, lock_id: str = "lock-1") -> None:
     wish = UnlockState(workspace=WORKSPACE, epoch=offer.epoch, lock_id=lock_id)
-    await tf_states.unlock_state(world.deps, world.peer.who, ExecutionId(offer.execution_id), wish)
+    await states.unlock_state(world.deps, world.peer.who, ExecutionId(offer.execution_id), wish)
 
 
 async def write(

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from exclave.control.deps import Deps
-from tests.databases import NAMES
 from tests.integration.api.kit import open_deps
 from tests.integration.registry.kit import Hub, serve_hub
+from tests.support.databases import NAMES
 
 
 @pytest.fixture(params=NAMES, scope="module")

@@ -12,15 +12,15 @@ from sqlalchemy import insert
 
 from exclave.api.runner import build_runner_app
 from exclave.control.deps import Deps
-from exclave.control.registry_tokens import create_registry_token
+from exclave.control.registry.tokens import create_registry_token
 from exclave.domain.identity import OrgId, QueueId
 from exclave.registry import build_registry_app
-from exclave.storage.database import Tx
-from exclave.storage.tables_apps import apps, configs
-from exclave.storage.tables_installs import app_installs
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.apps import apps, configs
+from exclave.storage.tables.installs import app_installs
 from exclave.wire.registry import NewRegistryToken
 from tests.integration.api.kit import Caller, make_admin, open_client
-from tests.world import ManualClock
+from tests.support.world import ManualClock
 
 EMPTY = b"{}"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -42,9 +42,12 @@ def write(document: Mapping[str, Any]) -> bytes:
 
 def make_manifest(*layers: bytes, subject: bytes | None = None, **more: Any) -> bytes:
     document: dict[str, Any] = {
-        "schemaVersion": 2, "mediaType": MANIFEST, "config": descriptor(EMPTY, EMPTY_TYPE),
-        "layers": [descriptor(layer) for layer in layers], **more,
-    }  # fmt: skip
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": descriptor(EMPTY, EMPTY_TYPE),
+        "layers": [descriptor(layer) for layer in layers],
+        **more,
+    }
     if subject is not None:
         document["subject"] = descriptor(subject, MANIFEST)
     return write(document)
@@ -92,9 +95,12 @@ class Hub:
         return digest
 
     async def put(
-        self, document: bytes, reference: str = "", kind: str = MANIFEST,
+        self,
+        document: bytes,
+        reference: str = "",
+        kind: str = MANIFEST,
         repository: str = "apps/demo",
-    ) -> httpx.Response:  # fmt: skip
+    ) -> httpx.Response:
         path = f"{self.name(repository)}/manifests/{reference or digest_of(document)}"
         return await self.call("PUT", path, content=document, headers={"Content-Type": kind})
 
@@ -141,18 +147,34 @@ async def make_app(deps: Deps, org: OrgId, name: str, install: QueueId | None = 
         )
         tx.run(
             insert(configs).values(
-                org_id=org, id=config, app_id=app, version=1, digest="d", archive="a",
-                archive_digest="d", outline={}, created_at=tx.now, created_by="x",
+                org_id=org,
+                id=config,
+                app_id=app,
+                version=1,
+                digest="d",
+                archive="a",
+                archive_digest="d",
+                outline={},
+                created_at=tx.now,
+                created_by="x",
             )
-        )  # fmt: skip
+        )
         if install is not None:
             tx.run(
                 insert(app_installs).values(
-                    org_id=org, install_id=install, app_id=app, config_id=config, target="local",
-                    state="active", approve_all=False, here=False, managed_by="",
-                    state_version=0, input_version=0,
+                    org_id=org,
+                    install_id=install,
+                    app_id=app,
+                    config_id=config,
+                    target="local",
+                    state="active",
+                    approve_all=False,
+                    here=False,
+                    managed_by="",
+                    state_version=0,
+                    input_version=0,
                 )
-            )  # fmt: skip
+            )
 
     await deps.db.write(make)
     return config

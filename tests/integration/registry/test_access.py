@@ -9,12 +9,13 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from exclave.control import accounts, runners
-from exclave.control.rates import Limits
+from exclave.control.dispatch import runners
+from exclave.control.orgs import accounts
+from exclave.control.runtime.rates import Limits
 from exclave.registry import build_registry_app
 from tests.integration.api.kit import GARBAGE, enrol, make_admin
 from tests.integration.registry.kit import EMPTY, Hub, digest_of, make_app, make_manifest
-from tests.world import make_install
+from tests.support.world import make_install
 
 LAYER = b"layer"
 DIGEST = digest_of(LAYER)

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import insert, select
 
 from exclave.base.errors import Unavailable
-from exclave.control.registry_gc import EVERY, collect_due, collect_garbage, collect_org
+from exclave.control.registry.gc import EVERY, collect_due, collect_garbage, collect_org
 from exclave.domain.identity import OrgId
 from exclave.storage import registry_gc
-from exclave.storage.database import Tx
-from exclave.storage.tables import orgs
-from exclave.storage.tables_apps import builds, config_builds, configs
-from exclave.storage.tables_installs import install_parts
+from exclave.storage.engine.database import Tx
+from exclave.storage.tables.apps import builds, config_builds, configs
+from exclave.storage.tables.core import orgs
+from exclave.storage.tables.installs import install_parts
 from exclave.wire.registry import CollectGarbage, GarbageReport
 from tests.integration.registry.kit import (
     EMPTY,
@@ -25,7 +25,7 @@ from tests.integration.registry.kit import (
     make_index,
     make_manifest,
 )
-from tests.world import make_install, make_org
+from tests.support.world import make_install, make_org
 
 DAY = timedelta(days=1)
 
@@ -57,12 +57,24 @@ async def pin(hub: Hub, digest: str, provenance: str = "", *, state: str = "pinn
         assert row is not None
         tx.run(
             insert(builds).values(
-                org_id=hub.org, id=build, app_id=row.app_id, part="component:x", key="key",
-                state="succeeded", source={}, repository="apps/demo", digest=digest,
-                commit="", size=1, provenance=provenance, error="", created_at=tx.now,
-                created_by="x", finished_at=tx.now,
+                org_id=hub.org,
+                id=build,
+                app_id=row.app_id,
+                part="component:x",
+                key="key",
+                state="succeeded",
+                source={},
+                repository="apps/demo",
+                digest=digest,
+                commit="",
+                size=1,
+                provenance=provenance,
+                error="",
+                created_at=tx.now,
+                created_by="x",
+                finished_at=tx.now,
             )
-        )  # fmt: skip
+        )
         if state == "pinned":
             tx.run(
                 insert(config_builds).values(
@@ -72,10 +84,17 @@ async def pin(hub: Hub, digest: str, provenance: str = "", *, state: str = "pinn
         if state == "installed":
             tx.run(
                 insert(install_parts).values(
-                    org_id=hub.org, install_id=install, part="component:x", state="active",
-                    drift="", config_id=config, build_id=build, message="", changed_at=tx.now,
+                    org_id=hub.org,
+                    install_id=install,
+                    part="component:x",
+                    state="active",
+                    drift="",
+                    config_id=config,
+                    build_id=build,
+                    message="",
+                    changed_at=tx.now,
                 )
-            )  # fmt: skip
+            )
 
     await hub.deps.db.write(make)
     return build

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from exclave.control.deps import Deps
 from exclave.storage.blobs.files import FileBlobs
 from tests.integration.registry.kit import EMPTY, INDEX, Hub, digest_of, make_manifest, serve_hub
-from tests.world import ManualClock, make_deps
+from tests.support.world import ManualClock, make_deps
 
 CODES = {
     "BLOB_UNKNOWN", "BLOB_UPLOAD_INVALID", "BLOB_UPLOAD_UNKNOWN", "DIGEST_INVALID",
@@ -36,9 +36,12 @@ def spell(path: str) -> str:
 async def test_a_name_that_is_none_is_refused(hub: Hub, name: str) -> None:
     base = f"/v2/{hub.org}/{spell(name)}"
     for method, rest in (
-        ("POST", "blobs/uploads/"), ("GET", "tags/list"), ("GET", f"blobs/{digest_of(b'')}"),
-        ("PUT", "manifests/v1"), ("GET", "manifests/v1"),
-    ):  # fmt: skip
+        ("POST", "blobs/uploads/"),
+        ("GET", "tags/list"),
+        ("GET", f"blobs/{digest_of(b'')}"),
+        ("PUT", "manifests/v1"),
+        ("GET", "manifests/v1"),
+    ):
         reply = await hub.call(method, f"{base}/{rest}", content=b"")
         assert reply.status_code in {400, 404}, (method, name)
         assert reply.json()["errors"][0]["code"] in CODES
@@ -82,7 +85,7 @@ async def test_a_path_that_is_none(hub: Hub, path: str) -> None:
 
 
 async def test_many_small_pieces_have_an_end(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exclave.control.registry_uploads.MAX_PARTS", 3)
+    monkeypatch.setattr("exclave.control.registry.uploads.MAX_PARTS", 3)
     location = (await hub.call("POST", "blobs/uploads/")).headers["Location"]
 
     found = [(await hub.call("PATCH", location, content=b"x")).status_code for _ in range(5)]
@@ -91,7 +94,7 @@ async def test_many_small_pieces_have_an_end(hub: Hub, monkeypatch: pytest.Monke
 
 
 async def test_a_blob_has_a_largest_size(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exclave.control.registry_uploads.MAX_BLOB", 100)
+    monkeypatch.setattr("exclave.control.registry.uploads.MAX_BLOB", 100)
     location = (await hub.call("POST", "blobs/uploads/")).headers["Location"]
     await hub.call("PATCH", location, content=b"x" * 60)
 
@@ -144,9 +147,13 @@ words = st.one_of(
     body=st.binary(max_size=50),
 )  # fmt: skip
 async def test_no_request_breaks_the_registry(
-    fuzzed: Hub, method: str, parts: list[str], query: dict[str, str], headers: dict[str, str],
+    fuzzed: Hub,
+    method: str,
+    parts: list[str],
+    query: dict[str, str],
+    headers: dict[str, str],
     body: bytes,
-) -> None:  # fmt: skip
+) -> None:
     named = [part.replace("{org}", fuzzed.org) for part in parts]
     path = "/v2/" + spell("/".join(named))
 

@@ -245,13 +245,16 @@ async def test_referrers_are_listed_with_their_type_and_notes(hub: Hub) -> None:
 
     assert found == {
         digest_of(signature): {
-            **descriptor(signature, MANIFEST), "artifactType": "application/sig",
+            **descriptor(signature, MANIFEST),
+            "artifactType": "application/sig",
             "annotations": {"by": "me"},
         },
         digest_of(plain): {
-            **descriptor(plain, MANIFEST), "artifactType": EMPTY_TYPE, "annotations": {"n": "2"},
+            **descriptor(plain, MANIFEST),
+            "artifactType": EMPTY_TYPE,
+            "annotations": {"n": "2"},
         },
-    }  # fmt: skip
+    }
 
 
 async def test_a_push_with_a_subject_says_so_even_before_the_subject_is_there(hub: Hub) -> None:
@@ -288,7 +291,7 @@ async def test_an_index_refers_without_a_type(hub: Hub) -> None:
 
 
 async def test_many_referrers_come_page_by_page(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exclave.control.registry_manifests.MOST_REFERRERS", 2)
+    monkeypatch.setattr("exclave.control.registry.manifests.MOST_REFERRERS", 2)
     subject = await hub.publish(LAYER)
     made = {digest_of(await refer(hub, subject, annotations={"n": str(n)})) for n in range(5)}
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from exclave.control.deps import Deps
-from exclave.control.registry_gc import collect_org
+from exclave.control.registry.gc import collect_org
 from exclave.domain.quotas import Quotas, Stored
 from exclave.storage.usage import Account, Amount, find_usage
 from tests.integration.registry.kit import EMPTY, MANIFEST, Hub, digest_of, make_manifest, serve_hub
@@ -121,9 +121,11 @@ async def test_collected_content_frees_its_bytes(small: Hub) -> None:
     for blob in (DATA, EMPTY):
         await small.call("POST", f"blobs/uploads/?digest={digest_of(blob)}", content=blob)
     pushed = await small.call(
-        "PUT", f"manifests/{digest_of(manifest)}", content=manifest,
+        "PUT",
+        f"manifests/{digest_of(manifest)}",
+        content=manifest,
         headers={"Content-Type": MANIFEST},
-    )  # fmt: skip
+    )
     await small.call("PATCH", await begin(small), content=DATA)
     before = await used(small)
 

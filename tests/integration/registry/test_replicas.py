@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from exclave.control.deps import Deps
-from exclave.control.registry_gc import collect_org
+from exclave.control.registry.gc import collect_org
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.files import FileBlobs
 from exclave.storage.blobs.s3 import S3Blobs
-from tests.databases import open_database
 from tests.integration.registry.kit import Hub, digest_of, make_manifest, serve_hub
-from tests.s3 import place, start_s3
-from tests.world import ManualClock, make_deps
+from tests.support.databases import open_database
+from tests.support.s3 import place, start_s3
+from tests.support.world import ManualClock, make_deps
 
 DATA = random.Random(5).randbytes(3_000_000)
 DIGEST = digest_of(DATA)
@@ -71,9 +71,14 @@ async def test_two_servers_take_one_piece_each_only_once(hubs: tuple[Hub, Hub]) 
     location = (await one.call("POST", "blobs/uploads/")).headers["Location"]
 
     replies = await asyncio.gather(
-        *(hub.call("PATCH", location, content=DATA, headers={"Content-Range": f"0-{len(DATA) - 1}"})
-          for hub in hubs for _ in range(3))
-    )  # fmt: skip
+        *(
+            hub.call(
+                "PATCH", location, content=DATA, headers={"Content-Range": f"0-{len(DATA) - 1}"}
+            )
+            for hub in hubs
+            for _ in range(3)
+        )
+    )
 
     assert sorted(reply.status_code for reply in replies) == [202, *[416] * 5]
     done = await asyncio.gather(*(hub.call("PUT", f"{location}?digest={DIGEST}") for hub in hubs))

@@ -4,12 +4,12 @@ import json
 import os
 from typing import Any
 
-from exclave.runner.environment import ChildSettings
 from exclave.runner.git.credentials import GitCredentials
-from exclave.runner.git.fetching import Checkout, GitFetcher, GitSettings
-from exclave.runner.tasks import Task
-from exclave.runner.work import Work
-from exclave.runner.workspaces import prepare_workspace
+from exclave.runner.git.fetch import Checkout, GitFetcher, GitSettings
+from exclave.runner.jobs.context import Task
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import Work
+from exclave.runner.jobs.workspace import prepare_workspace
 from exclave.wire.jobs import NoopSpec
 from exclave.wire.specs import GitSource
 from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, Bench, make_dispatch, read_spool

@@ -18,19 +18,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from exclave.base.archives import pack_folder, unpack_archive
 from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.errors import Unavailable
-from exclave.client.oci_wire import PushedManifest
-from exclave.runner.environment import ChildSettings
+from exclave.client.oci.documents import PushedManifest
+from exclave.runner.builds.provenance import encode_for_signing
+from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.build import BuildExecutor, Registry
 from exclave.runner.git.credentials import GitCredentials
-from exclave.runner.git.fetching import GitFetcher, GitSettings
-from exclave.runner.provenance import encode_for_signing
-from exclave.runner.uplink import Uplink
-from exclave.runner.work import Work
+from exclave.runner.git.fetch import GitFetcher, GitSettings
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import Work
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
-from tests.git_kit import make_repo
+from tests.support.git import make_repo
 from tests.unit.runner.work_kit import CLOCK, Bench, make_dispatch
 
 CONFIG = "cfg_" + "0" * 26
@@ -92,10 +92,16 @@ class Site:
         shutil.rmtree(self.folder / "bench", ignore_errors=True)
         (self.folder / "bench").mkdir()
         self.bench = Bench(self.folder / "bench")
-        spec = BuildSpec.model_validate({
-            "build_id": "bui_" + "0" * 26, "part": "component:db", "type": "terraform_module",
-            "repository": "apps/demo", "source": source, **more,
-        })  # fmt: skip
+        spec = BuildSpec.model_validate(
+            {
+                "build_id": "bui_" + "0" * 26,
+                "part": "component:db",
+                "type": "terraform_module",
+                "repository": "apps/demo",
+                "source": source,
+                **more,
+            }
+        )
         uplink = cast("Uplink", FakeUplink(self.archive))
         work = Work(make_dispatch(spec), self.bench.folder, uplink)
         return await self.executor.run(work, self.bench.log, self.bench.stop)
@@ -114,9 +120,11 @@ def upload(folder: Path, files: Mapping[str, str]) -> bytes:
 
 def uploaded(archive: bytes, directory: str = "infra/db") -> dict[str, str]:
     return {
-        "type": "uploaded", "config_id": CONFIG, "archive_digest": digest_bytes(archive),
+        "type": "uploaded",
+        "config_id": CONFIG,
+        "archive_digest": digest_bytes(archive),
         "directory": directory,
-    }  # fmt: skip
+    }
 
 
 async def test_an_uploaded_folder_becomes_an_artifact(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner import leftovers, procfs
-from exclave.runner.processes import Command, kill_leftovers, start_child
+from exclave.runner.processes import leftovers, procfs
+from exclave.runner.processes.child import Command, kill_leftovers, start_child
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome

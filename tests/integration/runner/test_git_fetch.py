@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.environment import ChildSettings
-from exclave.runner.git.fetching import GitSettings
+from exclave.runner.git.fetch import GitSettings
 from exclave.runner.git.urls import Rewrite
-from exclave.runner.tasks import Stopped
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.context import Stopped
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import WorkFailed
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
-from tests.git_kit import GitServer, Repo, make_repo, serve_git
 from tests.integration.runner.fetch_kit import Fetch
+from tests.support.git import GitServer, Repo, make_repo, serve_git
 from tests.unit.runner.work_kit import Bench
 
 
@@ -50,8 +50,13 @@ async def test_a_branch_a_tag_and_a_commit_are_resolved_once(
 
     one, two = (first, "# one"), (second, "# two")
     assert found == {
-        "main": two, "v1": one, "v1-annotated": one, first: one, "HEAD": two, "refs/tags/v1": one,
-    }  # fmt: skip
+        "main": two,
+        "v1": one,
+        "v1-annotated": one,
+        first: one,
+        "HEAD": two,
+        "refs/tags/v1": one,
+    }
 
 
 async def test_a_pinned_commit_is_fetched_whatever_the_branch_says(
@@ -177,7 +182,7 @@ async def test_failures_say_what_to_do(
 async def test_the_network_is_given_a_second_chance(
     bench: Bench, server: GitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exclave.runner.git.fetching._PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr("exclave.runner.git.fetch._PAUSES_S", (0.0, 0.0))
 
     with pytest.raises(WorkFailed) as caught:
         await Fetch(bench).get(f"{server.url}/broken")
@@ -262,7 +267,7 @@ async def test_git_uses_the_very_address_that_was_judged(
         asked.append(f"{host}:{port}")
         return ["127.0.0.1"]
 
-    monkeypatch.setattr("exclave.runner.git.addresses.is_public", lambda _: True)
+    monkeypatch.setattr("exclave.runner.git.private_networks.is_public", lambda _: True)
     settings = GitSettings(protocols=frozenset({"http"}))
 
     got = await Fetch(bench, settings, resolve=resolve).get(
@@ -319,15 +324,23 @@ async def test_ssh_gets_its_key_its_known_hosts_and_the_judged_address(
     children = ChildSettings(path=f"{ssh.parent}:{os.environ['PATH']}")
     fetch = Fetch(bench, GitSettings(), resolve=resolve, children=children)
     fetch.write_credentials(
-        {"prefix": "ssh://git@code.example:2222/", "private_key": "KEY-OF-TEST\n",
-         "known_hosts": "[code.example]:2222 ssh-ed25519 AAAA"}
-    )  # fmt: skip
+        {
+            "prefix": "ssh://git@code.example:2222/",
+            "private_key": "KEY-OF-TEST\n",
+            "known_hosts": "[code.example]:2222 ssh-ed25519 AAAA",
+        }
+    )
 
     await fetch.get(f"ssh://git@code.example:2222{repo.path}", connected=True)
 
     args = (tmp_path / "ssh-args").read_text().splitlines()
-    for option in ("HostName=140.82.121.4", "StrictHostKeyChecking=yes", "BatchMode=yes",
-                   "HostKeyAlias=[code.example]:2222", "IdentitiesOnly=yes"):  # fmt: skip
+    for option in (
+        "HostName=140.82.121.4",
+        "StrictHostKeyChecking=yes",
+        "BatchMode=yes",
+        "HostKeyAlias=[code.example]:2222",
+        "IdentitiesOnly=yes",
+    ):
         assert option in args
     assert (tmp_path / "ssh-key").read_text() == "KEY-OF-TEST\n"
     assert not (bench.folder / "ssh-key").exists()

@@ -6,11 +6,11 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.executor import WorkFailed
 from exclave.wire.jobs import Reason
-from tests.git_kit import Repo, make_repo
 from tests.integration.runner.fetch_kit import Fetch
-from tests.ssh_kit import SshServer, make_key, serve_ssh, write_private
+from tests.support.git import Repo, make_repo
+from tests.support.ssh import SshServer, make_key, serve_ssh, write_private
 from tests.unit.runner.work_kit import Bench
 
 

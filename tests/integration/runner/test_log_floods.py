@@ -11,10 +11,10 @@ import zstandard
 
 from exclave.base.ids import SeededRandomness
 from exclave.client.problems import RemoteProblem, Unreachable
-from exclave.runner.logs.shipped import SpooledLog
+from exclave.runner.logs.job_log import JobLog, LogLimits, open_log
 from exclave.runner.logs.spool import SpoolLimits
-from exclave.runner.logs.writer import JobLog, LogLimits, open_log
-from exclave.runner.processes import Command, start_child
+from exclave.runner.logs.spooled_log import SpooledLog
+from exclave.runner.processes.child import Command, start_child
 from exclave.wire.logs import MAX_TEXT, Stream
 from exclave.wire.runner import LogReply
 from tests.unit.runner.work_kit import CLOCK, EXECUTION, close_and_check, join
@@ -139,9 +139,13 @@ async def test_a_flood_arrives_at_the_server_byte_for_byte_while_it_runs(
     server = Recorder(fail_each)
     limits, spool_limits = LogLimits(8 * MIB, MIB), SpoolLimits(MIB, 16 * MIB, 0)
     log = SpooledLog(
-        tmp_path, server.send, clock=CLOCK, randomness=SeededRandomness(1),
-        limits=limits, spool_limits=spool_limits,
-    )  # fmt: skip
+        tmp_path,
+        server.send,
+        clock=CLOCK,
+        randomness=SeededRandomness(1),
+        limits=limits,
+        spool_limits=spool_limits,
+    )
     shipping = asyncio.create_task(log.run())
 
     text = "import sys\nfor at in range(400_000): sys.stdout.write(f'line {at} of the flood\\n')"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.executors.noop import NoopExecutor
-from exclave.runner.work import Work
+from exclave.runner.jobs.executor import Work
 from exclave.wire.jobs import NoopSpec, OutcomeState, Reason, ScriptSpec
 from exclave.wire.logs import Stream
 from tests.unit.runner.work_kit import NO_UPLINK, Bench, make_dispatch, read_spool, script

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from exclave.base.clock import SystemClock
-from exclave.storage.database import Database
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.hub import Hub
+from exclave.storage.engine.database import Database
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.hub import Hub
 from exclave.storage.migrate import upgrade
-from tests.databases import NAMES, open_database
+from tests.support.databases import NAMES, open_database
 
 
 @pytest.fixture(params=NAMES)

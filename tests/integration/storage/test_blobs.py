@@ -13,7 +13,7 @@ from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.files import FileBlobs
 from exclave.storage.blobs.memory import MemoryBlobs
 from exclave.storage.blobs.s3 import S3Blobs
-from tests.s3 import place, start_s3
+from tests.support.s3 import place, start_s3
 
 PREFIXES = (f"run-{number}/blobs" for number in itertools.count())
 

@@ -8,8 +8,8 @@ import pytest
 from exclave.base.errors import Unavailable
 from exclave.domain.quotas import DiskFull
 from exclave.storage.blobs.files import FileBlobs
-from exclave.storage.disk import Disk, choose_reserve
-from tests.world import ManualClock
+from exclave.storage.engine.disk import Disk, choose_reserve
+from tests.support.world import ManualClock
 
 GIB = 1 << 30
 MIB = 1 << 20

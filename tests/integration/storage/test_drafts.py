@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import select
 
 from exclave.base.errors import Conflict
-from exclave.storage.database import Database, Tx
-from exclave.storage.dialects.base import Session
-from exclave.storage.group_commit import Raced
-from exclave.storage.tables import orgs, queues
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.engine.dialects.base import Session
+from exclave.storage.engine.group_commit import Raced
+from exclave.storage.tables.core import orgs, queues
 
 
 def add(tx: Tx, *names: str) -> None:
@@ -69,8 +69,11 @@ async def test_a_change_of_rows_old_and_new(db: Database) -> None:
     await db.write(change)
 
     assert await list_names(db) == {
-        "fresh": "fresh!", "kept": "kept", "old": "old!", "same": "same"
-    }  # fmt: skip
+        "fresh": "fresh!",
+        "kept": "kept",
+        "old": "old!",
+        "same": "same",
+    }
 
 
 async def test_what_is_asked_sees_what_was_inserted_before(db: Database) -> None:

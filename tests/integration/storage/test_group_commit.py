@@ -9,11 +9,11 @@ from sqlalchemy import event, insert, select
 
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, Kind, Problem, Unavailable
-from exclave.storage.database import Database, Tx
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.group_commit import Raced
-from exclave.storage.hub import Hub
-from exclave.storage.tables import orgs
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.group_commit import Raced
+from exclave.storage.engine.hub import Hub
+from exclave.storage.tables.core import orgs
 
 
 def add(tx: Tx, name: str) -> str:
@@ -45,9 +45,11 @@ async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:
 
     answers = await asyncio.gather(
         *[db.write(partial(add, name=f"good{n}")) for n in range(5)],
-        db.write(fail), db.write(break_), db.write(fail),
+        db.write(fail),
+        db.write(break_),
+        db.write(fail),
         return_exceptions=True,
-    )  # fmt: skip
+    )
 
     assert await names(db) == [f"good{n}" for n in range(5)]
     assert [type(answer) for answer in answers[5:]] == [Conflict, Raced, Conflict]

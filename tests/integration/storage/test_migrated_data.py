@@ -9,9 +9,9 @@ from alembic.config import Config
 from sqlalchemy import Connection, column, insert, table, text
 
 from exclave.storage import migrate
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.types import Json
-from tests.databases import NAMES, get_postgres
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.types import Json
+from tests.support.databases import NAMES, get_postgres
 
 _ORGS = table("orgs", column("id"), column("name"), column("created_at"))
 _ACCOUNTS = table("accounts", column("org_id"), column("id"), column("name"), column("created_at"))

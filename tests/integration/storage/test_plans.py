@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
-from exclave.storage.database import Database, Tx
-from exclave.storage.dialects.postgres_session import _write_update
-from exclave.storage.tables import steps
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.engine.dialects.postgres_session import _write_update
+from exclave.storage.tables.core import steps
 
 pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres import PostgresServer, start_postgres
-from tests.postgres_programs import PostgresMissingError, find_binaries
+from tests.support.postgres import PostgresServer, start_postgres
+from tests.support.postgres_programs import PostgresMissingError, find_binaries
 
 
 @pytest.fixture(scope="module")

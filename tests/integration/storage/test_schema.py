@@ -9,10 +9,10 @@ from sqlalchemy import insert, text
 from sqlalchemy.exc import IntegrityError
 
 from exclave.base.errors import Unavailable
-from exclave.storage.dialects import choose_dialect
+from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.migrate import upgrade
-from exclave.storage.schema import INSTANCE_TABLES, metadata
-from exclave.storage.tables import orgs, queues, runners
+from exclave.storage.tables import INSTANCE_TABLES, metadata
+from exclave.storage.tables.core import orgs, queues, runners
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -64,10 +64,21 @@ def test_a_row_cannot_refer_to_another_tenants_thing(url: str) -> None:
         connection.execute(insert(queues).values(org_id="org_a", id="ins_1", kind="install"))
 
     foreign = {
-        "org_id": "org_b", "id": "run_1", "queue_id": "ins_1", "kind": "install", "name": "r",
-        "state": "active", "public_key": "k", "generation": 1, "generation_used": True,
-        "version": "1", "protocol": "1.0", "capabilities": [], "stats": {}, "created_at": NOW,
-    }  # fmt: skip
+        "org_id": "org_b",
+        "id": "run_1",
+        "queue_id": "ins_1",
+        "kind": "install",
+        "name": "r",
+        "state": "active",
+        "public_key": "k",
+        "generation": 1,
+        "generation_used": True,
+        "version": "1",
+        "protocol": "1.0",
+        "capabilities": [],
+        "stats": {},
+        "created_at": NOW,
+    }
     with pytest.raises(IntegrityError), engine.begin() as connection:
         connection.execute(insert(runners).values(**foreign))
     engine.dispose()

@@ -11,13 +11,13 @@ from exclave.base.clock import SystemClock
 from exclave.domain.identity import OrgId, QueueId, RunnerId
 from exclave.domain.jobs import Silence
 from exclave.storage import executions, jobs
-from exclave.storage.database import Database, Tx
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.dialects.sqlite_session import SqliteSession
-from exclave.storage.hub import Hub
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.dialects.sqlite_session import SqliteSession
+from exclave.storage.engine.hub import Hub
+from exclave.storage.engine.statements import Prepared
 from exclave.storage.migrate import upgrade
-from exclave.storage.statements import Prepared
-from exclave.storage.tables import orgs, queues, runners
+from exclave.storage.tables.core import orgs, queues, runners
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 RUNNER = {
@@ -107,7 +107,9 @@ async def test_what_every_poll_asks_reads_only_open_rows(
     run = SqliteSession._run
 
     def explain(self: SqliteSession, sql: str, bound: tuple[object, ...] = ()) -> object:
-        found = self.connection.connection.driver_connection.execute(f"EXPLAIN QUERY PLAN {sql}", bound)  # type: ignore[union-attr] # fmt: skip
+        driver = self.connection.connection.driver_connection
+        assert driver is not None
+        found = driver.execute(f"EXPLAIN QUERY PLAN {sql}", bound)
         plans.append(" ".join(row[3] for row in found))
         return run(self, sql, bound)
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import select
 
-from exclave.storage.database import Database, Tx
-from exclave.storage.tables import orgs
+from exclave.storage.engine.database import Database, Tx
+from exclave.storage.tables.core import orgs
 
 CLOSE = timedelta(seconds=2)
 

@@ -3,11 +3,11 @@
 import asyncio
 
 from exclave.base.clock import SystemClock
-from exclave.storage.database import Database
-from exclave.storage.dialects import choose_dialect
-from exclave.storage.hub import Hub
-from exclave.storage.listener import listen
-from tests.databases import get_postgres, open_database
+from exclave.storage.engine.database import Database
+from exclave.storage.engine.dialects import choose_dialect
+from exclave.storage.engine.hub import Hub
+from exclave.storage.engine.listener import listen
+from tests.support.databases import get_postgres, open_database
 
 Server = tuple[Database, "asyncio.Task[None]"]
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner import processes, procfs
-from tests.terraform_kit import PATH, Bench
-from tests.tools import need_terraform, need_tofu
-from tests.world import ManualClock, make_deps, make_install, make_org, make_peer
+from exclave.runner.processes import child, procfs
+from tests.support.terraform import PATH, Bench
+from tests.support.tools import need_terraform, need_tofu
+from tests.support.world import ManualClock, make_deps, make_install, make_org, make_peer
 
 
 @pytest.fixture(autouse=True)
 def _equal_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let children compete with everything else on a busy machine: nobody renews leases here."""
-    monkeypatch.setattr(processes, "NICENESS", 0)
+    monkeypatch.setattr(child, "NICENESS", 0)
 
 
 TOOLS = ["terraform", *(["tofu"] if os.environ.get("EXCLAVE_TEST_TOFU") else [])]

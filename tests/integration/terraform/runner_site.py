@@ -13,18 +13,20 @@ from typing import Any
 
 from sqlalchemy import update
 
-from exclave.control import accounts, jobs, runners
 from exclave.control.deps import Deps
+from exclave.control.dispatch import runners
+from exclave.control.orgs import accounts
+from exclave.control.workflows import jobs
 from exclave.domain.identity import QueueId, Role, User
 from exclave.domain.jobs import JobId
 from exclave.main.server import run_control_plane
 from exclave.main.settings import ServerSettings
-from exclave.storage import tables
+from exclave.storage.tables import core
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobReply
 from tests.faults.site import clean_env, exclave
-from tests.terraform_kit import has_begun, make_spec
-from tests.world import job, make_install, make_org, run_workflow
+from tests.support.terraform import has_begun, make_spec
+from tests.support.world import job, make_install, make_org, run_workflow
 
 WORKSPACE = "component:db"
 SLOW = """
@@ -59,11 +61,18 @@ class Site:
         with (self.folder / "runner.log").open("ab") as out:
             self.running.append(
                 await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "tests.terraform_runner", self.url, str(self.data),
-                    str(module), self.enrolment, stdout=out, stderr=out,
+                    sys.executable,
+                    "-m",
+                    "tests.support.terraform_runner",
+                    self.url,
+                    str(self.data),
+                    str(module),
+                    self.enrolment,
+                    stdout=out,
+                    stderr=out,
                     env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)},
                 )
-            )  # fmt: skip
+            )
 
     async def kill_runner(self) -> None:
         self.running[-1].send_signal(signal.SIGKILL)
@@ -84,9 +93,7 @@ class Site:
         change = {"spec": spec.model_dump(mode="json"), "kind": "terraform"}
         await self.deps.db.write(
             lambda tx: (
-                tx.run(
-                    update(tables.jobs).where(tables.jobs.c.id == found).values(**change)
-                ).rowcount
+                tx.run(update(core.jobs).where(core.jobs.c.id == found).values(**change)).rowcount
             )
         )
         self.deps.hub.wake([f"queue:{self.queue}"])
@@ -146,9 +153,15 @@ class Site:
         made = await accounts.create_token(self.deps, self.user, wish)
         env = clean_env({"URL": self.control_url, "TOKEN": made.token})
         run = await asyncio.create_subprocess_exec(
-            *exclave(), *words, "--json", env=env, cwd=self.folder, stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+            *exclave(),
+            *words,
+            "--json",
+            env=env,
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
         out, err = await run.communicate()
         assert run.returncode == 0, (words, out, err)
         return json.loads(out)

@@ -7,19 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 from exclave.client.problems import ProxyTooLarge, Unreachable
-from exclave.control import jobs, reconcile, tf_workspaces
-from exclave.control.installs import release_lane
+from exclave.control.installs.installs import release_lane
+from exclave.control.terraform import orphans, workspaces
+from exclave.control.workflows import jobs
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId, JobId
-from exclave.runner import procfs
-from exclave.runner.leftovers import kill_leftovers
-from exclave.runner.rescue import has_pending_state
-from exclave.runner.terraform.errored import rescue_all
-from exclave.runner.uplink import PATIENCE
+from exclave.runner.control_plane.execution_api import PATIENCE
+from exclave.runner.processes import procfs
+from exclave.runner.processes.leftovers import kill_leftovers
+from exclave.runner.terraform.errored_state import rescue_all
+from exclave.runner.terraform.unsent_state import has_pending_state
 from exclave.wire.jobs import Reason
-from tests.files_kit import get_file
+from tests.support.files import get_file
 from tests.support.processes import signal_marked
-from tests.terraform_kit import CLOCK, Bench, Ran, has_begun, make_spec
+from tests.support.terraform import CLOCK, Bench, Ran, has_begun, make_spec
 
 SLOW = """
 resource "terraform_data" "first" {}
@@ -66,7 +67,7 @@ async def find_job(bench: Bench) -> JobId:
 
 
 async def list_state(bench: Bench) -> list[str]:
-    shown = await tf_workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
+    shown = await workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
     return [
         one.address
         for item in shown.items
@@ -76,7 +77,7 @@ async def list_state(bench: Bench) -> list[str]:
 
 
 async def find_lock(bench: Bench) -> bool:
-    shown = await tf_workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
+    shown = await workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
     return any(item.lock is not None for item in shown.items)
 
 
@@ -106,7 +107,7 @@ async def test_after_kill_9_of_terraform_the_lock_is_free_and_orphans_can_be_imp
     assert (ran.outcome.state, ran.outcome.reason) == ("interrupted", "exit_code"), ran.text
     assert "installs orphans" in ran.outcome.message
     await bench.peer.hand_in(ran.offer.execution_id, ran.offer.epoch, ran.outcome)
-    found = (await reconcile.list_orphans(bench.deps, bench.user, InstallId(bench.queue))).orphans
+    found = (await orphans.list_orphans(bench.deps, bench.user, InstallId(bench.queue))).orphans
     told = {(one.address, one.certainty) for one in found}
     assert told == {("terraform_data.first", "created"), ("terraform_data.slow", "unknown")}
     first = next(one for one in found if one.certainty == "created")
@@ -121,7 +122,7 @@ async def test_after_kill_9_of_terraform_the_lock_is_free_and_orphans_can_be_imp
     assert healed.outputs["summary"] == {"add": 1, "change": 0, "destroy": 0, "import": 1}
     assert not await find_lock(bench)
     assert (
-        await reconcile.list_orphans(bench.deps, bench.user, InstallId(bench.queue))
+        await orphans.list_orphans(bench.deps, bench.user, InstallId(bench.queue))
     ).orphans == []
 
 
@@ -197,9 +198,11 @@ async def test_a_stop_before_the_work_changes_nothing(bench: Bench) -> None:
 async def test_a_lock_of_a_living_execution_is_respected(bench: Bench) -> None:
     running, _, planned = await begin_slow(bench)
     assert planned.outcome.state == "succeeded"
-    held = (await tf_workspaces.list_workspaces(
-        bench.deps, bench.user, InstallId(bench.queue)
-    )).items[0].lock  # fmt: skip
+    held = (
+        (await workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue)))
+        .items[0]
+        .lock
+    )
     assert held is not None
     assert held.operation == "OperationTypeApply"
 
@@ -223,8 +226,12 @@ resource "terraform_data" "a" {
     )
     lines = [json.loads(line) for line in data.splitlines()]
     assert [line["type"] for line in lines] == [
-        "begin", "planned_change", "apply_start", "apply_complete", "end",
-    ]  # fmt: skip
+        "begin",
+        "planned_change",
+        "apply_start",
+        "apply_complete",
+        "end",
+    ]
     assert lines[3]["id_key"] == "id"
     assert b"canary" not in data
     assert "canary" not in ran.text

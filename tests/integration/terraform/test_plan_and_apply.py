@@ -5,8 +5,8 @@ import pytest
 from exclave.domain.jobs import ExecutionId
 from exclave.storage import attachments
 from exclave.wire.jobs import OutcomeState, Reason
-from tests.files_kit import get_state
-from tests.terraform_kit import Bench, list_lines, make_spec
+from tests.support.files import get_state
+from tests.support.terraform import Bench, list_lines, make_spec
 
 ONE = """
 variable "size" { type = number }
@@ -24,8 +24,14 @@ async def test_a_plan_is_applied_and_then_there_is_nothing_to_do(bench: Bench) -
     assert planned.outcome.state is OutcomeState.SUCCEEDED, planned.text
     assert planned.outputs["noop"] is False
     assert planned.outputs["summary"] == {
-        "add": 1, "change": 0, "replace": 0, "destroy": 0, "import": 0, "move": 0, "outputs": 2,
-    }  # fmt: skip
+        "add": 1,
+        "change": 0,
+        "replace": 0,
+        "destroy": 0,
+        "import": 0,
+        "move": 0,
+        "outputs": 2,
+    }
     assert (planned.outputs["serial"], planned.outputs["lineage"]) == (0, "")
     applied = await bench.apply(planned)
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from tests.terraform_kit import Bench
-from tests.tools import need_tool
+from tests.support.terraform import Bench
+from tests.support.tools import need_tool
 
 DENY = """
 package nuon

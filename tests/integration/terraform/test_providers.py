@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.terraform.module import TerraformSettings
-from tests.terraform_kit import Bench, Ran
-from tests.tools import need_terraform, need_tool
-from tests.world import ManualClock, make_deps, make_install, make_org, make_peer
+from tests.support.terraform import Bench, Ran
+from tests.support.tools import need_terraform, need_tool
+from tests.support.world import ManualClock, make_deps, make_install, make_org, make_peer
 
 VERSION = "0.14.1"
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -151,9 +151,13 @@ async def test_half_a_provider_is_not_taken_for_a_whole_one(
     """What kill -9 in mid-`init` leaves is an executable that Terraform would start in vain."""
     assert settings.plugin_cache is not None
     half = settings.plugin_cache.joinpath(
-        "registry.terraform.io", "hashicorp", "time", VERSION, f"linux_{ARCH}",
+        "registry.terraform.io",
+        "hashicorp",
+        "time",
+        VERSION,
+        f"linux_{ARCH}",
         f"terraform-provider-time_v{VERSION}_x5",
-    )  # fmt: skip
+    )
     argv = [sys.executable, "-c", CRASH, str(settings.plugin_cache), str(half)]
     crashed = await asyncio.create_subprocess_exec(*argv)
     assert await crashed.wait() == -signal.SIGKILL

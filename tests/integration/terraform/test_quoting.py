@@ -14,8 +14,12 @@ NASTY = ["", '"', "\\", '\\"', "${x}", "$${x}", "$$${x}", "%{ if true }", "%%{x}
 def test_terraform_reads_back_what_was_quoted(tool: Path, tmp_path: Path) -> None:
     texts = ", ".join(map(quote, NASTY))
     told = subprocess.run(
-        [str(tool), "console"], input=f"base64encode(jsonencode([{texts}]))\n", cwd=tmp_path,
-        text=True, capture_output=True, check=True,
-    )  # fmt: skip
+        [str(tool), "console"],
+        input=f"base64encode(jsonencode([{texts}]))\n",
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
 
     assert json.loads(base64.b64decode(told.stdout.strip())) == NASTY

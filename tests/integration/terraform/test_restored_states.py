@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
-from exclave.control import jobs, tf_rescue
-from exclave.control.installs import release_lane
+from exclave.control.installs.installs import release_lane
+from exclave.control.terraform import rescued_states
+from exclave.control.workflows import jobs
 from exclave.domain.identity import InstallId
-from exclave.storage.tables_terraform import tf_locks
+from exclave.storage.tables.terraform import tf_locks
 from exclave.wire.jobs import JobReply
 from exclave.wire.terraform import RescuedState
 from tests.integration.terraform.runner_site import SLOW, WORKSPACE, Site, open_site
@@ -35,7 +36,7 @@ async def await_rescued(site: Site) -> RescuedState:
     found: list[RescuedState] = []
 
     async def is_there() -> bool:
-        listed = await tf_rescue.list_rescued(
+        listed = await rescued_states.list_rescued(
             site.deps, site.user, InstallId(site.queue), WORKSPACE
         )
         found[:] = listed.items

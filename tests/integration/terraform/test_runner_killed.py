@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from exclave.base.errors import NotFound
-from exclave.control import reconcile, tf_workspaces
+from exclave.control.terraform import orphans as terraform_orphans
+from exclave.control.terraform import workspaces
 from exclave.domain.identity import InstallId
 from tests.integration.terraform.runner_site import SLOW, WORKSPACE, Site, open_site
 
@@ -25,7 +26,9 @@ async def test_what_was_made_but_not_saved_is_listed_with_import_blocks(site: Si
     ended = await site.wait_end(found)
 
     assert (ended.state, ended.reason) == ("lost", "runner_restarted")
-    orphans = (await reconcile.list_orphans(site.deps, site.user, InstallId(site.queue))).orphans
+    orphans = (
+        await terraform_orphans.list_orphans(site.deps, site.user, InstallId(site.queue))
+    ).orphans
     assert {(one.address, one.certainty) for one in orphans} == {
         ("terraform_data.first", "created"),
         ("terraform_data.slow", "unknown"),
@@ -33,7 +36,7 @@ async def test_what_was_made_but_not_saved_is_listed_with_import_blocks(site: Si
     assert any(
         one.import_block.startswith("import {\n  to = terraform_data.first") for one in orphans
     )
-    shown = await tf_workspaces.show_workspace(
+    shown = await workspaces.show_workspace(
         site.deps, site.user, InstallId(site.queue), WORKSPACE, None
     )
     assert shown.lock is not None
@@ -42,6 +45,6 @@ async def test_what_was_made_but_not_saved_is_listed_with_import_blocks(site: Si
 
 async def test_nothing_is_there_before_the_first_apply(site: Site) -> None:
     with pytest.raises(NotFound):
-        await tf_workspaces.show_workspace(
+        await workspaces.show_workspace(
             site.deps, site.user, InstallId(site.queue), WORKSPACE, None
         )

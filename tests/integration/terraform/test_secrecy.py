@@ -5,8 +5,8 @@ import json
 from sqlalchemy import select
 
 from exclave.control.deps import Deps
-from exclave.storage.schema import metadata
-from tests.terraform_kit import Bench, Ran
+from exclave.storage.tables import metadata
+from tests.support.terraform import Bench, Ran
 
 CANARY = "canary-secret-value"
 MODULE = """

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.terraform_kit import Bench
+from tests.support.terraform import Bench
 
 TYPES = """
 variable "text" { type = string }

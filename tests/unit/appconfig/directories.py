@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exclave.appconfig.apps import Reading, read_app
 from exclave.appconfig.diagnostics import Diagnostic
-from exclave.appconfig.fetching import HttpsFetcher
-from exclave.appconfig.reading import Limits
+from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.reading.directory import Limits
+from exclave.appconfig.reading.fetching import HttpsFetcher
 from exclave.cli.apps_text import write_findings
 
 APPS = Path(__file__).parents[2] / "fixtures" / "apps"

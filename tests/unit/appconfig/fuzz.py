@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from exclave.appconfig.apps import read_app
+from exclave.appconfig.read_app import read_app
 from exclave.appconfig.rendering import render_app
 from exclave.cli.apps_text import describe, write_findings
 from tests.unit.appconfig.directories import APPS, WHOLE

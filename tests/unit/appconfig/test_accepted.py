@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.apps import read_app
-from exclave.appconfig.kinds.secrets import Secret
+from exclave.appconfig.model.kinds.secrets import Secret
+from exclave.appconfig.read_app import read_app
 from exclave.appconfig.rendering import render_app
 from tests.unit.appconfig.directories import APPS, REPO, codes, find, make_app, read
 
@@ -148,10 +148,21 @@ def test_an_app_with_all_the_habits_of_aws_has_no_error() -> None:
 
     assert [each for each in reading.diagnostics if each.severity == "error"] == []
     assert codes(reading) == {
-        "both_forms", "conflict", "deprecated", "doubtful_name", "empty_policy", "file_empty",
-        "file_ignored", "no_default_group", "not_rendered", "silent_trigger",
-        "template_dot", "unknown_input", "unknown_key", "unknown_path",
-    }  # fmt: skip
+        "both_forms",
+        "conflict",
+        "deprecated",
+        "doubtful_name",
+        "empty_policy",
+        "file_empty",
+        "file_ignored",
+        "no_default_group",
+        "not_rendered",
+        "silent_trigger",
+        "template_dot",
+        "unknown_input",
+        "unknown_key",
+        "unknown_path",
+    }
     assert reading.graph.needs["app"] == ("img_api", "img_web", "rds_cluster")
     assert reading.graph.needs["redis"] == ("edge_cluster",)
     assert len(reading.app.list(Secret)) == 2
@@ -162,13 +173,20 @@ def test_an_app_with_the_habits_of_gcp_has_no_error() -> None:
 
     assert reading.ok
     assert codes(reading) == {
-        "cloud_mismatch", "doubtful_format", "doubtful_name", "no_shebang", "template_syntax",
+        "cloud_mismatch",
+        "doubtful_format",
+        "doubtful_name",
+        "no_shebang",
+        "template_syntax",
         "wanted_key",
-    }  # fmt: skip
+    }
     assert reading.graph.needs["function"] == ("bucket-one",)
     assert [each.type for each in reading.app.roles] == [
-        "provision", "maintenance", "deprovision", "custom",
-    ]  # fmt: skip
+        "provision",
+        "maintenance",
+        "deprovision",
+        "custom",
+    ]
 
 
 def test_a_readme_with_all_the_functions_of_real_ones_is_rendered() -> None:
@@ -191,8 +209,9 @@ def test_a_value_that_is_tested_and_then_used_is_one_mistake(tmp_path: Path) -> 
     found = read(tmp_path, {"actions/a.toml": ACTION.format("manual", text)}).diagnostics
 
     assert [(each.code, each.line, each.column) for each in found] == [
-        ("unknown_path", 7, 39), ("unknown_path", 7, 72),
-    ]  # fmt: skip
+        ("unknown_path", 7, 39),
+        ("unknown_path", 7, 72),
+    ]
 
 
 def test_the_time_can_be_handed_in(tmp_path: Path) -> None:

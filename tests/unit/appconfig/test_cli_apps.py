@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exclave.cli.root import LazyCommand, build_root, run
-from tests.imports_kit import list_imported
+from tests.support.imports import list_imported
 from tests.unit.appconfig.directories import APPS, make_app, read_broken
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -202,8 +202,10 @@ def test_a_new_app_is_green(cli: Cli, tmp_path: Path) -> None:
     assert out.splitlines()[0] == f"{tmp_path}/demo/metadata.toml"
     assert "exclave apps validate" in err
     assert cli("validate", tmp_path / "demo", "--strict") == (
-        0, "demo: ok, no findings, 2 components\n", "",
-    )  # fmt: skip
+        0,
+        "demo: ok, no findings, 2 components\n",
+        "",
+    )
 
 
 def test_a_new_app_overwrites_nothing(cli: Cli, tmp_path: Path) -> None:

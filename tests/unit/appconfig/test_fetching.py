@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from exclave.appconfig.fetching import HttpsFetcher, _read_body, find_public_address
-from exclave.appconfig.kinds.helm_chart import HelmChart
-from exclave.appconfig.references import FetchFailed
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.reading.fetching import HttpsFetcher, _read_body, find_public_address
+from exclave.appconfig.reading.references import FetchFailed
 from tests.unit.appconfig.directories import REPO, codes, read
 
 HELM = (
@@ -121,7 +121,7 @@ class Dripping:
 def test_a_server_that_hands_out_drops_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(100))
     monkeypatch.setattr(
-        "exclave.appconfig.fetching.SystemClock.monotonic", lambda _: float(next(times))
+        "exclave.appconfig.reading.fetching.SystemClock.monotonic", lambda _: float(next(times))
     )
 
     with pytest.raises(FetchFailed, match="longer than 5 s"):

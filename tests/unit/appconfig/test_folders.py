@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.apps import Reading, read_app
-from exclave.appconfig.folders import find_folder, list_folders
-from exclave.appconfig.kinds.actions import Action
-from exclave.appconfig.kinds.shared import Repo
-from exclave.appconfig.packing import pack_app
+from exclave.appconfig.model.kinds.actions import Action
+from exclave.appconfig.model.kinds.shared import Repo
+from exclave.appconfig.read_app import Reading, read_app
 from exclave.appconfig.starter import write_starter
+from exclave.appconfig.stored.folders import find_folder, list_folders
+from exclave.appconfig.stored.packing import pack_app
 from exclave.base.archives import ArchiveProblem
 from exclave.base.errors import InvalidInput
 from tests.unit.appconfig.directories import codes, find, make_app, read

@@ -1,6 +1,6 @@
 import pytest
 
-from exclave.appconfig.formats import FORMATS, parse_duration
+from exclave.appconfig.model.formats import FORMATS, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exclave.appconfig.apps import read_app
 from exclave.appconfig.catalog import KINDS
-from exclave.appconfig.fields import NOTHING, Field, Shape, Table
-from exclave.appconfig.freezing import FrozenElsewhere, freeze, thaw
-from exclave.appconfig.kinds.terraform_module import TerraformModule
-from exclave.appconfig.kinds.triggers import Filter
+from exclave.appconfig.model.fields import NOTHING, Field, Shape, Table
+from exclave.appconfig.model.kinds.terraform_module import TerraformModule
+from exclave.appconfig.model.kinds.triggers import Filter
+from exclave.appconfig.read_app import read_app
+from exclave.appconfig.stored.freezing import FrozenElsewhere, freeze, thaw
 from tests.unit.appconfig.directories import APPS, WHOLE, read
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.apps import Reading, read_app
 from exclave.appconfig.graph import Reason, Touched, find_cycles
+from exclave.appconfig.read_app import Reading, read_app
 from tests.unit.appconfig.directories import APPS, REPO, codes, read
 
 
@@ -132,10 +132,18 @@ def test_the_hash_follows_definition_and_files_and_nothing_else(tmp_path: Path) 
     base = {"components/web.toml": chart.format("a"), "components/a.yaml": "x: 1"}
     first = read(tmp_path / "1", base).hashes["web"]
     moved = {"components/deep/w.toml": chart.format("b"), "b.yaml": "x: 1"}
-    swapped = {**base, "components/web.toml": base["components/web.toml"].replace(
-        '"api", "database"', '"database", "api"')}  # fmt: skip
-    spelled = {**base, "components/web.toml": base["components/web.toml"].replace(
-        "type =", 'storage_driver = "configmap"\ntype =')}  # fmt: skip
+    swapped = {
+        **base,
+        "components/web.toml": base["components/web.toml"].replace(
+            '"api", "database"', '"database", "api"'
+        ),
+    }
+    spelled = {
+        **base,
+        "components/web.toml": base["components/web.toml"].replace(
+            "type =", 'storage_driver = "configmap"\ntype ='
+        ),
+    }
     changed = {**base, "components/a.yaml": "x: 2"}
 
     assert read(tmp_path / "2", moved).hashes["web"] == first

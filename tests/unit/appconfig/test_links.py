@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.apps import read_app
-from exclave.appconfig.kinds.helm_chart import HelmChart
-from exclave.appconfig.reading import Limits
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.read_app import read_app
+from exclave.appconfig.reading.directory import Limits
 from tests.unit.appconfig.directories import REPO, codes, make_app
 
 HELM = 'name = "web"\ntype = "helm_chart"\nchart_name = "acme-web"\n' + REPO

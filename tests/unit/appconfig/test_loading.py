@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.apps import read_app
-from exclave.appconfig.kinds.container_image import ContainerImage
-from exclave.appconfig.kinds.helm_chart import HelmChart
-from exclave.appconfig.kinds.runner import Runner
-from exclave.appconfig.reading import Limits
+from exclave.appconfig.model.kinds.container_image import ContainerImage
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.runner import Runner
+from exclave.appconfig.read_app import read_app
+from exclave.appconfig.reading.directory import Limits
 from exclave.base.errors import InvalidInput
 from tests.unit.appconfig.directories import APPS, REPO, WHOLE, codes, find, make_app, read
 from tests.unit.appconfig.large import write_large_app
@@ -181,16 +181,20 @@ def test_named_policies_are_not_roles() -> None:
 def test_policies_without_a_name_are_called_like_their_file() -> None:
     assert [each.name for each in read_app(APPS / "acme-azure").app.policies] == ["images"]
     assert [each.name for each in read_app(APPS / "acme-aws").app.policies] == [
-        "labels", "no_public_buckets",
-    ]  # fmt: skip
+        "labels",
+        "no_public_buckets",
+    ]
 
 
 def test_roles_of_one_file_know_their_type() -> None:
     app = read_app(APPS / "acme-aws").app
 
     assert [each.type for each in app.roles] == [
-        "provision", "maintenance", "deprovision", "custom",
-    ]  # fmt: skip
+        "provision",
+        "maintenance",
+        "deprovision",
+        "custom",
+    ]
     assert [each.type for each in app.break_glass_roles] == [""]
 
 

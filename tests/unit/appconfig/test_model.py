@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from exclave.appconfig.apps import read_app
 from exclave.appconfig.catalog import KINDS, find_kind, walk_fields, walk_tables
 from exclave.appconfig.codes import Code
-from exclave.appconfig.decode import Decoder
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.fields import Field, Shape, Table
-from exclave.appconfig.kinds.helm_chart import HelmChart
-from exclave.appconfig.kinds.shared import Repo
-from exclave.appconfig.loading import Loader
-from exclave.appconfig.reading import Directory, Limits
-from exclave.appconfig.references import References
+from exclave.appconfig.model.fields import Field, Shape, Table
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.shared import Repo
+from exclave.appconfig.read_app import read_app
+from exclave.appconfig.reading.decode import Decoder
+from exclave.appconfig.reading.directory import Directory, Limits
+from exclave.appconfig.reading.loading import Loader
+from exclave.appconfig.reading.references import References
+from exclave.appconfig.reading.sources import Source
 from exclave.appconfig.schema import build_schema
-from exclave.appconfig.sources import Source
 from exclave.base.errors import InvalidInput
 from tests.unit.appconfig.directories import APPS, WHOLE
 
@@ -55,14 +55,14 @@ def used(value: Table) -> Iterator[tuple[str, str]]:
 
 def test_every_field_is_used_by_a_fixture_app(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[Table] = []
-    decode = importlib.import_module("exclave.appconfig.decode").Decoder.decode
+    decode = importlib.import_module("exclave.appconfig.reading.decode").Decoder.decode
 
     def watch(self: Any, model: type[Table], data: Any, at: Any = ()) -> Table:
         value: Table = decode(self, model, data, at)
         decoded.append(value)
         return value
 
-    monkeypatch.setattr("exclave.appconfig.decode.Decoder.decode", watch)
+    monkeypatch.setattr("exclave.appconfig.reading.decode.Decoder.decode", watch)
     for name in WHOLE:
         read_app(APPS / name)
 
@@ -142,8 +142,11 @@ def test_the_fixture_apps_fit_the_schemas(monkeypatch: pytest.MonkeyPatch) -> No
 
     def watch(self: Loader, source: Any, data: Any, model: type[Table], base: str) -> Any:
         decoder = choose(self, source, data, model, base)
-        seen.append((source.path, data, self._choose_component(decoder, data))
-                    if model.__name__ == "Component" else (source.path, data, model))  # fmt: skip
+        seen.append(
+            (source.path, data, self._choose_component(decoder, data))
+            if model.__name__ == "Component"
+            else (source.path, data, model)
+        )
         return decoder
 
     monkeypatch.setattr(Loader, "_open", watch)

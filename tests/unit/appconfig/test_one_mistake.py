@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.apps import read_app
+from exclave.appconfig.read_app import read_app
 from exclave.appconfig.rendering import render_app
 from tests.unit.appconfig.directories import REPO, codes, make_app, read
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exclave.appconfig.apps import read_app
 from exclave.appconfig.catalog import KINDS, walk_fields
+from exclave.appconfig.read_app import read_app
 from exclave.cli.apps_text import describe, write_findings
 from tests.unit.appconfig.directories import make_app
 from tests.unit.appconfig.fuzz import run_seed
@@ -120,8 +120,9 @@ def test_no_file_outside_the_directory_is_opened(table: dict[str, str]) -> None:
 
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        app = make_app(Path(folder), {"metadata.toml": lines, "policies/x.toml": lines,
-                                      "runner.toml": lines})  # fmt: skip
+        app = make_app(
+            Path(folder), {"metadata.toml": lines, "policies/x.toml": lines, "runner.toml": lines}
+        )
         patch.setattr(builtins, "open", watch)
         read_app(app)
 

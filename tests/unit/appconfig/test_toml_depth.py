@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from exclave.appconfig.toml_depth import MOST_PARTS, find_long_key
+from exclave.appconfig.reading.toml_depth import MOST_PARTS, find_long_key
 
 LONG = ".".join("a" * (MOST_PARTS + 1))
 FITS = ".".join("a" * MOST_PARTS)

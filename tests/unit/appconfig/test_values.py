@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.kinds.container_image import ContainerImage
-from exclave.appconfig.kinds.helm_chart import HelmChart
-from exclave.appconfig.kinds.installs import Install
-from exclave.appconfig.kinds.kubernetes_manifest import KubernetesManifest
-from exclave.appconfig.kinds.other_components import Pulumi
-from exclave.appconfig.kinds.terraform_module import TerraformModule
-from exclave.appconfig.natives import write_text
+from exclave.appconfig.model.kinds.container_image import ContainerImage
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.installs import Install
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
+from exclave.appconfig.model.kinds.other_components import Pulumi
+from exclave.appconfig.model.kinds.terraform_module import TerraformModule
+from exclave.appconfig.model.natives import write_text
 from tests.unit.appconfig.directories import REPO, codes, find, read
 
 HELM = 'name = "web"\ntype = "helm_chart"\nchart_name = "acme-web"\n'
@@ -30,9 +30,14 @@ table = { b = 2, a = [1] }
     reading = read(tmp_path, {"components/web.toml": MODULE + REPO + values})
 
     assert dict(reading.app.list(TerraformModule)[-1].vars) == {
-        "text": "a", "whole": "3", "real": "0.5", "on": "true", "day": "2030-01-02",
-        "list": '["a",1,false]', "table": '{"a":[1],"b":2}',
-    }  # fmt: skip
+        "text": "a",
+        "whole": "3",
+        "real": "0.5",
+        "on": "true",
+        "day": "2030-01-02",
+        "list": '["a",1,false]',
+        "table": '{"a":[1],"b":2}',
+    }
     assert codes(reading) == set()
 
 
@@ -110,8 +115,12 @@ def test_timeouts_default_by_the_type_of_component() -> None:
     kinds = (TerraformModule, HelmChart, KubernetesManifest, ContainerImage, Pulumi)
 
     assert [(kind().build_timeout, kind().deploy_timeout) for kind in kinds] == [
-        ("5m", "60m"), ("5m", "30m"), ("5m", "15m"), ("15m", "5m"), ("5m", "60m"),
-    ]  # fmt: skip
+        ("5m", "60m"),
+        ("5m", "30m"),
+        ("5m", "15m"),
+        ("15m", "5m"),
+        ("5m", "60m"),
+    ]
 
 
 def test_write_text_refuses_what_toml_does_not_have() -> None:

@@ -48,21 +48,42 @@ def test_nothing_counts_as_public_that_python_calls_private(
     assert not is_public(str(ip)) or ip.is_global or carries_another
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST.", "a.localhost", "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"],
+)
 def test_this_machine_is_known(host: str) -> None:
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["", "localhost.evil.example", "10.0.0.1", "0.0.0.0", "127.0.0.1.nip.io", "::", "evil"])  # noqa: S104 - none is bound # fmt: skip
+@pytest.mark.parametrize(
+    "host",
+    ["", "localhost.evil.example", "10.0.0.1", "0.0.0.0", "127.0.0.1.nip.io", "::", "evil"],  # noqa: S104 - none is bound
+)
 def test_other_machines_are_not_this_one(host: str) -> None:
     assert not is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0x7f.1", "0X7F000001", "2130706433", "017700000001", "127.1", "localhost.", "::1", "10.0.0.1."])  # fmt: skip
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "0x7f.1",
+        "0X7F000001",
+        "2130706433",
+        "017700000001",
+        "127.1",
+        "localhost.",
+        "::1",
+        "10.0.0.1.",
+    ],
+)
 def test_a_private_address_is_known_in_each_spelling(host: str) -> None:
     assert is_private_literal(host)
 
 
-@pytest.mark.parametrize("host", ["github.com", "8.8.8.8", "2606:4700::1111", "10.example", "0xcafe.dev"])  # fmt: skip
+@pytest.mark.parametrize(
+    "host", ["github.com", "8.8.8.8", "2606:4700::1111", "10.example", "0xcafe.dev"]
+)
 def test_names_and_public_addresses_are_no_private_literals(host: str) -> None:
     assert not is_private_literal(host)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from exclave.base.ids import Ids, SeededRandomness, read_moment
-from tests.world import ManualClock
+from tests.support.world import ManualClock
 
 
 def test_an_id_tells_its_moment_to_the_millisecond() -> None:

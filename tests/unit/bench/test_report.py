@@ -9,9 +9,14 @@ from tests.bench.report import Measure, find_quantile, write_line
 
 def test_a_line_has_the_agreed_fields_in_order() -> None:
     measure = Measure(
-        "log_ingest", 612_345.6, "lines/s", ">= 2x the baseline", met=True, baseline=210_000.0,
+        "log_ingest",
+        612_345.6,
+        "lines/s",
+        ">= 2x the baseline",
+        met=True,
+        baseline=210_000.0,
         ratio=2.91593,
-    )  # fmt: skip
+    )
 
     line = json.loads(write_line(measure))
 
@@ -23,9 +28,13 @@ def test_a_line_has_the_agreed_fields_in_order() -> None:
 
 def test_a_missing_baseline_is_null_and_the_detail_says_why() -> None:
     measure = Measure(
-        "workflow_rate_sqlite", 200.0, "workflows/s", ">= 150", met=False,
+        "workflow_rate_sqlite",
+        200.0,
+        "workflows/s",
+        ">= 150",
+        met=False,
         detail={"baseline_missing": "not installed"},
-    )  # fmt: skip
+    )
 
     line = json.loads(write_line(measure))
 

@@ -97,16 +97,26 @@ def test_errors_look_like_those_of_validate(
     reading = read_broken("missing_key", tmp_path / "broken")
     found = [
         {
-            "severity": each.severity, "code": each.code, "file": each.file, "line": each.line,
-            "column": each.column, "message": each.message, "hint": each.hint,
+            "severity": each.severity,
+            "code": each.code,
+            "file": each.file,
+            "line": each.line,
+            "column": each.column,
+            "message": each.message,
+            "hint": each.hint,
             "text": reading.sources[each.file].read_line(each.line),
         }
         for each in reading.diagnostics
-    ]  # fmt: skip
+    ]
     body = {
-        "title": "x", "status": 422, "code": "app_invalid", "detail": "the app has 2 errors",
-        "hint": "", "diagnostics": found, "components": 3,
-    }  # fmt: skip
+        "title": "x",
+        "status": 422,
+        "code": "app_invalid",
+        "detail": "the app has 2 errors",
+        "hint": "",
+        "diagnostics": found,
+        "components": 3,
+    }
     fake.answer("PUT", SYNC, body, 422)
 
     ran = cli("apps", "sync", str(app))
@@ -121,9 +131,15 @@ def test_errors_look_like_those_of_validate(
 
 def test_warnings_stand_before_what_was_stored(cli: Cli, fake: FakeControl, app: Path) -> None:
     warning = {
-        "severity": "warning", "code": "unknown_key", "file": "metadata.toml", "line": 2,
-        "column": 1, "message": "unknown key `x`", "hint": "Remove it.", "text": "x = 1",
-    }  # fmt: skip
+        "severity": "warning",
+        "code": "unknown_key",
+        "file": "metadata.toml",
+        "line": 2,
+        "column": 1,
+        "message": "unknown key `x`",
+        "hint": "Remove it.",
+        "text": "x = 1",
+    }
     empty = diff(parts=[], builds=[], installs=[])
     fake.answer("PUT", SYNC, synced(findings=[warning], diff=empty, workflow_id=None))
 
@@ -219,9 +235,13 @@ def test_versions_with_the_same_content_are_told_so(cli: Cli, fake: FakeControl)
 
 def test_an_app_that_was_never_synced_is_listed_too(cli: Cli, fake: FakeControl) -> None:
     app = {
-        "id": make_id("app"), "name": "new", "created_at": config()["created_at"],
-        "created_by": "ada", "installs": 0, "config": None,
-    }  # fmt: skip
+        "id": make_id("app"),
+        "name": "new",
+        "created_at": config()["created_at"],
+        "created_by": "ada",
+        "installs": 0,
+        "config": None,
+    }
     fake.answer("GET", "/v1/apps", samples.page(app))
 
     assert "new   never synced  0" in cli("apps", "list").out

@@ -42,10 +42,13 @@ def test_a_conflict_in_json_mode_is_json_on_stderr(cli: Cli, fake: FakeControl) 
     assert (ran.code, ran.out) == (1, "")
     assert json.loads(ran.err) == {
         "error": {
-            "code": "digest_stale", "kind": "conflict", "facts": {"now": DIGEST},
-            "message": "the plan is newer", "hint": "",
+            "code": "digest_stale",
+            "kind": "conflict",
+            "facts": {"now": DIGEST},
+            "message": "the plan is newer",
+            "hint": "",
         }
-    }  # fmt: skip
+    }
 
 
 def test_a_refusal_of_the_input_is_a_usage_error(cli: Cli, fake: FakeControl) -> None:

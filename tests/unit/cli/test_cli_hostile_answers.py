@@ -114,12 +114,20 @@ def test_what_is_approved_is_shown_cleaned_and_cannot_forge_a_line(
     forged = f"{EVIL}\nPlan: nothing to do."
     hostile = plan() | {
         "drift": [{"address": forged, "type": "a", "name": "b", "action": "update"}],
-        "resources": [{"address": forged, "type": "a", "name": "b", "action": "delete",
-                       "previous": forged, "attributes": [{"path": forged, "before": forged}]}],
+        "resources": [
+            {
+                "address": forged,
+                "type": "a",
+                "name": "b",
+                "action": "delete",
+                "previous": forged,
+                "attributes": [{"path": forged, "before": forged}],
+            }
+        ],
         "outputs": [{"name": forged, "action": "create", "after": forged}],
         "policies": [{"name": forged, "level": "warn", "message": forged}],
         "summary": {"destroy": 1},
-    }  # fmt: skip
+    }
     done = samples.step("plan", "succeeded", job_id=JOB, outputs={"digest": DIGEST})
     gate = samples.step("ok", "active", kind="gate", needs=("plan",), digest=DIGEST)
     fake.answer("GET", f"/v1/workflows/{WFL}", samples.workflow(done, gate))
@@ -134,8 +142,14 @@ def test_what_is_approved_is_shown_cleaned_and_cannot_forge_a_line(
 
 
 def test_a_hostile_newline_does_not_leave_a_comment(cli: Cli, fake: FakeControl) -> None:
-    lost = {"workspace": "sandbox", "address": "a.b\nmodule {}", "type": "a", "job_id": JOB,
-            "certainty": "unknown", "execution_id": EXE}  # fmt: skip
+    lost = {
+        "workspace": "sandbox",
+        "address": "a.b\nmodule {}",
+        "type": "a",
+        "job_id": JOB,
+        "certainty": "unknown",
+        "execution_id": EXE,
+    }
     fake.answer("GET", f"/v1/installs/{INS}/orphans", {"orphans": [lost]})
 
     ran = cli("installs", "orphans", INS, terminal=True)

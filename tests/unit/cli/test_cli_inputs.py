@@ -62,10 +62,14 @@ def test_stdin_may_be_either_language(cli: Cli, ready: FakeControl) -> None:
 
 
 def test_all_mistakes_are_told_at_once_with_their_places(cli: Cli, fake: FakeControl) -> None:
-    text = json.dumps({
-        "name": "Deploy", "queue_id": INS, "colour": "red",
-        "steps": [{"name": "a"}, {"name": "b", "job": {"kind": "noop"}, "mutating": True}],
-    })  # fmt: skip
+    text = json.dumps(
+        {
+            "name": "Deploy",
+            "queue_id": INS,
+            "colour": "red",
+            "steps": [{"name": "a"}, {"name": "b", "job": {"kind": "noop"}, "mutating": True}],
+        }
+    )
 
     ran = cli("workflows", "run", "-", stdin=text)
 

@@ -25,9 +25,15 @@ tier = "gold"
 
 def synced(action: str = "create", **more: Any) -> dict[str, Any]:
     each = {
-        "name": "customer-one", "action": action, "install_id": None, "warnings": [], "problem": "", "hint": "",
-        "changes": [{"what": "inputs.domain", "before": None, "after": "acme.test"}], "workflow_id": None,
-    }  # fmt: skip
+        "name": "customer-one",
+        "action": action,
+        "install_id": None,
+        "warnings": [],
+        "problem": "",
+        "hint": "",
+        "changes": [{"what": "inputs.domain", "before": None, "after": "acme.test"}],
+        "workflow_id": None,
+    }
     return {"applied": True, "installs": [each | more]}
 
 
@@ -53,8 +59,15 @@ def test_files_become_installs_after_a_look(cli: Cli, fake: FakeControl, folder:
     assert (look["dry_run"], real["dry_run"]) == (True, False)
     assert real["app"] == "shop"
     assert real["installs"] == [
-        {"name": "customer-one", "approval_option": "approve-all", "inputs": {"domain": "acme.test"}, "component_toggles": {}, "components": {}, "labels": {"tier": "gold"}}
-    ]  # fmt: skip
+        {
+            "name": "customer-one",
+            "approval_option": "approve-all",
+            "inputs": {"domain": "acme.test"},
+            "component_toggles": {},
+            "components": {},
+            "labels": {"tier": "gold"},
+        }
+    ]
     assert ran.out == f"customer-one: created  exclave workflows watch {WFL}\n"
     assert "customer-one: is created\n  inputs.domain: acme.test\n" in ran.err
     assert ran.code == 0
@@ -140,8 +153,12 @@ def test_inputs_come_from_a_file_and_the_command_line_wins(
     ran = cli("installs", "inputs", "set", INS, "a=y", "--inputs-file", str(file))
 
     assert read_body(fake.requests[-1])["values"] == {
-        "a": "y", "b": "3", "c": "true", "d": '["e", 1]', "f": "1.5",
-    }  # fmt: skip
+        "a": "y",
+        "b": "3",
+        "c": "true",
+        "d": '["e", 1]',
+        "f": "1.5",
+    }
     assert "Nothing that reads it is deployed yet." in ran.err
     assert ran.code == 0
 

@@ -2,7 +2,7 @@ import pytest
 
 from exclave import __version__
 from exclave.cli.root import NOUNS, LazyCommand, build_root, run
-from tests.imports_kit import list_imported
+from tests.support.imports import list_imported
 from tests.unit.cli.fake_control import Cli
 
 HEAVY = ("pydantic", "httpx", "rich", "fastapi", "sqlalchemy", "cryptography", "asyncio")

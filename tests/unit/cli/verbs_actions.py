@@ -11,10 +11,17 @@ _AT = f"/v1/installs/{INS}"
 
 def run(**more: Any) -> dict[str, Any]:
     return {
-        "id": make_id("run"), "action": "check", "trigger": "cron", "state": "succeeded",
-        "workflow_id": WFL, "step": "cron.check", "message": "", "outputs": {},
-        "started_at": AT, "finished_at": AT,
-    } | more  # fmt: skip
+        "id": make_id("run"),
+        "action": "check",
+        "trigger": "cron",
+        "state": "succeeded",
+        "workflow_id": WFL,
+        "step": "cron.check",
+        "message": "",
+        "outputs": {},
+        "started_at": AT,
+        "finished_at": AT,
+    } | more
 
 
 ACTION = {

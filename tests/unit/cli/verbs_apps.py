@@ -12,17 +12,27 @@ APP = make_id("app")
 
 def config(version: int = 2, **more: Any) -> Json:
     return {
-        "id": make_id("cfg", version), "version": version, "digest": DIGEST,
-        "archive_digest": DIGEST, "components": ["api", "db"], "cloud": "local",
-        "current": True, "created_at": AT, "created_by": "ada",
-    } | more  # fmt: skip
+        "id": make_id("cfg", version),
+        "version": version,
+        "digest": DIGEST,
+        "archive_digest": DIGEST,
+        "components": ["api", "db"],
+        "cloud": "local",
+        "current": True,
+        "created_at": AT,
+        "created_by": "ada",
+    } | more
 
 
 def app(**more: Any) -> Json:
     return {
-        "id": APP, "name": "demo", "created_at": AT, "created_by": "ada", "installs": 3,
+        "id": APP,
+        "name": "demo",
+        "created_at": AT,
+        "created_by": "ada",
+        "installs": 3,
         "config": config(),
-    } | more  # fmt: skip
+    } | more
 
 
 def field(path: str, before: str | None, after: str | None, diff: str = "") -> Json:
@@ -32,25 +42,42 @@ def field(path: str, before: str | None, after: str | None, diff: str = "") -> J
 def diff(**more: Any) -> Json:
     script = field("steps[check].inline_contents", "a\n", "b\n", "@@ -1 +1 @@\n-a\n+b")
     return {
-        "app": "demo", "before": 1, "after": 2, "builds": ["component:api"], "more_installs": 0,
+        "app": "demo",
+        "before": 1,
+        "after": 2,
+        "builds": ["component:api"],
+        "more_installs": 0,
         "parts": [
             {"section": "component", "name": "cache", "change": "added", "fields": []},
-            {"section": "component", "name": "api", "change": "changed",
-             "fields": [field("vars.size", "1", "2"), field("files", DIGEST, DIGEST)]},
+            {
+                "section": "component",
+                "name": "api",
+                "change": "changed",
+                "fields": [field("vars.size", "1", "2"), field("files", DIGEST, DIGEST)],
+            },
             {"section": "action", "name": "check", "change": "changed", "fields": [script]},
-            {"section": "sandbox", "name": "", "change": "changed",
-             "fields": [field("terraform_version", None, "1.11.3")]},
+            {
+                "section": "sandbox",
+                "name": "",
+                "change": "changed",
+                "fields": [field("terraform_version", None, "1.11.3")],
+            },
             {"section": "component", "name": "old", "change": "removed", "fields": []},
         ],
         "installs": [{"id": INS, "name": "prod", "version": 1, "parts": ["component:api"]}],
-    } | more  # fmt: skip
+    } | more
 
 
 def synced(**more: Any) -> Json:
     return {
-        "app": "demo", "changed": True, "dry_run": False, "config": config(), "findings": [],
-        "diff": diff(), "workflow_id": WFL,
-    } | more  # fmt: skip
+        "app": "demo",
+        "changed": True,
+        "dry_run": False,
+        "config": config(),
+        "findings": [],
+        "diff": diff(),
+        "workflow_id": WFL,
+    } | more
 
 
 APP_VERBS: dict[str, Verb] = {

@@ -13,13 +13,30 @@ _ERROR = "component `db`, step check: main.tf:3: not UTF-8"
 
 def build(**more: Any) -> dict[str, Any]:
     return {
-        "id": BUILD, "app_id": make_id("app"), "app": "demo", "part": "component:db",
-        "state": "succeeded", "repository": "apps/demo", "digest": DIGEST, "commit": COMMIT,
-        "source": {"type": "git", "url": "https://github.com/acme/db", "ref": "main",
-                   "directory": "."},
-        "size": 10240, "provenance": DIGEST, "error": "", "workflow_id": WFL, "job_id": JOB,
-        "configs": [1, 2], "created_at": AT, "created_by": "ada", "finished_at": AT,
-    } | more  # fmt: skip
+        "id": BUILD,
+        "app_id": make_id("app"),
+        "app": "demo",
+        "part": "component:db",
+        "state": "succeeded",
+        "repository": "apps/demo",
+        "digest": DIGEST,
+        "commit": COMMIT,
+        "source": {
+            "type": "git",
+            "url": "https://github.com/acme/db",
+            "ref": "main",
+            "directory": ".",
+        },
+        "size": 10240,
+        "provenance": DIGEST,
+        "error": "",
+        "workflow_id": WFL,
+        "job_id": JOB,
+        "configs": [1, 2],
+        "created_at": AT,
+        "created_by": "ada",
+        "finished_at": AT,
+    } | more
 
 
 BUILD_VERBS: dict[str, Verb] = {

@@ -13,18 +13,36 @@ _LISTED = {"GET /v1/installs": samples.page(samples.install())}
 
 
 def app_install(**more: Any) -> Json:
-    return samples.install() | {
-        "app_id": make_id("app"), "app": "shop", "state": "active", "target": "local",
-        "config_version": 3, "newest_version": 4, "approve_all": False, "here": False,
-        "managed_by": "", "workflow_id": None,
-    } | more  # fmt: skip
+    return (
+        samples.install()
+        | {
+            "app_id": make_id("app"),
+            "app": "shop",
+            "state": "active",
+            "target": "local",
+            "config_version": 3,
+            "newest_version": 4,
+            "approve_all": False,
+            "here": False,
+            "managed_by": "",
+            "workflow_id": None,
+        }
+        | more
+    )
 
 
 def part(name: str, **more: Any) -> Json:
     return {
-        "part": name, "state": "active", "drift": "", "config_version": 3, "is_current": True,
-        "message": "", "workflow_id": WFL, "changed_at": AT, "drift_at": None,
-    } | more  # fmt: skip
+        "part": name,
+        "state": "active",
+        "drift": "",
+        "config_version": 3,
+        "is_current": True,
+        "message": "",
+        "workflow_id": WFL,
+        "changed_at": AT,
+        "drift_at": None,
+    } | more
 
 
 def detail(**more: Any) -> Json:
@@ -33,25 +51,38 @@ def detail(**more: Any) -> Json:
         part("component:api", drift="drifted", config_version=2, is_current=False),
     ]
     return app_install(
-        lanes=[samples.lane()], parts=parts, runners=[samples.runner()],
-        workflows=[samples.workflow()], **more,
-    )  # fmt: skip
+        lanes=[samples.lane()],
+        parts=parts,
+        runners=[samples.runner()],
+        workflows=[samples.workflow()],
+        **more,
+    )
 
 
 def _input(name: str, **more: Any) -> Json:
     return {
-        "name": name, "group": "web", "display_name": "", "description": "", "type": "string",
-        "value": "x", "is_set": True, "default": None, "required": False, "sensitive": False,
+        "name": name,
+        "group": "web",
+        "display_name": "",
+        "description": "",
+        "type": "string",
+        "value": "x",
+        "is_set": True,
+        "default": None,
+        "required": False,
+        "sensitive": False,
         "owner": "vendor",
-    } | more  # fmt: skip
+    } | more
 
 
 def inputs() -> Json:
     return {
-        "version": 2, "at": AT, "by": "ada",
+        "version": 2,
+        "at": AT,
+        "by": "ada",
         "groups": [{"name": "web", "display_name": "Web", "description": ""}],
         "inputs": [_input("domain", value="acme.test"), _input("key", value=None, sensitive=True)],
-    }  # fmt: skip
+    }
 
 
 def changed(*names: str, workflow: Json | None = None) -> Json:
@@ -66,10 +97,19 @@ def changed(*names: str, workflow: Json | None = None) -> Json:
 
 def upgrade(**more: Any) -> Json:
     return {
-        "install_id": INS, "name": "customer-one", "from_version": 3, "to_version": 4,
-        "parts": [{"part": "component:api", "change": "changed"}, {"part": "secret:token", "change": "added"}],
-        "changed_inputs": ["replicas"], "dropped_inputs": ["old"], "new_stack": True, "workflow": None,
-    } | more  # fmt: skip
+        "install_id": INS,
+        "name": "customer-one",
+        "from_version": 3,
+        "to_version": 4,
+        "parts": [
+            {"part": "component:api", "change": "changed"},
+            {"part": "secret:token", "change": "added"},
+        ],
+        "changed_inputs": ["replicas"],
+        "dropped_inputs": ["old"],
+        "new_stack": True,
+        "workflow": None,
+    } | more
 
 
 def state(version: int = 7, **tree: Any) -> Json:
@@ -90,27 +130,37 @@ _WORK = {f"POST {_AT_INS}/workflows": _FLOW}
 
 def _work(kind: str, **more: Any) -> Json:
     base: Json = {
-        "kind": kind, "components": [], "sandbox": False, "dependents": False, "plan_only": False,
+        "kind": kind,
+        "components": [],
+        "sandbox": False,
+        "dependents": False,
+        "plan_only": False,
         "approve_all": None,
-    }  # fmt: skip
+    }
     return base | more
 
 
 def stack() -> Json:
     return {
-        "id": make_id("stk"), "version": 1, "expires_at": AT,
+        "id": make_id("stk"),
+        "version": 1,
+        "expires_at": AT,
         "command": "curl -fsS https://r.test/v1/stacks/xcs_1/local.py | python3 -",
         "warning": "plain http",
         "script": "print('the script')\n",
-    }  # fmt: skip
+    }
 
 
 def stack_outputs() -> Json:
     return {
-        "id": make_id("stk"), "version": 1, "state": "active", "config_id": make_id("cfg"),
-        "outputs": {"hostname": "box", "install_inputs": {"zone": "b"}}, "created_at": AT,
+        "id": make_id("stk"),
+        "version": 1,
+        "state": "active",
+        "config_id": make_id("cfg"),
+        "outputs": {"hostname": "box", "install_inputs": {"zone": "b"}},
+        "created_at": AT,
         "run_at": AT,
-    }  # fmt: skip
+    }
 
 
 INSTALL_VERBS: dict[str, Verb] = {

@@ -14,17 +14,30 @@ _PLAN = f"GET /v1/jobs/{JOB}/attachments/plan.json"
 
 def state(**more: Any) -> Json:
     return {
-        "workspace": "component:db", "version": 3, "serial": 7, "lineage": "line", "size": 900,
-        "sha256": "a" * 64, "execution_id": EXE, "at": AT,
-        "resources": [{"address": 'aws_s3_bucket.b["x"]', "type": "aws_s3_bucket", "id": "bucket-1"}],
-    } | more  # fmt: skip
+        "workspace": "component:db",
+        "version": 3,
+        "serial": 7,
+        "lineage": "line",
+        "size": 900,
+        "sha256": "a" * 64,
+        "execution_id": EXE,
+        "at": AT,
+        "resources": [
+            {"address": 'aws_s3_bucket.b["x"]', "type": "aws_s3_bucket", "id": "bucket-1"}
+        ],
+    } | more
 
 
 def lock(*, stale: bool = True) -> Json:
     return {
-        "workspace": "component:db", "lock_id": "l-1", "operation": "OperationTypeApply",
-        "who": "root@host", "execution_id": EXE, "at": AT, "stale": stale,
-    }  # fmt: skip
+        "workspace": "component:db",
+        "lock_id": "l-1",
+        "operation": "OperationTypeApply",
+        "who": "root@host",
+        "execution_id": EXE,
+        "at": AT,
+        "stale": stale,
+    }
 
 
 def workspace(**more: Any) -> Json:
@@ -37,18 +50,32 @@ def detail(**more: Any) -> Json:
 
 def rescued(**more: Any) -> Json:
     return {
-        "execution_id": EXE, "job_id": JOB, "workspace": "component:db", "serial": 8, "lineage": "line",
-        "sha256": "a" * 64, "size": 900, "resources": 1, "at": AT, "misfit": "",
-    } | more  # fmt: skip
+        "execution_id": EXE,
+        "job_id": JOB,
+        "workspace": "component:db",
+        "serial": 8,
+        "lineage": "line",
+        "sha256": "a" * 64,
+        "size": 900,
+        "resources": 1,
+        "at": AT,
+        "misfit": "",
+    } | more
 
 
 def orphan(**more: Any) -> Json:
     return {
-        "workspace": "component:db", "address": "aws_s3_bucket.b", "type": "aws_s3_bucket",
-        "certainty": "created", "id_key": "id", "id": "bucket-1", "execution_id": EXE,
+        "workspace": "component:db",
+        "address": "aws_s3_bucket.b",
+        "type": "aws_s3_bucket",
+        "certainty": "created",
+        "id_key": "id",
+        "id": "bucket-1",
+        "execution_id": EXE,
         "import_block": 'import {\n  to = aws_s3_bucket.b\n  id = "bucket-1"\n}\n',
-        "job_id": JOB, "at": AT,
-    } | more  # fmt: skip
+        "job_id": JOB,
+        "at": AT,
+    } | more
 
 
 def attribute(path: str, before: Any = None, after: Any = None, **more: Any) -> Json:
@@ -57,26 +84,59 @@ def attribute(path: str, before: Any = None, after: Any = None, **more: Any) -> 
 
 def plan() -> Json:
     return {
-        "format": 1, "tool": "terraform",
+        "format": 1,
+        "tool": "terraform",
         "resources": [
-            {"address": "t.new", "type": "t", "name": "new", "action": "create", "attributes": [
-                attribute("id", unknown=True), attribute("size", after=3),
-                attribute("password", sensitive=True)]},
-            {"address": "t.changed", "type": "t", "name": "changed", "action": "update",
-             "attributes": [attribute("tags.a", "1", "2"), attribute("gone", "x")]},
-            {"address": "t.swap", "type": "t", "name": "swap", "action": "replace",
-             "reason": "replace_because_cannot_update",
-             "attributes": [attribute("zone", "a", "b", forces_replacement=True)]},
-            {"address": "t.old", "type": "t", "name": "old", "action": "delete",
-             "attributes": [attribute("size", 1)]},
+            {
+                "address": "t.new",
+                "type": "t",
+                "name": "new",
+                "action": "create",
+                "attributes": [
+                    attribute("id", unknown=True),
+                    attribute("size", after=3),
+                    attribute("password", sensitive=True),
+                ],
+            },
+            {
+                "address": "t.changed",
+                "type": "t",
+                "name": "changed",
+                "action": "update",
+                "attributes": [attribute("tags.a", "1", "2"), attribute("gone", "x")],
+            },
+            {
+                "address": "t.swap",
+                "type": "t",
+                "name": "swap",
+                "action": "replace",
+                "reason": "replace_because_cannot_update",
+                "attributes": [attribute("zone", "a", "b", forces_replacement=True)],
+            },
+            {
+                "address": "t.old",
+                "type": "t",
+                "name": "old",
+                "action": "delete",
+                "attributes": [attribute("size", 1)],
+            },
         ],
-        "outputs": [{"name": "url", "action": "update", "before": "a", "unknown": True},
-                    {"name": "key", "action": "create", "sensitive": True}],
+        "outputs": [
+            {"name": "url", "action": "update", "before": "a", "unknown": True},
+            {"name": "key", "action": "create", "sensitive": True},
+        ],
         "drift": [{"address": "t.changed", "type": "t", "name": "changed", "action": "update"}],
-        "summary": {"add": 1, "change": 1, "replace": 1, "destroy": 1, "import": 0, "move": 0,
-                    "outputs": 2},
+        "summary": {
+            "add": 1,
+            "change": 1,
+            "replace": 1,
+            "destroy": 1,
+            "import": 0,
+            "move": 0,
+            "outputs": 2,
+        },
         "policies": [{"name": "cost", "level": "warn", "message": "it is dear"}],
-    }  # fmt: skip
+    }
 
 
 def planned_workflow() -> Json:

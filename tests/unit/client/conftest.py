@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from exclave.client.control import ControlClient
-from exclave.client.control_calls import ControlCalls
+from exclave.client.control_http import ControlCalls
 from tests.unit.cli.fake_control import TOKEN, URL, FakeControl
 
 

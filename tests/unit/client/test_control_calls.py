@@ -9,7 +9,7 @@ import pytest
 from exclave.base.errors import InvalidInput
 from exclave.client import control
 from exclave.client.control import ControlClient
-from exclave.client.control_calls import ControlCalls
+from exclave.client.control_http import ControlCalls
 from exclave.client.pages import collect, iterate
 from exclave.client.problems import RemoteProblem, UnexpectedReply, Unreachable
 from exclave.wire.installs import NewInstall
@@ -30,7 +30,9 @@ GET /v1/jobs/{}/logs/stream · GET /v1/jobs/{}/logs/search · GET /v1/logs/searc
 
 def test_each_route_of_the_api_has_its_place_in_the_client() -> None:
     folder = Path(inspect.getfile(control)).parent
-    text = "".join(each.read_text() for each in sorted(folder.glob("control*.py")))
+    text = "".join(
+        each.read_text() for each in (*sorted(folder.glob("control*.py")), folder / "following.py")
+    )
     used = {re.sub(r"\{[^}]*\}", "{}", found) for found in re.findall(r'f?"(/v1/[^"]*)"', text)}
     wanted = {each.split()[1] for each in re.split(r"[·\n]", ROUTES) if each.strip()}
 

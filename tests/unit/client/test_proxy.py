@@ -10,8 +10,8 @@ import pytest
 from exclave.client.problems import Unreachable
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.transport import Link
-from tests.certificates import make_certificate
 from tests.faults.balancer import copy_all
+from tests.support.certificates import make_certificate
 
 KEYS = b'{"keys":[]}'
 

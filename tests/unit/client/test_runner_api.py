@@ -13,7 +13,7 @@ from exclave.client.retry import RetryPolicy, is_passing, read_retry_after, retr
 from exclave.client.runner import Deadlines, HttpRunnerApi
 from exclave.client.transport import Link
 from exclave.wire.runner import PROTOCOL, AskNonce, Renew
-from tests.virtual_time import VirtualClock, run_virtual
+from tests.support.virtual_time import VirtualClock, run_virtual
 
 Answer = Callable[[bytes], Awaitable[bytes]]
 RUNNER = "run_" + "0" * 26
@@ -133,8 +133,10 @@ async def test_a_body_that_is_too_large_for_a_proxy_is_not_sent_again() -> None:
         with pytest.raises(ProxyTooLarge) as caught:
             await retry(
                 lambda: api.append_log("xcr_x", "exe_1", offset=0, epoch=1, frame=b"frame"),
-                RetryPolicy(), SystemClock(), SeededRandomness(1),
-            )  # fmt: skip
+                RetryPolicy(),
+                SystemClock(),
+                SeededRandomness(1),
+            )
 
     problem = caught.value
     assert len(asked) == 1

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exclave.control.config_diff import FILES, Change, diff_lines, diff_parts, find_changed
+from exclave.control.apps.config_diff import FILES, Change, diff_lines, diff_parts, find_changed
 
 
 @dataclass(frozen=True)

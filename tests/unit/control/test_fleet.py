@@ -2,7 +2,7 @@
 
 import pytest
 
-from exclave.control.fleet import Fleet
+from exclave.control.runtime.parked_polls import Fleet
 from exclave.domain.timings import Timings
 
 TIMINGS = Timings()

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exclave.appconfig.kinds.inputs import Input
-from exclave.control.input_values import (
+from exclave.appconfig.model.kinds.inputs import Input
+from exclave.control.installs.input_validation import (
     BadInputs,
     check_change,
     check_types,
@@ -138,8 +138,12 @@ def test_defaults_are_filled_in_and_sensitive_values_stay_hidden() -> None:
     values = {"domain": "a.test", "token": '"t"', "gone": "x"}
 
     assert fill_values(DECLARED, values) == {
-        "domain": "a.test", "replicas": "2", "debug": "", "token": '"t"', "zone": "",
-    }  # fmt: skip
+        "domain": "a.test",
+        "replicas": "2",
+        "debug": "",
+        "token": '"t"',
+        "zone": "",
+    }
     assert hide_values(DECLARED, values)["token"] == "((exclave:input:token))"
     assert hide_values(DECLARED, {})["token"] == ""
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from exclave.base.loop_time import note_step
-from exclave.control import loop_shares
-from exclave.control.loop_shares import LONGEST_WAIT_S, RESERVE_S, SHARE, LoopShares
-from exclave.control.turns import Busy, Turns
+from exclave.control.runtime import loop_shares
+from exclave.control.runtime.loop_shares import LONGEST_WAIT_S, RESERVE_S, SHARE, LoopShares
+from exclave.control.runtime.request_slots import Busy, Turns
 
 
 class Server:

@@ -3,7 +3,7 @@
 import pytest
 
 from exclave.base.errors import Conflict
-from exclave.control.polls import check_protocol
+from exclave.control.dispatch.polls import check_protocol
 
 
 @pytest.mark.parametrize("protocol", ["1.0", "1.1", "1.2", "1.99"])

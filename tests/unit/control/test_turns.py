@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from exclave.control.turns import SHARED, Busy, Turns, step_aside
+from exclave.control.runtime.request_slots import SHARED, Busy, Turns, step_aside
 
 
 class Visitors:
@@ -102,7 +102,7 @@ async def test_an_org_has_fewer_places_while_others_are_active(
     late = await visitors.send("a", "a3")
     assert visitors.inside == ["a1", "a2", "b1"]
 
-    monkeypatch.setattr("exclave.control.turns.ACTIVE_S", -1.0)
+    monkeypatch.setattr("exclave.control.runtime.request_slots.ACTIVE_S", -1.0)
     last = await visitors.send("a", "a4")
 
     assert set(visitors.inside) == {"a1", "a2", "b1", "a3", "a4"}

@@ -3,7 +3,7 @@
 import re
 
 from exclave.api.requests import LIMITS
-from exclave.control.registry_uploads import MAX_BLOB
+from exclave.control.registry.uploads import MAX_BLOB
 from exclave.domain.manifests import MAX_MANIFEST
 from tests.unit.docs.pages import ROOT
 

@@ -44,9 +44,16 @@ def cases(draw: st.DrawFn) -> Case:
         needs = draw(st.sets(st.integers(0, index - 1), max_size=3)) if index else set()
         lanes = (f"component:c{index % 3}",) if kind is StepKind.JOB and draw(st.booleans()) else ()
         steps.append(
-            Step(index, f"s{index}", kind, StepState.PENDING, tuple(sorted(needs)), lanes,
-                 mutating=bool(lanes))
-        )  # fmt: skip
+            Step(
+                index,
+                f"s{index}",
+                kind,
+                StepState.PENDING,
+                tuple(sorted(needs)),
+                lanes,
+                mutating=bool(lanes),
+            )
+        )
     workflow = Workflow(WorkflowId("w"), WorkflowState.RUNNING, tuple(steps))
     return Case(workflow, tuple(draw(st.lists(st.booleans(), min_size=size, max_size=size))))
 

@@ -120,10 +120,12 @@ def test_what_a_vendor_wrote_reaches_no_terminal_raw(
 ) -> None:
     evil = "\x1b]0;PWNED\x07\x9b2J\u202e"
     terms = StackTerms(
-        install_id="ins_" + "0" * 26, install=f"acme{evil}", app=f"shop{evil}",
+        install_id="ins_" + "0" * 26,
+        install=f"acme{evil}",
+        app=f"shop{evil}",
         secrets=[StackSecret(name="db", required=True, description=evil)],
         inputs=[StackInput(name="zone", required=True, description=evil)],
-    )  # fmt: skip
+    )
     folder.write_document(
         StackDocument(terms=terms, runner_url=evil, keys=[], version="1", enrolment="")
     )

@@ -117,12 +117,21 @@ class FakeControl:
         self.sequence += 1
         now = self.clock.now()
         facts: dict[str, Any] = {
-            "org_id": self.org_id, "queue_id": self.queue_id, "runner_id": self.runner_id,
-            "job_id": self.ids.new("job"), "execution_id": self.ids.new("exe"),
-            "epoch": self.sequence, "sequence": self.sequence, "nonce": self.ids.new("non"),
-            "issued_at": now, "expires_at": now + timedelta(hours=1), "mutating": mutating,
-            "lanes": [], "spec": NoopSpec(), **changes,
-        }  # fmt: skip
+            "org_id": self.org_id,
+            "queue_id": self.queue_id,
+            "runner_id": self.runner_id,
+            "job_id": self.ids.new("job"),
+            "execution_id": self.ids.new("exe"),
+            "epoch": self.sequence,
+            "sequence": self.sequence,
+            "nonce": self.ids.new("non"),
+            "issued_at": now,
+            "expires_at": now + timedelta(hours=1),
+            "mutating": mutating,
+            "lanes": [],
+            "spec": NoopSpec(),
+            **changes,
+        }
         dispatch = Dispatch(**facts)
         self.add_envelope(dispatch, sign_dispatch(self.key, self.keys[-1].kid, dispatch))
         return dispatch.execution_id
@@ -155,10 +164,18 @@ class FakeControl:
     async def enrol(self, request: Enrol) -> Enrolled:
         await self._travel("enrol")
         self.public_key = request.public_key
-        return await self._answer("enrol", Enrolled(
-            runner_id=self.runner_id, org_id=self.org_id, queue_id=self.queue_id,
-            kind=QueueKind.INSTALL, generation=1, keys=self.keys, timings=self.timings,
-        ))  # fmt: skip
+        return await self._answer(
+            "enrol",
+            Enrolled(
+                runner_id=self.runner_id,
+                org_id=self.org_id,
+                queue_id=self.queue_id,
+                kind=QueueKind.INSTALL,
+                generation=1,
+                keys=self.keys,
+                timings=self.timings,
+            ),
+        )
 
     async def ask_nonce(self, request: AskNonce) -> NonceReply:
         await self._travel("ask_nonce")
@@ -185,10 +202,16 @@ class FakeControl:
         self.tokens[token] = self.clock.monotonic() + 900.0
         ahead = self.ids.token("nn")[:40]
         self.nonces[ahead] = None
-        return await self._answer("ask_token", TokenReply(
-            access_token=token, expires_in_s=900.0, generation=self.generation, next_nonce=ahead,
-            timings=self.timings,
-        ))  # fmt: skip
+        return await self._answer(
+            "ask_token",
+            TokenReply(
+                access_token=token,
+                expires_in_s=900.0,
+                generation=self.generation,
+                next_nonce=ahead,
+                timings=self.timings,
+            ),
+        )
 
     async def get_keys(self) -> ServerKeys:
         await self._travel("get_keys")

@@ -11,16 +11,16 @@ from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.audit import verify_audit
 from exclave.runner.config import RunnerConfig
+from exclave.runner.jobs.executor import Stop, Work, end_by_stop
+from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.loop import Duty, Runner
-from exclave.runner.shipping import SendLog, ShippedLog
+from exclave.runner.runner import Duty, Runner
 from exclave.runner.stats import Machine
-from exclave.runner.work import Stop, Work, end_by_stop
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
+from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import FakeControl
-from tests.virtual_time import VirtualClock, run_virtual
 
 TOKEN = "xce_" + "0" * 52
 

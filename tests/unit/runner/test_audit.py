@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.audit import Audit, verify_audit
-from tests.virtual_time import VirtualClock, run_virtual
+from tests.support.virtual_time import VirtualClock, run_virtual
 
 
 def write_lines(file: Path, count: int) -> None:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.loop import Runner
+from exclave.runner.runner import Runner
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import KINDS, Enrol, Enrolled, Poll, PollReply, QueueKind
+from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import House
-from tests.virtual_time import VirtualClock, run_virtual
 
 
 class Control(FakeControl):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.environment import ChildSettings, build_env
-from exclave.runner.secret_store import FileSecrets
-from exclave.runner.work import Stop, WorkFailed
-from exclave.runner.workspaces import Workspace
+from exclave.runner.jobs.environment import ChildSettings, build_env
+from exclave.runner.jobs.executor import Stop, WorkFailed
+from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.secrets.store import FileSecrets
 from exclave.wire.jobs import Reason
 
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from exclave.client.problems import ProxyTooLarge, RemoteProblem
-from exclave.runner.shipping import SendLog, ShippedLog
+from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Result, ResultReply
 from tests.unit.runner.fake_control import TIMINGS, FakeControl

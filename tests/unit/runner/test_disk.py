@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner import disk as disk_module
-from exclave.runner.disk import DataFolder, DataFolderBroken, DataFolderInUse, remove_tree
+from exclave.runner import data_folder as disk_module
+from exclave.runner.data_folder import DataFolder, DataFolderBroken, DataFolderInUse, remove_tree
 
 
 def test_a_second_runner_on_the_folder_is_told_so(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_second_runner_on_the_folder_is_told_so(tmp_path: Path) -> None:
 
 def test_the_lock_ends_with_the_process_that_held_it(tmp_path: Path) -> None:
     program = (
-        "import sys, os, pathlib; from exclave.runner.disk import DataFolder;"
+        "import sys, os, pathlib; from exclave.runner.data_folder import DataFolder;"
         "DataFolder(pathlib.Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(

@@ -11,8 +11,8 @@ import pytest
 from exclave.base.clock import SystemClock
 from exclave.base.ids import SystemRandomness
 from exclave.runner.config import RunnerConfig
-from exclave.runner.doctor import Finding, diagnose
-from tests.certificates import make_certificate
+from exclave.runner.doctor.doctor import Finding, diagnose
+from tests.support.certificates import make_certificate
 
 
 async def examine(config: RunnerConfig) -> dict[str, Finding]:

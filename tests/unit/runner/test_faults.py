@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.loop import Runner
+from exclave.runner.runner import Runner
 from exclave.wire.jobs import OutcomeState
+from tests.support.virtual_time import run_virtual
 from tests.unit.runner.harness import House
-from tests.virtual_time import run_virtual
 
 
 class Storm:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exclave.base.errors import InvalidInput
-from exclave.runner.git import commands
+from exclave.runner.commands import git
 from exclave.runner.git.credentials import Credential
 from exclave.runner.git.failures import explain_git
 from exclave.runner.git.urls import PROTOCOLS, Rewrite, parse_rewrites, resolve_address
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.executor import WorkFailed
 from exclave.wire.jobs import Reason
 
 
@@ -30,8 +30,11 @@ def test_the_usual_forms_are_taken(
     address = resolve_address(repo, (), PROTOCOLS)
 
     assert (address.text, address.protocol, address.host, address.port) == (
-        text or repo, protocol, host, port,
-    )  # fmt: skip
+        text or repo,
+        protocol,
+        host,
+        port,
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,8 +74,10 @@ def test_rewrite_rules_are_read_and_the_longest_counts() -> None:
     found = [resolve_address(one, rules, PROTOCOLS) for one in ("a/b", "c/d", "git@x.example:y")]
 
     assert [one.text for one in found] == [
-        "https://other/b", "https://mirror.example/gh/c/d", "git@x.example:y",
-    ]  # fmt: skip
+        "https://other/b",
+        "https://mirror.example/gh/c/d",
+        "git@x.example:y",
+    ]
     assert [one.trusted for one in found] == [True, True, False]
 
 
@@ -108,12 +113,16 @@ def test_credentials_open_only_what_lies_under_their_prefix(
 
 
 def test_commands_are_data_and_separate_options_from_addresses() -> None:
-    listed = commands.list_refs("https://x/y", "main", pinned="x:443:1.2.3.4")
-    fetched = commands.fetch("https://x/y", "a" * 40)
+    listed = git.list_refs("https://x/y", "main", pinned="x:443:1.2.3.4")
+    fetched = git.fetch("https://x/y", "a" * 40)
 
     assert listed[-5:] == (
-        "--", "https://x/y", "refs/heads/main", "refs/tags/main", "refs/tags/main^{}",
-    )  # fmt: skip
+        "--",
+        "https://x/y",
+        "refs/heads/main",
+        "refs/tags/main",
+        "refs/tags/main^{}",
+    )
     assert "http.curloptResolve=x:443:1.2.3.4" in listed
     assert fetched[-3:] == ("--", "https://x/y", "a" * 40)
     for argv in (listed, fetched):

@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from exclave.base.secrets import Secret
 from exclave.main.runner import collect_held, tell_config
 from exclave.main.settings import RunnerSettings
-from exclave.runner.executors.judging import mask_outputs
+from exclave.runner.control_plane.identity import KEY
 from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
-from exclave.runner.held_secrets import HeldSecrets
-from exclave.runner.identity import KEY
-from exclave.runner.logs.writer import open_log
-from exclave.runner.sealing import SEAL_KEY
+from exclave.runner.jobs.step_outcome import mask_outputs
+from exclave.runner.logs.job_log import open_log
+from exclave.runner.secrets.held import HeldSecrets
+from exclave.runner.secrets.sealing import SEAL_KEY
 from exclave.wire.logs import Stream
 from tests.unit.runner.work_kit import ManualClock, close_and_check, join
 
@@ -40,10 +40,12 @@ def settings(tmp_path: Path) -> RunnerSettings:
     (tmp_path / "secrets.json").write_text('{"db": "S3CRETVALUE99", "api": "another-value"}')
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     return RunnerSettings(
-        runner_data=data, secrets_file=tmp_path / "secrets.json",
-        registry_password_file=tmp_path / "password", enrolment="xce_one-time-token",
+        runner_data=data,
+        secrets_file=tmp_path / "secrets.json",
+        registry_password_file=tmp_path / "password",
+        enrolment="xce_one-time-token",
         proxy="http://user:pr%40xy-pass@proxy:3128",
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from exclave.main.runner import tell_config
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
-from exclave.runner.doctor_local import check_isolation
-from exclave.runner.identity import IDENTITY, KEY
-from exclave.runner.isolation import (
+from exclave.runner.control_plane.identity import IDENTITY, KEY
+from exclave.runner.doctor.machine import check_isolation
+from exclave.runner.processes.isolation import (
     POOL,
     Isolation,
     claim_users,
@@ -19,7 +19,7 @@ from exclave.runner.isolation import (
     find_obstacle,
     read_chosen,
 )
-from exclave.runner.users import NoSuchUser, Users
+from exclave.runner.processes.users import NoSuchUser, Users
 
 is_root = sys.platform == "linux" and os.geteuid() == 0
 needs_root = pytest.mark.skipif(not is_root, reason="only root can become others")
@@ -142,7 +142,8 @@ def test_the_doctor_tells_which_uids_jobs_have_or_why_none(data: Path, tmp_path:
     assert examine("auto") == ("ok", "jobs will run as uids that the first start chooses")
     claim(data, tmp_path / "claims")
     assert examine("auto") == (
-        "ok", f"jobs run as {read_chosen(data)}, and cannot read the runner's key",
-    )  # fmt: skip
+        "ok",
+        f"jobs run as {read_chosen(data)}, and cannot read the runner's key",
+    )
     state, message = examine("", "the runner is not root")
     assert (state, "the runner is not root" in message) == ("warn", True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from exclave.base.secrets import Secret
+from exclave.runner.logs.job_log import JobLog, LogLimits, open_log
 from exclave.runner.logs.spool import Spool, SpoolLimits
-from exclave.runner.logs.writer import JobLog, LogLimits, open_log
 from exclave.wire.logs import LogRecord, Stream, read_records
 from tests.unit.runner.work_kit import EXECUTION, ManualClock, close_and_check, join, read_spool
 

@@ -7,8 +7,8 @@ import zstandard
 
 from exclave.base.ids import SeededRandomness
 from exclave.client.problems import ProxyTooLarge, RemoteProblem, Unreachable
-from exclave.runner.logs.shipped import SpooledLog, bind_open_log
 from exclave.runner.logs.spool import SpoolLimits
+from exclave.runner.logs.spooled_log import SpooledLog, bind_open_log
 from exclave.wire.logs import MAX_SEGMENT, Stream
 from exclave.wire.runner import LogReply
 from tests.unit.runner.work_kit import ManualClock
@@ -52,9 +52,12 @@ class FakeServer:
 
 def open_it(folder: Path, server: FakeServer, clock: ManualClock | None = None) -> SpooledLog:
     return SpooledLog(
-        folder, server.send, clock=clock or ManualClock(), randomness=SeededRandomness(1),
+        folder,
+        server.send,
+        clock=clock or ManualClock(),
+        randomness=SeededRandomness(1),
         spool_limits=SpoolLimits(segment_bytes=4 << 20, keep_free_bytes=0),
-    )  # fmt: skip
+    )
 
 
 async def ship(log: SpooledLog) -> tuple[int, str]:

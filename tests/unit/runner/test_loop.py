@@ -25,9 +25,14 @@ def test_a_job_runs_once_and_its_result_arrives(tmp_path: Path) -> None:
     house = play(tmp_path, story)
 
     assert house.audit_events() == [
-        "started", "enrolled", "envelope_accepted", "job_started", "job_ended",
-        "result_acknowledged", "stopped",
-    ]  # fmt: skip
+        "started",
+        "enrolled",
+        "envelope_accepted",
+        "job_started",
+        "job_ended",
+        "result_acknowledged",
+        "stopped",
+    ]
 
 
 def test_a_lost_poll_reply_gives_the_same_offers_and_no_second_run(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exclave.runner.logs.masking import URL_LIMIT, Masker, mask_all
-from exclave.runner.logs.needle_index import Joined, Needles
-from exclave.runner.logs.needles import find_needles
+from exclave.runner.logs.pattern_index import Joined, Needles
+from exclave.runner.logs.secret_spellings import find_needles
 
 NASTY = "p'a\"ss <wörd> & 100%/+=\\x"
 PEM = "-----BEGIN KEY-----\nMIIabcdef0123456789\nzzzzzzQQQQQQ==\n-----END KEY-----\n"

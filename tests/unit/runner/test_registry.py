@@ -6,8 +6,8 @@ import pytest
 
 from exclave.base.errors import InvalidInput
 from exclave.base.secrets import Secret
-from exclave.client.oci import Login
-from exclave.runner.registry import read_login
+from exclave.client.oci.client import Login
+from exclave.runner.control_plane.registry_access import read_login
 
 
 def test_without_credentials_nobody_logs_in() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from exclave.client.problems import ProxyTooLarge
 from exclave.client.work import WorkApi
+from exclave.runner.jobs.executor import Stop, Work
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.rescue import JOURNAL, keep_state
-from exclave.runner.rescued import RESCUED, send_rescued
-from exclave.runner.work import Stop, Work
+from exclave.runner.terraform.rescued_states import RESCUED, send_rescued
+from exclave.runner.terraform.unsent_state import JOURNAL, keep_state
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.terraform import AttachmentReply, SealedState, StateHeader, unpack_state

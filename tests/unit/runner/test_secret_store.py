@@ -9,8 +9,8 @@ import pytest
 from exclave.base.ids import SeededRandomness, SystemRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.executors.secrets import SecretsExecutor
-from exclave.runner.secret_store import FileSecrets, generate_secret
-from exclave.runner.work import Stop, Work, WorkFailed
+from exclave.runner.jobs.executor import Stop, Work, WorkFailed
+from exclave.runner.secrets.store import FileSecrets, generate_secret
 from exclave.wire.jobs import NoopSpec, OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome
 from exclave.wire.specs import SecretsSpec, WantedSecret

@@ -6,14 +6,20 @@ import pytest
 from exclave.base.errors import Problem
 from exclave.base.ids import SeededRandomness
 from exclave.client.problems import RemoteProblem, Unreachable
-from exclave.runner.disk import DataFolder
-from exclave.runner.identity import AlreadyEnrolled, NotEnrolled, enrol, load_identity, load_key
-from exclave.runner.session import IdentityRefused, Session
+from exclave.runner.control_plane.access_token import IdentityRefused, Session
+from exclave.runner.control_plane.identity import (
+    AlreadyEnrolled,
+    NotEnrolled,
+    enrol,
+    load_identity,
+    load_key,
+)
+from exclave.runner.data_folder import DataFolder
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import AskToken, TokenReply
+from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import TOKEN
-from tests.virtual_time import VirtualClock, run_virtual
 
 
 class Desk:
@@ -26,15 +32,23 @@ class Desk:
 
     async def enrol(self) -> None:
         await enrol(
-            self.disk, self.control, token=TOKEN, name="r",
-            capabilities=(JobKind.NOOP,), randomness=SeededRandomness(3),
-        )  # fmt: skip
+            self.disk,
+            self.control,
+            token=TOKEN,
+            name="r",
+            capabilities=(JobKind.NOOP,),
+            randomness=SeededRandomness(3),
+        )
 
     def open(self) -> Session:
         return Session(
-            self.control, self.disk, load_identity(self.folder), load_key(self.folder),
-            clock=self.control.clock, randomness=SeededRandomness(5),
-        )  # fmt: skip
+            self.control,
+            self.disk,
+            load_identity(self.folder),
+            load_key(self.folder),
+            clock=self.control.clock,
+            randomness=SeededRandomness(5),
+        )
 
 
 async def use(session: Session, control: FakeControl) -> str:

@@ -3,8 +3,8 @@ from pathlib import Path
 import zstandard
 
 from exclave.base.ids import SeededRandomness
-from exclave.runner.logs.shipped import bind_open_log
-from exclave.runner.shipping import SendLog, ShippedLog
+from exclave.runner.logs.protocols import SendLog, ShippedLog
+from exclave.runner.logs.spooled_log import bind_open_log
 from exclave.wire.runner import LogReply
 from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import House, play

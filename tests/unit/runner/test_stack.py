@@ -13,9 +13,9 @@ from exclave.base.errors import Conflict
 from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.client.problems import RemoteProblem, Unreachable
-from exclave.runner.secret_store import FileSecrets
+from exclave.runner.secrets.store import FileSecrets
 from exclave.runner.stack.folder import NoStack, StackFolder
-from exclave.runner.stack.reporting import Reporter
+from exclave.runner.stack.phone_home import Reporter
 from exclave.runner.stack.rotated_log import RotatedLog
 from exclave.runner.stack.supervisor import (
     FINAL_EXIT,
@@ -24,7 +24,7 @@ from exclave.runner.stack.supervisor import (
     find_supervisor,
     take_lock,
 )
-from exclave.runner.stack.units import write_unit
+from exclave.runner.stack.systemd import write_unit
 from exclave.wire.runner import Poll, PollReply
 from exclave.wire.stacks import (
     Resigned,
@@ -46,9 +46,12 @@ TERMS = StackTerms(
 
 def make_document(**more: Any) -> StackDocument:
     facts: dict[str, Any] = {
-        "terms": TERMS, "runner_url": "http://r.test", "keys": [], "version": "1.0",
+        "terms": TERMS,
+        "runner_url": "http://r.test",
+        "keys": [],
+        "version": "1.0",
         "enrolment": "xce_token",
-    }  # fmt: skip
+    }
     return StackDocument(**{**facts, **more})
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.executions.outbox import WaitingResult
+from exclave.runner.jobs.executor import Stop, Work
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.outbox import WaitingResult
-from exclave.runner.session import IdentityRefused
-from exclave.runner.work import Stop, Work
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from tests.unit.runner.harness import FakeExecutor, House, expect, play

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from exclave.runner.disabling import watch_switch
-from exclave.runner.identity import StrangeKeys
-from exclave.runner.switch import is_thrown, reset_switch, throw_switch
+from exclave.runner.control_plane.identity import StrangeKeys
+from exclave.runner.executions.kill_switch import is_thrown, reset_switch, throw_switch
+from exclave.runner.loops.kill_switch_watch import watch_switch
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Stats
 from tests.unit.runner.harness import House, expect, play

@@ -8,15 +8,15 @@ import pytest
 
 from exclave.base.digests import canonical_json
 from exclave.runner.audit import Audit
-from exclave.runner.disk import DataFolder
-from exclave.runner.identity import Identity
-from exclave.runner.trust import Judged, Trust
+from exclave.runner.control_plane.envelope_trust import Judged, Trust
+from exclave.runner.control_plane.identity import Identity
+from exclave.runner.data_folder import DataFolder
 from exclave.wire.envelope import TYPE, encode_bytes
 from exclave.wire.jobs import JobKind, Reason, ScriptSpec, ScriptStep
 from exclave.wire.runner import Offer, QueueKind
+from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import TIMINGS, FakeControl
 from tests.unit.runner.harness import House, play
-from tests.virtual_time import VirtualClock, run_virtual
 
 
 class Court:
@@ -30,10 +30,14 @@ class Court:
 
     def open(self) -> Trust:
         identity = Identity(
-            runner_id=self.control.runner_id, org_id=self.control.org_id,
-            queue_id=self.control.queue_id, kind=QueueKind.INSTALL, generation=1,
-            timings=TIMINGS, keys={"k1": self.control.keys[0].public_key},
-        )  # fmt: skip
+            runner_id=self.control.runner_id,
+            org_id=self.control.org_id,
+            queue_id=self.control.queue_id,
+            kind=QueueKind.INSTALL,
+            generation=1,
+            timings=TIMINGS,
+            keys={"k1": self.control.keys[0].public_key},
+        )
         audit = Audit(self.disk.audit, self.clock)
         return Trust(self.disk, identity, audit, clock=self.clock, capabilities=[JobKind.NOOP])
 

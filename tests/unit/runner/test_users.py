@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.cells import Cells, Crowded
 from exclave.runner.config import RunnerConfig
-from exclave.runner.doctor_local import check_isolation
-from exclave.runner.identity import KEY
-from exclave.runner.users import NoSuchUser, RunAs, Users, read_run_as
-from exclave.runner.workspaces import prepare_workspace
+from exclave.runner.control_plane.identity import KEY
+from exclave.runner.doctor.machine import check_isolation
+from exclave.runner.jobs.workspace import prepare_workspace
+from exclave.runner.processes.cell import Cells, Crowded
+from exclave.runner.processes.users import NoSuchUser, RunAs, Users, read_run_as
 
 needs_root = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root can become others"
@@ -103,8 +103,11 @@ def test_the_doctor_tries_whether_jobs_can_read_the_key(tmp_path: Path) -> None:
         ).state
 
     assert (examine(""), examine(SPAN), examine("nobody"), examine("nobody", 1)) == (
-        "warn", "ok", "warn", "ok",
-    )  # fmt: skip
+        "warn",
+        "ok",
+        "warn",
+        "ok",
+    )
     for folder in (data, *data.parents[:4]):
         folder.chmod(0o755)
     assert examine(SPAN) == "fail"

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 from exclave.base.clock import SystemClock
 from exclave.base.ids import Ids, SystemRandomness
-from exclave.runner.environment import ChildSettings
+from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.script import ScriptExecutor
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.logs.job_log import JobLog, open_log
 from exclave.runner.logs.spool import Spool
-from exclave.runner.logs.writer import JobLog, open_log
-from exclave.runner.secret_store import FileSecrets
-from exclave.runner.uplink import Uplink
-from exclave.runner.work import Stop, Work
+from exclave.runner.secrets.store import FileSecrets
 from exclave.wire.jobs import ScriptSpec
 from exclave.wire.logs import LogRecord, Stream, read_records
 from exclave.wire.runner import Dispatch, Outcome

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from exclave.stacks.local import LocalStack, make_command, make_local_script, make_warning
-from exclave.stacks.local_stack import prepare_folder
+from exclave.stacks.local_script_template import prepare_folder
 
 TOKEN = "xce_" + "7" * 52
 NASTY = 'a \'quote\', """ three, \\ back, {braces},   # noqa: X and \n a line'
@@ -19,7 +19,9 @@ NASTY = 'a \'quote\', """ three, \\ back, {braces},   # noqa: X and \n a line'
 def make_stack(**terms: object) -> LocalStack:
     document = {
         "terms": {
-            "install_id": "ins_" + "0" * 26, "install": "acme", "app": "shop",
+            "install_id": "ins_" + "0" * 26,
+            "install": "acme",
+            "app": "shop",
             "secrets": [{"name": "db_password", "description": NASTY, "required": True}],
             "inputs": [{"name": "zone", "description": "", "default": None}],
             **terms,
@@ -28,7 +30,7 @@ def make_stack(**terms: object) -> LocalStack:
         "keys": [{"kid": "k1-abc", "public_key": "A" * 43}],
         "version": "1.2.3",
         "enrolment": TOKEN,
-    }  # fmt: skip
+    }
     return LocalStack(document, "exclave-1.2.3-py3-none-any.whl", "f" * 64)
 
 
@@ -45,8 +47,9 @@ def test_the_script_compiles_and_carries_the_stack_as_it_is() -> None:
     compile(script, "local.py", "exec")
     assert read_constant(script, "STACK") == make_stack().document
     assert read_constant(script, "PACKAGE") == {
-        "file": "exclave-1.2.3-py3-none-any.whl", "sha256": "f" * 64,
-    }  # fmt: skip
+        "file": "exclave-1.2.3-py3-none-any.whl",
+        "sha256": "f" * 64,
+    }
 
 
 def test_the_same_stack_gives_the_same_text() -> None:
@@ -63,11 +66,14 @@ def test_only_the_standard_library_is_imported() -> None:
     tree = ast.parse(make_local_script(make_stack()))
     names = {
         alias.name.partition(".")[0]
-        for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
     } | {
         (node.module or "").partition(".")[0]
-        for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
-    }  # fmt: skip
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+    }
 
     assert names <= sys.stdlib_module_names
 

@@ -4,17 +4,21 @@ import io
 import zipfile
 
 from exclave import __version__
-from exclave.control.runner_package import load_package
-from exclave.stacks.wheel import build_wheel
+from exclave.control.stacks.runner_package import load_package
+from exclave.control.stacks.wheel import build_wheel
 
 FILES = {"pkg/b.py": b"b", "pkg/__init__.py": b""}
 
 
 def make(files: dict[str, bytes]) -> bytes:
     return build_wheel(
-        "pkg", "1.0", files, requires=["click>=8"], requires_python=">=3.11",
+        "pkg",
+        "1.0",
+        files,
+        requires=["click>=8"],
+        requires_python=">=3.11",
         scripts={"pkg": "pkg:main"},
-    )  # fmt: skip
+    )
 
 
 def test_the_same_files_in_any_order_give_the_same_bytes() -> None:
@@ -27,8 +31,9 @@ def test_a_wheel_has_its_metadata_and_a_record_of_all_files() -> None:
 
     record = archive.read("pkg-1.0.dist-info/RECORD").decode().splitlines()
     assert [line.split(",")[0] for line in record][:2] == [
-        "pkg-1.0.dist-info/METADATA", "pkg-1.0.dist-info/WHEEL",
-    ]  # fmt: skip
+        "pkg-1.0.dist-info/METADATA",
+        "pkg-1.0.dist-info/WHEEL",
+    ]
     assert record[-1] == "pkg-1.0.dist-info/RECORD,,"
     assert "Requires-Dist: click>=8" in archive.read("pkg-1.0.dist-info/METADATA").decode()
 
@@ -38,7 +43,7 @@ def test_customers_get_the_runner_and_nothing_of_the_control_plane() -> None:
 
     names = zipfile.ZipFile(io.BytesIO(package.data)).namelist()
     assert package.file == f"exclave-{__version__}-py3-none-any.whl"
-    assert {"exclave/runner/loop.py", "exclave/runner/runner.lock", "exclave/main/stack.py"} <= {
+    assert {"exclave/runner/runner.py", "exclave/runner/runner.lock", "exclave/main/stack.py"} <= {
         *names
     }
     rooms = {name.split("/")[1] for name in names if name.startswith("exclave/")}

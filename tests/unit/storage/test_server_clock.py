@@ -1,7 +1,7 @@
 """The database's time between two of its answers."""
 
-from exclave.storage.dialects.postgres_clock import ServerClock
-from tests.world import ManualClock
+from exclave.storage.engine.dialects.postgres_clock import ServerClock
+from tests.support.world import ManualClock
 
 SECOND = 1_000_000
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from exclave.storage.waiting import call_beside, can_wait, run, wait_for_socket
+from exclave.storage.engine.greenlets import call_beside, can_wait, run, wait_for_socket
 
 name: ContextVar[str] = ContextVar("name", default="nobody")
 

@@ -5,7 +5,7 @@ from exclave.api.ids import InstallOf
 from exclave.api.queries import RunsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import actions, runbooks
+from exclave.control.installs import actions, runbooks
 from exclave.wire.actions import (
     ActionReply,
     RunAction,

@@ -9,7 +9,7 @@ from exclave.api.ids import AppOf
 from exclave.api.queries import DiffOf, PageOf, SyncOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import apps, configs, syncing
+from exclave.control.apps import apps, configs, sync
 from exclave.wire.apps import AppReply, ConfigDiffReply, ConfigReply, NewApp, SyncReply
 from exclave.wire.model import Page
 
@@ -51,8 +51,8 @@ async def sync_app(
     422 `app_invalid` lists everything that is wrong in `diagnostics`. Content that is the same as
     that of the current version changes nothing, so a repeated request is harmless.
     """
-    wish = syncing.SyncWish(strict=query.strict, dry_run=query.dry_run)
-    return await syncing.sync_app(deps, user, app, request.stream(), wish)
+    wish = sync.SyncWish(strict=query.strict, dry_run=query.dry_run)
+    return await sync.sync_app(deps, user, app, request.stream(), wish)
 
 
 @router.get("/{app}/configs")

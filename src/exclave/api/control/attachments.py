@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import JobOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import attachments
+from exclave.control.workflows import attachments
 
 router = make_router("/v1/jobs/{job}/attachments", "jobs", UserRoute)
 

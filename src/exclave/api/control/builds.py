@@ -5,7 +5,7 @@ from exclave.api.ids import BuildOf
 from exclave.api.queries import BuildsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import builds
+from exclave.control.builds import builds
 from exclave.wire.builds import BuildReply, NewBuild
 from exclave.wire.model import Page
 
@@ -22,9 +22,14 @@ async def create_build(wish: NewBuild, user: UserOf, once: OnceOf) -> BuildReply
 async def list_builds(query: BuildsOf, user: UserOf, deps: DepsOf) -> Page[BuildReply]:
     """List builds, newest first."""
     return await builds.list_builds(
-        deps, user, cursor=query.cursor, limit=query.limit, app=query.app, part=query.part,
+        deps,
+        user,
+        cursor=query.cursor,
+        limit=query.limit,
+        app=query.app,
+        part=query.part,
         state=query.state,
-    )  # fmt: skip
+    )
 
 
 @router.get("/{build}")

@@ -5,8 +5,8 @@ from exclave.api.ids import InstallOf, LaneOf
 from exclave.api.queries import ForgetOf, InstallsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import installs
-from exclave.control.installs import Wanted
+from exclave.control.installs import installs
+from exclave.control.installs.installs import Wanted
 from exclave.wire.installs import (
     InstallDetail,
     InstallReply,

@@ -4,7 +4,7 @@ from exclave.api.credentials import UserOf
 from exclave.api.ids import InstallOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import install_configs, install_inputs, install_upgrades, install_work
+from exclave.control.installs import config_files, inputs, upgrades, workflow_requests
 from exclave.wire.installs import (
     InputsChanged,
     InstallsSynced,
@@ -26,7 +26,7 @@ async def start_work(
 ) -> WorkflowReply:
     """Begin a workflow: provision, deploy, tear down, look for drift and so on."""
     return await once(
-        WorkflowReply, wish, lambda deps: install_work.start_work(deps, user, install, wish)
+        WorkflowReply, wish, lambda deps: workflow_requests.start_work(deps, user, install, wish)
     )
 
 
@@ -36,7 +36,7 @@ async def set_inputs(
 ) -> InputsChanged:
     """Give inputs new values; the workflow deploys again exactly what reads the changed ones."""
     return await once(
-        InputsChanged, wish, lambda deps: install_inputs.set_inputs(deps, user, install, wish)
+        InputsChanged, wish, lambda deps: inputs.set_inputs(deps, user, install, wish)
     )
 
 
@@ -48,7 +48,7 @@ async def upgrade_install(
     return await once(
         UpgradeReply,
         wish,
-        lambda deps: install_upgrades.upgrade_install(deps, user, install, wish),
+        lambda deps: upgrades.upgrade_install(deps, user, install, wish),
     )
 
 
@@ -56,5 +56,5 @@ async def upgrade_install(
 async def sync_installs(wish: SyncInstalls, user: UserOf, once: OnceOf) -> InstallsSynced:
     """Make installs what their files say; if one is refused, nothing is done to any."""
     return await once(
-        InstallsSynced, wish, lambda deps: install_configs.sync_installs(deps, user, wish)
+        InstallsSynced, wish, lambda deps: config_files.sync_installs(deps, user, wish)
     )

@@ -5,7 +5,7 @@ from exclave.api.ids import JobOf
 from exclave.api.queries import JobsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import jobs
+from exclave.control.workflows import jobs
 from exclave.wire.jobs import DeclareLost, JobReply
 from exclave.wire.model import Page
 
@@ -16,9 +16,14 @@ router = make_router("/v1/jobs", "jobs", UserRoute)
 async def list_jobs(query: JobsOf, user: UserOf, deps: DepsOf) -> Page[JobReply]:
     """List jobs, newest first."""
     return await jobs.list_jobs(
-        deps, user, cursor=query.cursor, limit=query.limit, queue=query.queue_id,
-        workflow=query.workflow_id, state=query.state,
-    )  # fmt: skip
+        deps,
+        user,
+        cursor=query.cursor,
+        limit=query.limit,
+        queue=query.queue_id,
+        workflow=query.workflow_id,
+        state=query.state,
+    )
 
 
 @router.get("/{job}")

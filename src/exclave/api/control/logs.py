@@ -11,8 +11,8 @@ from exclave.api.ids import JobOf
 from exclave.api.queries import LogOf, LogStreamOf, LogStreamQuery, QueueSearchOf, SearchOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.api.streams import EventStream, open_stream, write_event
-from exclave.control import log_search, logs
 from exclave.control.deps import Deps
+from exclave.control.logs import logs, search
 from exclave.domain.identity import User
 from exclave.domain.jobs import JobId
 from exclave.wire.logs import LogMatches, LogPage
@@ -27,16 +27,25 @@ _PLACE = re.compile(r"([a-z]{2,4}_[0-9a-z]{26}):([0-9]{1,15})")
 async def read_log(job: JobOf, query: LogOf, user: UserOf, deps: DepsOf) -> LogPage:
     """Read records from an offset on; with `wait_s`, wait that long for the first."""
     return await logs.read_log(
-        deps, user, job, execution=query.execution, offset=query.offset, limit=query.limit,
+        deps,
+        user,
+        job,
+        execution=query.execution,
+        offset=query.offset,
+        limit=query.limit,
         wait_s=query.wait_s,
-    )  # fmt: skip
+    )
 
 
 @router.get("/jobs/{job}/logs/stream", response_class=EventStream)
 async def follow_log(
-    job: JobOf, query: LogStreamOf, user: UserOf, deps: DepsOf, request: Request,
+    job: JobOf,
+    query: LogStreamOf,
+    user: UserOf,
+    deps: DepsOf,
+    request: Request,
     last: LastEventOf = "",
-) -> EventStream:  # fmt: skip
+) -> EventStream:
     """Send records as events `record` over all attempts; `end` once the job and its log are over.
 
     The id of an event names its place; sent back as `Last-Event-ID`, the stream goes on there.
@@ -53,13 +62,13 @@ async def follow_log(
 @router.get("/jobs/{job}/logs/search")
 async def search_job(job: JobOf, query: SearchOf, user: UserOf, deps: DepsOf) -> LogMatches:
     """Find records of a job that contain the text, ignoring case."""
-    return await log_search.search_job(deps, user, job, query.q, query.cursor)
+    return await search.search_job(deps, user, job, query.q, query.cursor)
 
 
 @router.get("/logs/search")
 async def search_logs(query: QueueSearchOf, user: UserOf, deps: DepsOf) -> LogMatches:
     """Find records of all jobs of an install that contain the text, newest attempts first."""
-    return await log_search.search_queue(deps, user, query.queue_id, query.q, query.cursor)
+    return await search.search_queue(deps, user, query.queue_id, query.q, query.cursor)
 
 
 def _find_place(query: LogStreamQuery, last: str) -> LogStreamQuery:

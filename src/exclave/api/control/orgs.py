@@ -3,7 +3,9 @@
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import accounts, four_eyes, usage_views
+from exclave.control import four_eyes
+from exclave.control.limits import usage
+from exclave.control.orgs import accounts
 from exclave.wire.identity import (
     FourEyesReply,
     NewOrg,
@@ -32,7 +34,7 @@ async def show_org(user: UserOf, deps: DepsOf) -> OrgReply:
 @router.get("/org/usage")
 async def show_usage(user: UserOf, deps: DepsOf) -> UsageReply:
     """Show what the caller's org has stored, and how much it may store."""
-    return await usage_views.show_usage(deps, user)
+    return await usage.show_usage(deps, user)
 
 
 @router.get("/org/four-eyes")

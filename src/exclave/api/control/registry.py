@@ -5,7 +5,7 @@ from exclave.api.ids import RegistryTokenOf
 from exclave.api.queries import PageOf, RepositoriesOf, TagsOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import registry, registry_gc, registry_tokens
+from exclave.control.registry import gc, repositories, tokens
 from exclave.wire.model import Page
 from exclave.wire.registry import (
     CollectGarbage,
@@ -26,15 +26,17 @@ async def create_registry_token(
 ) -> RegistryTokenCreated:
     """Make a short-lived password for registry clients. It is shown once."""
     return await once(
-        RegistryTokenCreated, wish,
-        lambda deps: registry_tokens.create_registry_token(deps, user, wish), secret=True,
-    )  # fmt: skip
+        RegistryTokenCreated,
+        wish,
+        lambda deps: tokens.create_registry_token(deps, user, wish),
+        secret=True,
+    )
 
 
 @router.get("/tokens")
 async def list_registry_tokens(page: PageOf, user: UserOf, deps: DepsOf) -> Page[RegistryTokenInfo]:
     """List the registry tokens that are good, without their secrets."""
-    return await registry_tokens.list_registry_tokens(deps, user, page.cursor, page.limit)
+    return await tokens.list_registry_tokens(deps, user, page.cursor, page.limit)
 
 
 @router.delete("/tokens/{registry_token}", status_code=204)
@@ -42,7 +44,7 @@ async def revoke_registry_token(
     registry_token: RegistryTokenOf, user: UserOf, deps: DepsOf
 ) -> None:
     """Revoke a registry token at once."""
-    await registry_tokens.revoke_registry_token(deps, user, registry_token)
+    await tokens.revoke_registry_token(deps, user, registry_token)
 
 
 @router.get("/repositories")
@@ -50,18 +52,16 @@ async def list_repositories(
     page: RepositoriesOf, user: UserOf, deps: DepsOf
 ) -> Page[RepositoryInfo]:
     """List the org's repositories by name."""
-    return await registry.list_repositories(deps, user, page.cursor, page.limit)
+    return await repositories.list_repositories(deps, user, page.cursor, page.limit)
 
 
 @router.get("/tags")
 async def list_tags(page: TagsOf, user: UserOf, deps: DepsOf) -> Page[TagInfo]:
     """List the tags of a repository."""
-    return await registry.list_tags(deps, user, page.repository, page.cursor, page.limit)
+    return await repositories.list_tags(deps, user, page.repository, page.cursor, page.limit)
 
 
 @router.post("/gc")
 async def collect_garbage(wish: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
     """Remove what nothing names, or tell what would go; what a version pins stays."""
-    return await once(
-        GarbageReport, wish, lambda deps: registry_gc.collect_garbage(deps, user, wish)
-    )
+    return await once(GarbageReport, wish, lambda deps: gc.collect_garbage(deps, user, wish))

@@ -5,7 +5,7 @@ from exclave.api.ids import RunnerIdOf
 from exclave.api.queries import RunnersOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import runners
+from exclave.control.dispatch import runners
 from exclave.domain.identity import QueueId
 from exclave.wire.identity import EnrolmentCreated, NewEnrolment, RevokeRunner, RunnerReply
 from exclave.wire.model import Page

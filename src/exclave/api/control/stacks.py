@@ -4,7 +4,7 @@ from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import InstallOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import stacks
+from exclave.control.stacks import stacks
 from exclave.wire.stacks import StackCreated, StackReply
 
 router = make_router("/v1/installs/{install}/stack", "installs", UserRoute)

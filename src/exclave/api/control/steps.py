@@ -4,7 +4,7 @@ from exclave.api.credentials import UserOf
 from exclave.api.ids import StepOf, WorkflowOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import workflows
+from exclave.control.workflows import workflows
 from exclave.wire.workflows import Approve, Deny, SendEvent, SkipStep, WorkflowReply
 
 router = make_router("/v1/workflows/{workflow}/steps/{step}", "steps", UserRoute)

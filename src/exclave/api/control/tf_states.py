@@ -5,7 +5,7 @@ from exclave.api.ids import InstallOf, WorkspaceOf
 from exclave.api.queries import OrphansOf, VersionOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import reconcile, tf_rescue, tf_workspaces
+from exclave.control.terraform import orphans, rescued_states, workspaces
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
     OrphansReply,
@@ -22,7 +22,7 @@ router = make_router("/v1/installs/{install}", "terraform", UserRoute)
 @router.get("/tf-states")
 async def list_tf_states(install: InstallOf, user: UserOf, deps: DepsOf) -> Page[TfWorkspaceReply]:
     """List the Terraform workspaces of an install."""
-    return await tf_workspaces.list_workspaces(deps, user, install)
+    return await workspaces.list_workspaces(deps, user, install)
 
 
 @router.get("/tf-states/{workspace}")
@@ -30,7 +30,7 @@ async def show_tf_state(
     install: InstallOf, workspace: WorkspaceOf, query: VersionOf, user: UserOf, deps: DepsOf
 ) -> TfWorkspaceDetail:
     """Show a state's header and resources; its content is sealed and stays so."""
-    return await tf_workspaces.show_workspace(deps, user, install, workspace, query.version)
+    return await workspaces.show_workspace(deps, user, install, workspace, query.version)
 
 
 @router.post("/tf-states/{workspace}/unlock")
@@ -41,7 +41,7 @@ async def unlock_tf_state(
     return await once(
         TfWorkspaceDetail,
         wish,
-        lambda deps: tf_workspaces.unlock_workspace(deps, user, install, workspace, wish.reason),
+        lambda deps: workspaces.unlock_workspace(deps, user, install, workspace, wish.reason),
     )
 
 
@@ -50,7 +50,7 @@ async def list_rescued_states(
     install: InstallOf, workspace: WorkspaceOf, user: UserOf, deps: DepsOf
 ) -> Page[RescuedState]:
     """List the states that runners could not store and handed in."""
-    return await tf_rescue.list_rescued(deps, user, install, workspace)
+    return await rescued_states.list_rescued(deps, user, install, workspace)
 
 
 @router.post("/tf-states/{workspace}/restore")
@@ -61,7 +61,7 @@ async def restore_tf_state(
     return await once(
         TfWorkspaceDetail,
         wish,
-        lambda deps: tf_rescue.restore_state(deps, user, install, workspace, wish),
+        lambda deps: rescued_states.restore_state(deps, user, install, workspace, wish),
     )
 
 
@@ -70,4 +70,4 @@ async def list_orphans(
     install: InstallOf, query: OrphansOf, user: UserOf, deps: DepsOf
 ) -> OrphansReply:
     """List resources that interrupted applies made and that no state knows."""
-    return await reconcile.list_orphans(deps, user, install, every=query.all)
+    return await orphans.list_orphans(deps, user, install, every=query.all)

@@ -5,8 +5,9 @@ from exclave.api.ids import TokenOf
 from exclave.api.queries import PageOf, RevokeOf
 from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
-from exclave.control import accounts, four_eyes, token_revocation
-from exclave.control.token_revocation import RevokeWish
+from exclave.control import four_eyes
+from exclave.control.orgs import accounts, token_revocation
+from exclave.control.orgs.token_revocation import RevokeWish
 from exclave.wire.identity import NewToken, TokenCreated, TokenInfo, TokenRevoked
 from exclave.wire.model import Page
 

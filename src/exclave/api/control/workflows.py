@@ -13,8 +13,8 @@ from exclave.api.repeats import OnceOf, make_once
 from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import UserRoute, make_router
 from exclave.api.streams import EventStream, open_stream, write_event
-from exclave.control import workflows
 from exclave.control.deps import Deps
+from exclave.control.workflows import workflows
 from exclave.domain.identity import User
 from exclave.domain.workflows import WorkflowId
 from exclave.wire.model import Page
@@ -48,9 +48,13 @@ async def create_workflow(wish: NewWorkflow, user: UserOf, once: OnceOf) -> Work
 async def list_workflows(query: WorkflowsOf, user: UserOf, deps: DepsOf) -> Page[WorkflowSummary]:
     """List workflows, newest first."""
     return await workflows.list_workflows(
-        deps, user, cursor=query.cursor, limit=query.limit, queue=query.queue_id,
+        deps,
+        user,
+        cursor=query.cursor,
+        limit=query.limit,
+        queue=query.queue_id,
         state=query.state,
-    )  # fmt: skip
+    )
 
 
 @router.get("/{workflow}")

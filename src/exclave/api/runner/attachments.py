@@ -9,7 +9,7 @@ from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.ids import ExecutionOf
 from exclave.api.queries import EpochOf
 from exclave.api.routes import RunnerRoute, make_router
-from exclave.control import attachments
+from exclave.control.workflows import attachments
 from exclave.wire.terraform import AttachmentName, AttachmentReply
 
 router = make_router("/v1/executions/{execution}/attachments", "attachments", RunnerRoute)
@@ -26,9 +26,13 @@ _FILE: dict[str, Any] = {
 
 @router.put("/{name}", openapi_extra=_FILE)
 async def put_attachment(
-    execution: ExecutionOf, name: AttachmentName, query: EpochOf, who: RunnerOf, deps: DepsOf,
+    execution: ExecutionOf,
+    name: AttachmentName,
+    query: EpochOf,
+    who: RunnerOf,
+    deps: DepsOf,
     request: Request,
-) -> AttachmentReply:  # fmt: skip
+) -> AttachmentReply:
     """Hand in a file. The same name again replaces it; 409 `superseded` means: too late."""
     body = request.stream()
     return await attachments.put_attachment(deps, who, execution, name, query.epoch, body)

@@ -7,7 +7,7 @@ from fastapi.responses import StreamingResponse
 from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.ids import ConfigOf
 from exclave.api.routes import RunnerRoute, make_router
-from exclave.control import configs
+from exclave.control.apps import configs
 
 router = make_router("/v1/configs", "configs", RunnerRoute)
 

@@ -6,7 +6,7 @@ from exclave.api.bare import BarePublicRoute
 from exclave.api.credentials import DepsOf
 from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import PublicRoute, make_router
-from exclave.control import enrolment
+from exclave.control.dispatch import enrolment
 from exclave.domain.identity import RunnerId
 from exclave.wire.runner import (
     AskNonce,

@@ -11,7 +11,8 @@ from exclave.api.ids import ExecutionOf, read_id
 from exclave.api.queries import AppendOf
 from exclave.api.requests import LIMITS, LimitedRequest, read_model
 from exclave.api.routes import RunnerRoute, make_router
-from exclave.control import executions, logs
+from exclave.control.dispatch import executions
+from exclave.control.logs import logs
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId
 from exclave.wire.runner import LogReply, Result, ResultReply, Start, StartReply

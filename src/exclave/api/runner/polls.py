@@ -13,8 +13,8 @@ from exclave.api.bare import BareRunnerRoute
 from exclave.api.credentials import DepsOf, RunnerOf, note_runner, read_bearer
 from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import RunnerRoute, make_router
-from exclave.control import executions, polls, presence
 from exclave.control.access import recognise_runner
+from exclave.control.dispatch import executions, polls, presence
 from exclave.domain.identity import RunnerIdentity
 from exclave.wire.runner import Poll, PollReply, Renew, RenewReply
 

@@ -2,7 +2,7 @@
 
 from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.routes import RunnerRoute, make_router
-from exclave.control import registry_access
+from exclave.control.registry import access
 from exclave.wire.registry import RegistryPlace
 
 router = make_router("/v1/registry", "registry", RunnerRoute)
@@ -11,4 +11,4 @@ router = make_router("/v1/registry", "registry", RunnerRoute)
 @router.get("")
 async def show_registry(who: RunnerOf, deps: DepsOf) -> RegistryPlace:
     """Tell where artifacts are: in an external registry, or in this server's own."""
-    return await registry_access.show_place(deps, who)
+    return await access.show_place(deps, who)

@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse
 
 from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.routes import PublicRoute, RunnerRoute, make_router
-from exclave.control import stacks
+from exclave.control.stacks import stacks
 from exclave.wire.model import Request
 from exclave.wire.stacks import Resigned, StackReport, StackTerms
 

@@ -11,7 +11,8 @@ from exclave.api.ids import ExecutionOf
 from exclave.api.queries import EpochOf, StateOf, StateWriteOf
 from exclave.api.routes import RunnerRoute, make_router
 from exclave.base.errors import InvalidInput
-from exclave.control import sensitive, tf_states
+from exclave.control.installs import sensitive_inputs
+from exclave.control.terraform import states
 from exclave.wire.terraform import (
     MAX_HEADER,
     LockState,
@@ -46,7 +47,7 @@ async def read_state(
     execution: ExecutionOf, query: StateOf, who: RunnerOf, deps: DepsOf
 ) -> Response:
     """Read the newest state of a workspace of the runner's install."""
-    found = await tf_states.read_state(deps, who, execution, query.epoch, query.workspace)
+    found = await states.read_state(deps, who, execution, query.epoch, query.workspace)
     if found is None:
         return Response(status_code=204)
     return StreamingResponse(join_state(*found), media_type="application/octet-stream")
@@ -58,7 +59,7 @@ async def write_state(
 ) -> StateReply:
     """Add a version. 409 `superseded`, `lock_held` or `state_refused`: nothing was stored."""
     header, sealed = await split_state(request.stream())
-    return await tf_states.write_state(
+    return await states.write_state(
         deps, who, execution, query.epoch, query.workspace, query.lock_id, header, sealed
     )
 
@@ -66,7 +67,7 @@ async def write_state(
 @router.post("/state/lock", status_code=204)
 async def lock_state(execution: ExecutionOf, wish: LockState, who: RunnerOf, deps: DepsOf) -> None:
     """Take the lock of a workspace. 409 `lock_held` tells who has it."""
-    await tf_states.lock_state(deps, who, execution, wish)
+    await states.lock_state(deps, who, execution, wish)
 
 
 @router.post("/state/unlock", status_code=204)
@@ -74,7 +75,7 @@ async def unlock_state(
     execution: ExecutionOf, wish: UnlockState, who: RunnerOf, deps: DepsOf
 ) -> None:
     """Give the lock of a workspace back."""
-    await tf_states.unlock_state(deps, who, execution, wish)
+    await states.unlock_state(deps, who, execution, wish)
 
 
 @router.get("/sensitive")
@@ -82,7 +83,7 @@ async def get_sensitive(
     execution: ExecutionOf, query: EpochOf, who: RunnerOf, deps: DepsOf
 ) -> SensitiveValues:
     """Read the sensitive inputs that the specification of the execution's job names."""
-    return await sensitive.get_sensitive(deps, who, execution, query.epoch)
+    return await sensitive_inputs.get_sensitive(deps, who, execution, query.epoch)
 
 
 async def join_state(header: StateHeader, sealed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

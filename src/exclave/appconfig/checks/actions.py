@@ -1,6 +1,5 @@
 """Checks of actions: their triggers and steps."""
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import (
     check_exists,
     check_one_of,
@@ -10,9 +9,10 @@ from exclave.appconfig.checks.common import (
 )
 from exclave.appconfig.codes import Code
 from exclave.appconfig.commands import BadCommand, mark_command
-from exclave.appconfig.decode import Text
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.actions import COMPONENT_TRIGGERS, Action, ActionTrigger
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.actions import COMPONENT_TRIGGERS, Action, ActionTrigger
+from exclave.appconfig.reading.decode import Text
 from exclave.appconfig.templates import ROOT, Fault, find_uses
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks import (
     actions,
     branches,
@@ -24,6 +23,7 @@ from exclave.appconfig.checks import (
     triggers,
 )
 from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.model.app import App
 from exclave.appconfig.uses import Found
 
 CHECKS: tuple[Callable[[App, Report], None], ...] = (

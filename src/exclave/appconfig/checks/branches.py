@@ -1,10 +1,10 @@
 """Checks of branches."""
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_exists, check_one_of, check_unique, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.kinds.branches import Branch
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.branches import Branch
 
 
 def check(app: App, report: Report) -> None:

@@ -2,11 +2,11 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report, list_words, suggest
-from exclave.appconfig.fields import Table
-from exclave.appconfig.kinds.shared import RoleRules
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.fields import Table
+from exclave.appconfig.model.kinds.shared import RoleRules
 
 
 def check_exists(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import (
     check_exists,
     check_one_of,
@@ -12,11 +11,12 @@ from exclave.appconfig.checks.common import (
 )
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report, list_words
-from exclave.appconfig.kinds.components import Component, Health, WatchedComponent
-from exclave.appconfig.kinds.container_image import AzureAcr, ContainerImage, ImageSource
-from exclave.appconfig.kinds.helm_chart import HelmChart
-from exclave.appconfig.kinds.kubernetes_manifest import KubernetesManifest
-from exclave.appconfig.kinds.shared import Repos
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.components import Component, Health, WatchedComponent
+from exclave.appconfig.model.kinds.container_image import AzureAcr, ContainerImage, ImageSource
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
+from exclave.appconfig.model.kinds.shared import Repos
 
 _REPOS = ("public_repo", "connected_repo")
 _IMAGES = ("public", "aws_ecr", "gcp_gar", "azure_acr")

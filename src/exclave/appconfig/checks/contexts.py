@@ -1,10 +1,10 @@
 """Checks of Kubernetes contexts."""
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import check_exists
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.kinds.kubernetes_contexts import KubernetesContext
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.kubernetes_contexts import KubernetesContext
 
 _MAKERS = ("terraform_module", "pulumi")
 

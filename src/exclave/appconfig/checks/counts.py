@@ -2,20 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 
-from exclave.appconfig.app import App
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.fields import Table
-from exclave.appconfig.kinds.actions import Action
-from exclave.appconfig.kinds.branches import Branch
-from exclave.appconfig.kinds.components import Component
-from exclave.appconfig.kinds.inputs import Input, InputGroup
-from exclave.appconfig.kinds.kubernetes_contexts import KubernetesContext
-from exclave.appconfig.kinds.permissions import NamedPolicy, Role
-from exclave.appconfig.kinds.policies import Policy
-from exclave.appconfig.kinds.runbooks import Runbook
-from exclave.appconfig.kinds.secrets import Secret
-from exclave.appconfig.kinds.triggers import EventRule
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.fields import Table
+from exclave.appconfig.model.kinds.actions import Action
+from exclave.appconfig.model.kinds.branches import Branch
+from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.inputs import Input, InputGroup
+from exclave.appconfig.model.kinds.kubernetes_contexts import KubernetesContext
+from exclave.appconfig.model.kinds.permissions import NamedPolicy, Role
+from exclave.appconfig.model.kinds.policies import Policy
+from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.model.kinds.secrets import Secret
+from exclave.appconfig.model.kinds.triggers import EventRule
 
 OF_A_KIND: Mapping[type[Table], int] = {
     Component: 200, Action: 200, Runbook: 100, Policy: 100, NamedPolicy: 200, Role: 100,

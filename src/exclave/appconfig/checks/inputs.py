@@ -2,12 +2,12 @@
 
 import json
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import check_exists, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.inputs import Input
-from exclave.appconfig.kinds.runbooks import Runbook, RunbookInput
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.inputs import Input
+from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookInput
 
 
 def check(app: App, report: Report) -> None:

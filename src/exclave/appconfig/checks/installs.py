@@ -1,12 +1,12 @@
 """Checks of install configs against the app that they are installs of."""
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_exists, check_one_of, names_of
 from exclave.appconfig.checks.inputs import find_flaw, report_flaw
 from exclave.appconfig.checks.stack import check_nested
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report, list_words
-from exclave.appconfig.kinds.installs import Install, InstallsPointer
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.installs import Install, InstallsPointer
 
 _MOST_TABLES = 64
 _ACCOUNTS = {"aws_account": "aws", "azure_account": "azure", "gcp_account": "gcp"}

@@ -1,20 +1,20 @@
 """Names that must be unique."""
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import squeeze
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.fields import Table
-from exclave.appconfig.kinds.actions import Action
-from exclave.appconfig.kinds.branches import Branch
-from exclave.appconfig.kinds.components import Component
-from exclave.appconfig.kinds.inputs import Input, InputGroup
-from exclave.appconfig.kinds.installs import Install
-from exclave.appconfig.kinds.kubernetes_contexts import KubernetesContext
-from exclave.appconfig.kinds.permissions import NamedPolicy, Role
-from exclave.appconfig.kinds.runbooks import Runbook
-from exclave.appconfig.kinds.secrets import Secret
-from exclave.appconfig.kinds.triggers import EventRule
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.fields import Table
+from exclave.appconfig.model.kinds.actions import Action
+from exclave.appconfig.model.kinds.branches import Branch
+from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.inputs import Input, InputGroup
+from exclave.appconfig.model.kinds.installs import Install
+from exclave.appconfig.model.kinds.kubernetes_contexts import KubernetesContext
+from exclave.appconfig.model.kinds.permissions import NamedPolicy, Role
+from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.model.kinds.secrets import Secret
+from exclave.appconfig.model.kinds.triggers import EventRule
 
 UNIQUE: tuple[type[Table], ...] = (
     Component, Action, Runbook, Input, InputGroup, Secret, Role, NamedPolicy, KubernetesContext,

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report, guess_closely, list_words, suggest
-from exclave.appconfig.kinds.runbooks import Runbook
-from exclave.appconfig.positions import KeyPath
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.reading.positions import KeyPath
 from exclave.appconfig.templates import ROOT
 from exclave.appconfig.tree import (
     ANYTHING,

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_exists, is_template, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report, list_words
-from exclave.appconfig.kinds.permissions import STANDARD_ROLES, NamedPolicy, Role, RolePolicy
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.permissions import STANDARD_ROLES, NamedPolicy, Role, RolePolicy
 
 _WAYS: Mapping[str, str] = {
     "managed_policy_name": "aws", "contents": "aws", "gcp_permissions": "gcp",

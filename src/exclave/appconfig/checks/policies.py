@@ -2,11 +2,11 @@
 
 import re
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_exists, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.kinds.policies import CLUSTER, COMPONENT_POLICIES, OLD_POLICIES, Policy
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.policies import CLUSTER, COMPONENT_POLICIES, OLD_POLICIES, Policy
 
 _PACKAGE = re.compile(r"^\s*package\s+nuon\s*(?:#.*)?$", re.MULTILINE)
 _RULE = re.compile(r"^\s*(?:deny|warn)\b", re.MULTILINE)

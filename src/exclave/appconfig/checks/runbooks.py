@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.actions import check_command, check_script
 from exclave.appconfig.checks.common import check_exists, check_role, check_unique, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.runbooks import Runbook, RunbookStep
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookStep
 from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS
 
 _COMPONENT = ("component_deploy", "component_tear_down")

@@ -1,10 +1,10 @@
 """Checks of `sandbox.toml`."""
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import check_one_of, check_role_rules
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.kinds.sandbox import Sandbox
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.sandbox import Sandbox
 
 
 def check(app: App, report: Report) -> None:

@@ -2,11 +2,11 @@
 
 import re
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import is_template
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.secrets import Secret
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.secrets import Secret
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,253}")

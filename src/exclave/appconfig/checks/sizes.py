@@ -3,16 +3,16 @@
 import re
 from collections.abc import Mapping
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import is_template
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.actions import Action, ActionStep
-from exclave.appconfig.kinds.policies import Policy
-from exclave.appconfig.kinds.runbooks import Runbook, RunbookStep
-from exclave.appconfig.kinds.sandbox import Sandbox
-from exclave.appconfig.kinds.secrets import Secret
-from exclave.appconfig.kinds.terraform_module import TerraformModule
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.actions import Action, ActionStep
+from exclave.appconfig.model.kinds.policies import Policy
+from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookStep
+from exclave.appconfig.model.kinds.sandbox import Sandbox
+from exclave.appconfig.model.kinds.secrets import Secret
+from exclave.appconfig.model.kinds.terraform_module import TerraformModule
 from exclave.base import job_limits
 
 _ENV_NAME = re.compile(job_limits.ENV_NAME)

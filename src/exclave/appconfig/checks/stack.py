@@ -2,11 +2,11 @@
 
 import re
 
-from exclave.appconfig.app import App, Entry
 from exclave.appconfig.checks.common import check_unique, is_template
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Report
-from exclave.appconfig.kinds.stack import STACK_TYPES, NestedStack, Stack
+from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.model.kinds.stack import STACK_TYPES, NestedStack, Stack
 
 _IN_S3 = re.compile(r"https://[^/]*(?:\bs3\b[^/]*\.amazonaws\.com|\{\{)|\{\{")
 _NEEDED = ("vpc_nested_template_url", "runner_nested_template_url")

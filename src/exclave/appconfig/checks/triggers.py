@@ -1,11 +1,11 @@
 """Checks of rules for events from outside."""
 
-from exclave.appconfig.app import App
 from exclave.appconfig.checks.common import check_exists, names_of
 from exclave.appconfig.codes import Code
 from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.kinds.runbooks import Runbook
-from exclave.appconfig.kinds.triggers import MAX_FILTERS, EventRule, Filter, Target
+from exclave.appconfig.model.app import App
+from exclave.appconfig.model.kinds.runbooks import Runbook
+from exclave.appconfig.model.kinds.triggers import MAX_FILTERS, EventRule, Filter, Target
 
 _VALUELESS = ("exists", "not_exists")
 

@@ -19,8 +19,11 @@ def draw_action(drawing: Drawing, hook: Hook, after: Front, component: str = "")
     """Run one action."""
     middle = f"{slug(component)}." if component else ""
     intent = {
-        "do": "action", "action": hook.action, "trigger": hook.trigger, "component": component,
-    }  # fmt: skip
+        "do": "action",
+        "action": hook.action,
+        "trigger": hook.trigger,
+        "component": component,
+    }
     lane = f"action:{slug(hook.action)}"
     name = f"{hook.trigger}.{middle}{slug(hook.action)}"
     return drawing.job(name, after, intent, lanes=[lane], mutating=True)

@@ -44,9 +44,14 @@ class Drawing:
         self._names: set[str] = set()
 
     def job(
-        self, name: str, after: Front, intent: Mapping[str, Any], *,
-        lanes: Sequence[str] = (), mutating: bool = False,
-    ) -> Front:  # fmt: skip
+        self,
+        name: str,
+        after: Front,
+        intent: Mapping[str, Any],
+        *,
+        lanes: Sequence[str] = (),
+        mutating: bool = False,
+    ) -> Front:
         """Add a step that a runner does."""
         kind = StepKind.JOB
         return self._add(Draft(name, kind, after, tuple(lanes), mutating, intent))
@@ -100,9 +105,15 @@ def draw_plan(drawing: Drawing, part: str, after: Front) -> Front:
 
 
 def _draw_planned(
-    drawing: Drawing, stem: str, dot: str, lane: str, about: Mapping[str, Any], after: Front,
-    *, auto: bool,
-) -> Front:  # fmt: skip
+    drawing: Drawing,
+    stem: str,
+    dot: str,
+    lane: str,
+    about: Mapping[str, Any],
+    after: Front,
+    *,
+    auto: bool,
+) -> Front:
     planned = drawing.job(
         f"{stem}{dot}plan", after, {"do": "plan", "auto": auto, **about}, lanes=[lane]
     )

@@ -52,9 +52,13 @@ def _draw_teardown(drawing: Drawing, outline: Outline, step: RunbookStep, front:
 
 def _draw_action(drawing: Drawing, request: Request, step: RunbookStep, front: Front) -> Front:
     intent = {
-        "do": "action", "action": step.subject, "trigger": "runbook", "component": "",
-        "runbook": request.runbook, "runbook_step": step.name,
-    }  # fmt: skip
+        "do": "action",
+        "action": step.subject,
+        "trigger": "runbook",
+        "component": "",
+        "runbook": request.runbook,
+        "runbook_step": step.name,
+    }
     subject = step.subject or f"{request.runbook}-{step.name}"
     lane = f"action:{slug(subject)}"
     return drawing.job(f"runbook.{slug(step.name)}", front, intent, lanes=[lane], mutating=True)

@@ -34,9 +34,12 @@ def dev(
     if then_exit and app is None:
         raise click.UsageError("--exit needs a --demo")
     settings = read_settings(
-        ServerSettings, environment(), data=data, control_port=control_port,
+        ServerSettings,
+        environment(),
+        data=data,
+        control_port=control_port,
         runner_port=runner_port,
-    )  # fmt: skip
+    )
     begin_logs("warning" if settings.log_level == "info" else settings.log_level)
     run_async(_run(settings, app, then_exit=then_exit))
 

@@ -19,7 +19,7 @@ from exclave.main.commands.common import (
 from exclave.main.runner import audit_file, run_runner, tell_config
 from exclave.main.settings import RunnerSettings, read_settings
 from exclave.runner.audit import verify_audit
-from exclave.runner.doctor import diagnose
+from exclave.runner.doctor.doctor import diagnose
 
 
 @click.group(invoke_without_command=True)
@@ -39,9 +39,14 @@ def group(
 ) -> None:
     """Run a runner: it only dials out, asks for work and hands in results."""
     settings = read_settings(
-        RunnerSettings, environment(), runner_data=data, runner_url=url, enrolment=enrolment,
-        runner_name=name, capacity=capacity,
-    )  # fmt: skip
+        RunnerSettings,
+        environment(),
+        runner_data=data,
+        runner_url=url,
+        enrolment=enrolment,
+        runner_name=name,
+        capacity=capacity,
+    )
     context.obj = settings
     if context.invoked_subcommand is None:
         begin_logs(settings.log_level)

@@ -7,9 +7,9 @@ import click
 
 from exclave.base.errors import Conflict
 from exclave.cli.terminal import print_err
-from exclave.control.accounts import create_org, set_instance_admin
+from exclave.control.after_restore import settle_restore
 from exclave.control.four_eyes import force_four_eyes
-from exclave.control.restore import settle_restore
+from exclave.control.orgs.accounts import create_org, set_instance_admin
 from exclave.domain.identity import TokenId
 from exclave.main.commands.common import (
     answer,
@@ -43,9 +43,13 @@ def group(
 ) -> None:
     """Run the control plane; the settings of the reference page apply."""
     settings = read_settings(
-        ServerSettings, environment(), data=data, database=database, control_port=control_port,
+        ServerSettings,
+        environment(),
+        data=data,
+        database=database,
+        control_port=control_port,
         runner_port=runner_port,
-    )  # fmt: skip
+    )
     context.obj = settings
     if context.invoked_subcommand is None:
         set_private_umask()
@@ -91,8 +95,11 @@ def instance_admin(settings: ServerSettings, token_id: str, *, take: bool, json_
     finally:
         deps.db.close()
     may = "may not create orgs any more" if take else "may create orgs now"
-    answer({"token_id": token_id, "instance_admin": not take}, f"{token_id} {may}.",
-           json_mode=json_mode)  # fmt: skip
+    answer(
+        {"token_id": token_id, "instance_admin": not take},
+        f"{token_id} {may}.",
+        json_mode=json_mode,
+    )
 
 
 @group.command("four-eyes")
@@ -107,8 +114,9 @@ def switch_four_eyes(settings: ServerSettings, org: str, state: str, *, json_mod
         deps.db.write_now(lambda tx: force_four_eyes(tx, deps, org, on=state == "on"))
     finally:
         deps.db.close()
-    answer({"org": org, "on": state == "on"}, f"Four eyes are {state} in `{org}`.",
-           json_mode=json_mode)  # fmt: skip
+    answer(
+        {"org": org, "on": state == "on"}, f"Four eyes are {state} in `{org}`.", json_mode=json_mode
+    )
 
 
 @group.command()

@@ -34,10 +34,10 @@ from exclave.main.stack import (
     tell_isolation,
     tell_program,
 )
+from exclave.runner.executions.kill_switch import reset_switch, throw_switch
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import StackFolder
-from exclave.runner.stack.units import write_unit
-from exclave.runner.switch import reset_switch, throw_switch
+from exclave.runner.stack.systemd import write_unit
 
 group = StackGroup("stack", help="The Stack on this machine: run, watch, stop, disable.")
 group.add_command(secrets)
@@ -224,10 +224,14 @@ def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
         ("folder", found.folder),
         ("log", stack.log),
     ]
-    pairs += [("missing secret", stack.tell_command("secrets", "set", name))
-              for name in found.missing_secrets]  # fmt: skip
-    pairs += [("missing input", stack.tell_command("inputs", "set", f"{name}=…"))
-              for name in found.missing_inputs]  # fmt: skip
+    pairs += [
+        ("missing secret", stack.tell_command("secrets", "set", name))
+        for name in found.missing_secrets
+    ]
+    pairs += [
+        ("missing input", stack.tell_command("inputs", "set", f"{name}=…"))
+        for name in found.missing_inputs
+    ]
     pairs.append(("look after it", f"{stack.launcher} --help"))
     return join(f"{name:15} " + indent(str(value), " " * 16) for name, value in pairs if value)
 

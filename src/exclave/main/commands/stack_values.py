@@ -14,8 +14,8 @@ from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import ask_secret, print_err
 from exclave.main.commands.common import answer, json_option
 from exclave.main.stack import open_secrets
-from exclave.runner.logs.needles import is_maskable
-from exclave.runner.secret_store import generate_secret
+from exclave.runner.logs.secret_spellings import is_maskable
+from exclave.runner.secrets.store import generate_secret
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.supervisor import find_supervisor
 from exclave.wire.stacks import INPUT_SECRET, StackInput, StackSecret
@@ -53,8 +53,10 @@ def list_secrets(folder: Path, *, json_mode: bool) -> None:
     there = asyncio.run(open_secrets(stack).list_names())
     known = stack.read_document().terms.secrets
     value = [{**one.model_dump(), "exists": one.name in there} for one in known]
-    lines = [f"{_tell_secret(one, one.name in there):10} {one.name:30} {one.description}"
-             for one in known]  # fmt: skip
+    lines = [
+        f"{_tell_secret(one, one.name in there):10} {one.name:30} {one.description}"
+        for one in known
+    ]
     answer({"secrets": value}, "\n".join(lines), json_mode=json_mode)
 
 

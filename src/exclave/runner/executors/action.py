@@ -6,18 +6,18 @@ from pathlib import Path
 
 from exclave.base.clock import Clock
 from exclave.base.logs import Log
-from exclave.runner.artifacts import OpenPuller, fetch_artifact
-from exclave.runner.environment import ChildSettings, build_env
-from exclave.runner.executors.judging import Limits, judge, mask_outputs, tell_timeout
+from exclave.runner.jobs.artifacts import OpenPuller, fetch_artifact
+from exclave.runner.jobs.environment import ChildSettings, build_env
+from exclave.runner.jobs.executor import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.runner.jobs.outputs import merge_outputs, read_line_outputs
+from exclave.runner.jobs.placeholders import Filler, gather_values
+from exclave.runner.jobs.shell import Shell
+from exclave.runner.jobs.step_outcome import Limits, judge, mask_outputs, tell_timeout
+from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, Workspace, prepare_workspace
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.outputs import merge_outputs, read_line_outputs
-from exclave.runner.placeholders import Filler, gather_values
-from exclave.runner.processes import Command
-from exclave.runner.sealing import Sealer
-from exclave.runner.secret_store import SecretStore
-from exclave.runner.shell import Shell
-from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace
+from exclave.runner.processes.child import Command
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.secrets.store import SecretStore
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import ActionSpec, ActionStep
@@ -55,9 +55,15 @@ class ActionExecutor:
     """The executor of `action` jobs."""
 
     def __init__(
-        self, settings: ChildSettings, secrets: SecretStore, sealer: Sealer,
-        open_registry: OpenPuller, clock: Clock, *, keep_free_bytes: int = KEEP_FREE_BYTES,
-    ) -> None:  # fmt: skip
+        self,
+        settings: ChildSettings,
+        secrets: SecretStore,
+        sealer: Sealer,
+        open_registry: OpenPuller,
+        clock: Clock,
+        *,
+        keep_free_bytes: int = KEEP_FREE_BYTES,
+    ) -> None:
         self._settings = settings
         self._secrets = secrets
         self._sealer = sealer
@@ -86,14 +92,17 @@ class ActionExecutor:
             raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         texts = [*spec.env.values(), *(text for each in spec.steps for text in each.env.values())]
         run = _Run(
-            spec, work, log, stop,
+            spec,
+            work,
+            log,
+            stop,
             shell=Shell(work, log, stop, self._clock, timeout_grace_s=_GRACE_S),
             workspace=prepare_workspace(
                 work.folder, work.cell.user, keep_free_bytes=self._keep_free_bytes
             ),
             filler=await gather_values(work, log, texts, self._secrets, self._sealer),
             deadline=self._clock.monotonic() + spec.timeout_s,
-        )  # fmt: skip
+        )
         for at, step in enumerate(spec.steps):
             failure = await self._run_step(run, at, step)
             if failure is not None:

@@ -16,11 +16,9 @@ from exclave.base.archives import ArchiveProblem, pack_folder, unpack_archive
 from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
-from exclave.client.oci_wire import PushedManifest
+from exclave.client.oci.documents import PushedManifest
 from exclave.client.problems import RemoteProblem
-from exclave.runner.git.fetching import GitFetcher
-from exclave.runner.logs.spool import LogWriter
-from exclave.runner.provenance import (
+from exclave.runner.builds.provenance import (
     ARTIFACT_TYPE,
     LAYER_TYPE,
     PREDICATE,
@@ -28,11 +26,13 @@ from exclave.runner.provenance import (
     make_statement,
     sign_statement,
 )
-from exclave.runner.sources import check_files, check_module, locate_folder
-from exclave.runner.tasks import Stopped, Task
-from exclave.runner.uplink import Uplink
-from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, prepare_workspace, write_private
+from exclave.runner.builds.source_checks import check_files, check_module, locate_folder
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.git.fetch import GitFetcher
+from exclave.runner.jobs.context import Stopped, Task
+from exclave.runner.jobs.executor import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
+from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, prepare_workspace, write_private
+from exclave.runner.logs.spool import LogWriter
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec, GitSource, UploadedSource
@@ -158,9 +158,12 @@ class BuildExecutor:
             built = Built(pushed.digest, packed.digest, source.commit, started_at, now)
             attached = await self._attach(task, spec, registry, pushed, built)
         outputs = {
-            "digest": pushed.digest, "commit": source.commit, "size": size, "files": files,
+            "digest": pushed.digest,
+            "commit": source.commit,
+            "size": size,
+            "files": files,
             "provenance": attached.digest,
-        }  # fmt: skip
+        }
         return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
 
     async def _fetch(self, task: Task, spec: BuildSpec) -> _Source:

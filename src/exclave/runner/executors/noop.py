@@ -1,7 +1,7 @@
 """Does nothing, all the way through the protocol."""
 
+from exclave.runner.jobs.executor import Stop, Work, end_by_stop
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.work import Stop, Work, end_by_stop
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from exclave.base.clock import Clock
 from exclave.base.logs import Log
 from exclave.base.secrets import Secret
-from exclave.runner.environment import ChildSettings, build_env
-from exclave.runner.executors.judging import Limits, judge, mask_outputs, tell_timeout
+from exclave.runner.jobs.environment import ChildSettings, build_env
+from exclave.runner.jobs.executor import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.runner.jobs.outputs import merge_outputs, read_outputs, write_inputs
+from exclave.runner.jobs.shell import Shell
+from exclave.runner.jobs.step_outcome import Limits, judge, mask_outputs, tell_timeout
+from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, Workspace, prepare_workspace
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.outputs import merge_outputs, read_outputs, write_inputs
-from exclave.runner.processes import Command
-from exclave.runner.secret_store import SecretStore
-from exclave.runner.shell import Shell
-from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, end_by_stop, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, Workspace, prepare_workspace
+from exclave.runner.processes.child import Command
+from exclave.runner.secrets.store import SecretStore
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason, ScriptSpec, ScriptStep
 from exclave.wire.runner import Outcome
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
+from exclave.runner.jobs.executor import Stop, Work, WorkFailed, end_by_stop, fail
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.secret_store import SecretStore, generate_secret
-from exclave.runner.work import Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.runner.secrets.store import SecretStore, generate_secret
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import SecretsSpec, WantedSecret

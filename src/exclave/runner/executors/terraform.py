@@ -11,15 +11,17 @@ from exclave.base.ids import Randomness
 from exclave.base.logs import Log
 from exclave.base.secrets import Secret
 from exclave.client.problems import Unreachable
-from exclave.runner.artifacts import OpenPuller, fetch_artifact
-from exclave.runner.environment import ChildSettings, build_env
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.jobs.artifacts import OpenPuller, fetch_artifact
+from exclave.runner.jobs.environment import ChildSettings, build_env
+from exclave.runner.jobs.executor import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
+from exclave.runner.jobs.placeholders import Filler, gather_values
+from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, find_short_tmp, prepare_workspace
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.placeholders import Filler, gather_values
-from exclave.runner.processes import Command
-from exclave.runner.sealing import Sealer
-from exclave.runner.secret_store import SecretStore
-from exclave.runner.session import IdentityRefused
-from exclave.runner.terraform.applying import apply
+from exclave.runner.processes.child import Command
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.secrets.store import SecretStore
+from exclave.runner.terraform.apply import apply
 from exclave.runner.terraform.module import (
     TerraformSettings,
     choose_env,
@@ -29,14 +31,12 @@ from exclave.runner.terraform.module import (
     write_override,
     write_variables,
 )
-from exclave.runner.terraform.planning import plan
+from exclave.runner.terraform.plan import plan
 from exclave.runner.terraform.plugin_cache import PluginCache
-from exclave.runner.terraform.proxy import StateProxy
-from exclave.runner.terraform.site import Halted, Site
-from exclave.runner.terraform.states import StateStore
+from exclave.runner.terraform.state_backend import StateProxy
+from exclave.runner.terraform.state_store import StateStore
+from exclave.runner.terraform.tool_context import Halted, Site
 from exclave.runner.tools.finder import Tool, ToolFinder
-from exclave.runner.work import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
-from exclave.runner.workspaces import KEEP_FREE_BYTES, find_short_tmp, prepare_workspace
 from exclave.wire.jobs import Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import TerraformSpec
@@ -141,10 +141,17 @@ class TerraformExecutor:
         )
         deadline = kit.clock.monotonic() + spec.delay_s + spec.timeout_s
         return Site(
-            work=work, spec=spec, log=log, stop=stop, clock=kit.clock, workspace=workspace,
-            store=store, deadline=deadline, grace_s=kit.timeout_grace_s,
+            work=work,
+            spec=spec,
+            log=log,
+            stop=stop,
+            clock=kit.clock,
+            workspace=workspace,
+            store=store,
+            deadline=deadline,
+            grace_s=kit.timeout_grace_s,
             plugins=self._plugins,
-        )  # fmt: skip
+        )
 
     def _build_env(self, site: Site, filler: Filler, ours: Mapping[str, str]) -> dict[str, str]:
         rc = site.workspace.folder / "terraform.rc"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.executor import WorkFailed
 from exclave.wire.jobs import Reason
 
 

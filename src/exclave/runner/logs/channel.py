@@ -2,7 +2,7 @@
 
 from exclave.runner.logs.lines import LineSplitter, Piece
 from exclave.runner.logs.masking import Masker
-from exclave.runner.logs.needle_index import NeedleSet
+from exclave.runner.logs.pattern_index import NeedleSet
 
 
 class Channel:

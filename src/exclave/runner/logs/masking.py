@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable
 
-from exclave.runner.logs.needle_index import Needles as Needles
-from exclave.runner.logs.needle_index import NeedleSet, Span
+from exclave.runner.logs.pattern_index import Needles as Needles
+from exclave.runner.logs.pattern_index import NeedleSet, Span
 
 MASK = b"***"
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from exclave.base.logs import Log
 from exclave.base.secrets import Secret
-from exclave.runner.disk import sync_folder
+from exclave.runner.data_folder import sync_folder
 from exclave.wire.logs import MAX_SEGMENT, Stream
 
 _log = Log("runner.logs")

@@ -9,8 +9,8 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Randomness
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
+from exclave.runner.logs.protocols import SendLog
 from exclave.runner.logs.spool import Spool
-from exclave.runner.shipping import SendLog
 from exclave.wire.logs import MAX_SEGMENT
 
 _log = Log("runner.logs")

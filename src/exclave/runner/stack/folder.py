@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from exclave.base.errors import Conflict, Kind, Problem
-from exclave.runner.disk import remove_durably, write_durably
-from exclave.runner.identity import IDENTITY, KEY
+from exclave.runner.control_plane.identity import IDENTITY, KEY
+from exclave.runner.data_folder import remove_durably, write_durably
 from exclave.wire.stacks import StackDocument, StackTerms
 
 _IDENTITY_FILES = (IDENTITY, KEY, "trusted_keys.json", "sequence", "boot")

@@ -14,14 +14,14 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Randomness
 from exclave.client.runner import RunnerApi
 from exclave.client.stacks import StackApi
-from exclave.runner import procfs
-from exclave.runner.disk import DataFolder, remove_tree
-from exclave.runner.identity import IDENTITY, load_identity, load_key
-from exclave.runner.leftovers import kill_leftovers
-from exclave.runner.session import Session
+from exclave.runner.control_plane.access_token import Session
+from exclave.runner.control_plane.identity import IDENTITY, load_identity, load_key
+from exclave.runner.data_folder import DataFolder, remove_tree
+from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.processes import procfs
+from exclave.runner.processes.leftovers import kill_leftovers
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.supervisor import find_supervisor
-from exclave.runner.switch import is_thrown
 from exclave.wire.stacks import INPUT_SECRET, StackTerms
 
 START_WITHIN_S = 60.0
@@ -90,9 +90,10 @@ def _list_missing_inputs(
     """Name the required inputs that the customer has not given; a default does not count."""
     given = folder.read_json(folder.inputs)
     return [
-        one.name for one in terms.inputs
+        one.name
+        for one in terms.inputs
         if one.required and not given.get(one.name) and f"{INPUT_SECRET}{one.name}" not in secrets
-    ]  # fmt: skip
+    ]
 
 
 async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
@@ -106,9 +107,13 @@ async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
     out = os.open(folder.log.with_name("supervisor.log"), flags, 0o600)
     try:
         child = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program; it starts at once
-            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True,
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
             cwd=folder.path,
-        )  # fmt: skip
+        )
     finally:
         os.close(out)
     until = clock.monotonic() + START_WITHIN_S

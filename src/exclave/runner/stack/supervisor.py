@@ -11,9 +11,9 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
 from exclave.base.ids import Randomness, jitter
 from exclave.base.logs import Log
-from exclave.runner.signals import sleep_or
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.rotated_log import RotatedLog
+from exclave.runner.wakeups import sleep_or
 
 _log = Log("runner.supervisor")
 

@@ -10,10 +10,10 @@ from exclave.base.clock import Clock
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
-from exclave.runner.disk import sync_folder
-from exclave.runner.rescue import JOURNAL, send_journal
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.data_folder import sync_folder
 from exclave.runner.terraform.messages import Event
-from exclave.runner.uplink import Uplink
+from exclave.runner.terraform.unsent_state import JOURNAL, send_journal
 
 _log = Log("runner.journal")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from exclave.runner.terraform.display import mask_value
+from exclave.runner.terraform.plan_document import mask_value
 from exclave.wire.jobs import JsonValue
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from exclave.base.clock import Clock
 from exclave.base.logs import Log
-from exclave.runner.disk import write_durably
+from exclave.runner.data_folder import write_durably
 
 _log = Log("runner.plugin_cache")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from exclave.runner.commands import opa
-from exclave.runner.terraform.site import Site
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.terraform.tool_context import Site
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import RegoPolicy
 from exclave.wire.terraform import PolicyFinding

@@ -3,7 +3,7 @@
 import json
 import re
 
-from exclave.runner.sealing import SealBroken
+from exclave.runner.secrets.sealing import SealBroken
 from exclave.wire.terraform import StateHeader
 
 _SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from exclave.base.errors import Problem
 from exclave.client.transport import Link
-from exclave.runner.processes import Command
-from exclave.runner.tools.fetching import fetch_tool
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.processes.child import Command
+from exclave.runner.tools.catalog import VENDORS, Vendor
+from exclave.runner.tools.download import fetch_tool
 from exclave.runner.tools.go_build import Run, build_tool
-from exclave.runner.tools.vendors import VENDORS, Vendor
 from exclave.runner.tools.versions import Fit, Version, judge
-from exclave.runner.work import WorkFailed
 from exclave.wire.jobs import Reason
 
 _ASK_S = 60.0
@@ -102,17 +102,26 @@ class ToolFinder:
         return Tool(str(target), version, f"using {name} {version} ({target})")
 
     async def _make(
-        self, vendor: Vendor, version: str, target: Path, problems: list[str],
-        env: Mapping[str, str], run: Run,
-    ) -> bool:  # fmt: skip
+        self,
+        vendor: Vendor,
+        version: str,
+        target: Path,
+        problems: list[str],
+        env: Mapping[str, str],
+        run: Run,
+    ) -> bool:
         settings = self._settings
         if settings.download:
             with _aside(target.parent.parent) as folder:
                 try:
                     file = await fetch_tool(
-                        vendor, version, folder, link=settings.link, mirror=settings.mirror,
+                        vendor,
+                        version,
+                        folder,
+                        link=settings.link,
+                        mirror=settings.mirror,
                         checksums=settings.checksums,
-                    )  # fmt: skip
+                    )
                     return _publish(file, target)
                 except (Problem, OSError, KeyError, zipfile.BadZipFile) as error:
                     problems.append(f"it cannot be downloaded: {error}")

@@ -5,9 +5,9 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from exclave.runner.processes import Command
-from exclave.runner.tools.vendors import Vendor
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.processes.child import Command
+from exclave.runner.tools.catalog import Vendor
 from exclave.wire.jobs import Reason
 
 Run = Callable[[Command, float], Awaitable[tuple[int, str]]]

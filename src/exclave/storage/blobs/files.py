@@ -25,7 +25,7 @@ from exclave.storage.blobs.base import (
     missing_blob,
     regroup,
 )
-from exclave.storage.disk import Disk, is_vital
+from exclave.storage.engine.disk import Disk, is_vital
 
 log = Log("blobs")
 T = TypeVar("T")

@@ -157,9 +157,13 @@ class S3Blobs:
         except (BaseError, OSError) as error:
             # Keys, bucket and endpoint are for the operator, not for tenants.
             log.error(
-                "blob_store_failed", deed=what, endpoint=self._place.endpoint or "S3",
-                bucket=self._place.bucket, error=_reason(error), advice=_advise(error),
-            )  # fmt: skip
+                "blob_store_failed",
+                deed=what,
+                endpoint=self._place.endpoint or "S3",
+                bucket=self._place.bucket,
+                error=_reason(error),
+                advice=_advise(error),
+            )
             raise Unavailable(
                 f"the blob store cannot {what.partition(' `')[0]}",
                 hint="Try again later; the server's log says more to the operator.",

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from exclave.storage.schema import metadata
+from exclave.storage.tables import metadata
 
 connection = context.config.attributes["connection"]
 context.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)

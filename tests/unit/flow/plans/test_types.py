@@ -41,20 +41,36 @@ def comes_before(steps: dict[str, Draft], first: str, later: str) -> bool:
 
 def test_provision_waits_for_stack_and_runner_then_goes_through_everything() -> None:
     hooks = (
-        Hook("a", "pre-provision"), Hook("b", "post-provision"), Hook("c", "pre-secrets-sync"),
-        Hook("d", "post-secrets-sync"), Hook("e", "pre-deploy-all-components"),
-        Hook("f", "post-deploy-all-components"), Hook("g", "post-provision-sandbox"),
-    )  # fmt: skip
+        Hook("a", "pre-provision"),
+        Hook("b", "post-provision"),
+        Hook("c", "pre-secrets-sync"),
+        Hook("d", "post-secrets-sync"),
+        Hook("e", "pre-deploy-all-components"),
+        Hook("f", "post-deploy-all-components"),
+        Hook("g", "post-provision-sandbox"),
+    )
     outline = Outline((Component("net"),), hooks=hooks, has_secrets=True)
 
     steps = draw(WorkflowKind.PROVISION, outline)
 
     assert list(steps) == [
-        "stack", "runner", "pre-provision.a", "sandbox-plan", "sandbox-approve", "sandbox-apply",
-        "post-provision-sandbox.g", "pre-secrets-sync.c", "secrets", "post-secrets-sync.d",
-        "pre-deploy-all-components.e", "net.plan", "net.approve", "net.apply",
-        "post-deploy-all-components.f", "post-provision.b",
-    ]  # fmt: skip
+        "stack",
+        "runner",
+        "pre-provision.a",
+        "sandbox-plan",
+        "sandbox-approve",
+        "sandbox-apply",
+        "post-provision-sandbox.g",
+        "pre-secrets-sync.c",
+        "secrets",
+        "post-secrets-sync.d",
+        "pre-deploy-all-components.e",
+        "net.plan",
+        "net.approve",
+        "net.apply",
+        "post-deploy-all-components.f",
+        "post-provision.b",
+    ]
     assert steps["stack"].kind is StepKind.WAIT
     assert steps["net.approve"].kind is StepKind.GATE
     names = list(steps)
@@ -105,16 +121,23 @@ def test_deploying_one_component_leaves_the_others_alone_unless_asked() -> None:
 
 def test_component_hooks_surround_their_component_in_order() -> None:
     hooks = (
-        Hook("late", "pre-deploy-component", "db", 2), Hook("early", "pre-deploy-component", "db", 1),
-        Hook("after", "post-deploy-component", "db"), Hook("every", "post-deploy-component"),
-    )  # fmt: skip
+        Hook("late", "pre-deploy-component", "db", 2),
+        Hook("early", "pre-deploy-component", "db", 1),
+        Hook("after", "post-deploy-component", "db"),
+        Hook("every", "post-deploy-component"),
+    )
     steps = draw(WorkflowKind.DEPLOY, Outline(DIAMOND, hooks), components=("db", "net"))
 
     chain = [name for name in steps if ".db." in name or name.startswith("db.")]
     assert chain == [
-        "pre-deploy-component.db.early", "pre-deploy-component.db.late", "db.plan", "db.approve",
-        "db.apply", "post-deploy-component.db.after", "post-deploy-component.db.every",
-    ]  # fmt: skip
+        "pre-deploy-component.db.early",
+        "pre-deploy-component.db.late",
+        "db.plan",
+        "db.approve",
+        "db.apply",
+        "post-deploy-component.db.after",
+        "post-deploy-component.db.every",
+    ]
     assert "post-deploy-component.net.every" in steps
 
 
@@ -161,8 +184,13 @@ def test_drift_is_looked_for_in_what_is_deployed() -> None:
 
 
 def test_switched_off_components_are_left_out_and_nobody_waits_for_them() -> None:
-    outline = Outline((Component("net"), Component("extra", ("net",), enabled=False),
-                       Component("api", ("extra", "net"))))  # fmt: skip
+    outline = Outline(
+        (
+            Component("net"),
+            Component("extra", ("net",), enabled=False),
+            Component("api", ("extra", "net")),
+        )
+    )
 
     steps = draw(WorkflowKind.DEPLOY_ALL, outline)
 

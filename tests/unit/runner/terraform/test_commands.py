@@ -25,6 +25,11 @@ def test_lines_of_opa() -> None:
     )
 
     assert evaluate(old_syntax=False) == (
-        "opa", "eval", "--format=json", "--data=/p.rego", "--input=/i.json", "data.nuon",
-    )  # fmt: skip
+        "opa",
+        "eval",
+        "--format=json",
+        "--data=/p.rego",
+        "--input=/i.json",
+        "data.nuon",
+    )
     assert "--v0-compatible" in evaluate(old_syntax=True)

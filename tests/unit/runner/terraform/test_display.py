@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from exclave.runner.terraform.display import describe_plan, is_noop, mask_value, read_action
+from exclave.runner.terraform.plan_document import describe_plan, is_noop, mask_value, read_action
 from exclave.wire.jobs import JsonValue
 
 
@@ -76,14 +76,26 @@ def test_sensitive_values_are_never_told() -> None:
         resource(
             change(
                 ["update"],
-                before={"password": "old", "deep": {"k": "old"}, "list": ["old"], "open": "topsecret"},
-                after={"password": "new", "deep": {"k": "new"}, "list": ["new", "x"], "open": "a topsecret"},
+                before={
+                    "password": "old",
+                    "deep": {"k": "old"},
+                    "list": ["old"],
+                    "open": "topsecret",
+                },
+                after={
+                    "password": "new",
+                    "deep": {"k": "new"},
+                    "list": ["new", "x"],
+                    "open": "a topsecret",
+                },
                 before_sensitive={"password": True, "deep": {"k": True}},
                 after_sensitive={"password": True, "list": [True, False]},
             )
         ),
-        out=change(["update"], before="old", after="new", before_sensitive=True, after_sensitive=False),
-    )  # fmt: skip
+        out=change(
+            ["update"], before="old", after="new", before_sensitive=True, after_sensitive=False
+        ),
+    )
 
     text = document.model_dump_json()
     assert "old" not in text
@@ -106,9 +118,15 @@ def test_a_sensitive_whole_hides_all_of_it() -> None:
     )
 
     assert [one.model_dump() for one in document.resources[0].attributes] == [
-        {"path": "", "before": None, "after": None, "sensitive": True, "unknown": False,
-         "forces_replacement": False}
-    ]  # fmt: skip
+        {
+            "path": "",
+            "before": None,
+            "after": None,
+            "sensitive": True,
+            "unknown": False,
+            "forces_replacement": False,
+        }
+    ]
 
 
 def test_what_forces_a_replacement_is_marked() -> None:

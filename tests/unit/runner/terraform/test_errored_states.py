@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.rescue import MODULE
-from exclave.runner.terraform.errored import ERRORED, _read_left
-from exclave.runner.workspaces import ROOM
+from exclave.runner.jobs.workspace import ROOM
+from exclave.runner.terraform.errored_state import ERRORED, _read_left
+from exclave.runner.terraform.unsent_state import MODULE
 
 OTHER = 61999
 

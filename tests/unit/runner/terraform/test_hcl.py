@@ -100,6 +100,14 @@ resource "x" "variable" { type = "y" }
     (tmp_path / "folder.tf").mkdir()
 
     assert read_variable_types(tmp_path) == {
-        "text": False, "list": True, "plain": False, "any": True, "old": True, "nested": False,
-        "bare": True, "j": True, "k": False, "l": False,
-    }  # fmt: skip
+        "text": False,
+        "list": True,
+        "plain": False,
+        "any": True,
+        "old": True,
+        "nested": False,
+        "bare": True,
+        "j": True,
+        "k": False,
+        "l": False,
+    }

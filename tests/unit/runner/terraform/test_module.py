@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.placeholders import Filler
+from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.terraform.module import (
     OVERRIDE,
     TerraformSettings,
@@ -14,7 +14,7 @@ from exclave.runner.terraform.module import (
     write_cli_config,
     write_override,
 )
-from tests.terraform_kit import make_spec
+from tests.support.terraform import make_spec
 
 
 @pytest.mark.parametrize(

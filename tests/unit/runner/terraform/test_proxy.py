@@ -11,7 +11,7 @@ import pytest
 
 from exclave.base.ids import SystemRandomness
 from exclave.client.problems import RemoteProblem
-from exclave.runner.terraform.proxy import StateProxy
+from exclave.runner.terraform.state_backend import StateProxy
 from exclave.wire.terraform import LockInfo
 
 
@@ -154,7 +154,7 @@ async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
 
 
 async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exclave.runner.terraform.proxy._HEAD_WITHIN_S", 0.05)
+    monkeypatch.setattr("exclave.runner.terraform.state_backend._HEAD_WITHIN_S", 0.05)
     async with StateProxy(Memory(), SystemRandomness()) as proxy:
         assert await ask_raw(proxy.env["TF_HTTP_ADDRESS"], b"GET / HTTP/1.1\r\nX: ") == b""
 
@@ -162,7 +162,7 @@ async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.Monke
 async def test_a_known_client_that_stops_in_mid_body_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("exclave.runner.terraform.proxy._CHUNK_WITHIN_S", 0.05)
+    monkeypatch.setattr("exclave.runner.terraform.state_backend._CHUNK_WITHIN_S", 0.05)
     backend = Memory()
     async with StateProxy(backend, SystemRandomness()) as proxy:
         both = f"{proxy.env['TF_HTTP_USERNAME']}:{proxy.env['TF_HTTP_PASSWORD']}".encode()
@@ -192,7 +192,7 @@ async def test_strangers_that_hold_connections_do_not_keep_terraform_out() -> No
 async def test_a_state_over_the_limit_is_refused_with_a_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("exclave.runner.terraform.proxy.MAX_STATE", 1000)
+    monkeypatch.setattr("exclave.runner.terraform.state_backend.MAX_STATE", 1000)
     backend = Memory()
     async with StateProxy(backend, SystemRandomness()) as proxy, open_client(proxy) as client:
         reply = await client.post(proxy.env["TF_HTTP_ADDRESS"] + "?ID=l", content=b"x" * 500_000)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from exclave.base.ids import SystemRandomness
 from exclave.client.exchange import MAX_REPLY
-from exclave.runner.sealing import SEAL_KEY, Purpose, SealBroken, Sealer
-from exclave.runner.work import WorkFailed
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.secrets.sealing import SEAL_KEY, Purpose, SealBroken, Sealer
 from exclave.wire.terraform import MAX_ATTACHMENT, MAX_HEADER, MAX_STATE
 
 PURPOSE = Purpose("org", "queue", "component:a", "state")
@@ -112,7 +112,7 @@ def test_what_unpacks_to_too_much_is_refused(
     sealer: Sealer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sealed = sealer.seal(b"a" * 1_000_000, PURPOSE)
-    monkeypatch.setattr("exclave.runner.sealing._MOST_UNPACKED", 100_000)
+    monkeypatch.setattr("exclave.runner.secrets.sealing._MOST_UNPACKED", 100_000)
 
     with pytest.raises(SealBroken):
         sealer.unseal(sealed, PURPOSE)

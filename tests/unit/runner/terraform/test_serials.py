@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from exclave.runner.sealing import SealBroken
+from exclave.runner.secrets.sealing import SealBroken
 from exclave.runner.terraform.serials import align_serial
 from exclave.wire.terraform import StateHeader
 

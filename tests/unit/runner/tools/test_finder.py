@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from exclave.client.transport import Link
-from exclave.runner.processes import Command
-from exclave.runner.tools.fetching import ChecksumWrong, find_sum
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.processes.child import Command
+from exclave.runner.tools.catalog import VENDORS
+from exclave.runner.tools.download import ChecksumWrong, find_sum
 from exclave.runner.tools.finder import Tool, ToolFinder, ToolSettings
-from exclave.runner.tools.vendors import VENDORS
 from exclave.runner.tools.versions import Fit, Version, judge
-from exclave.runner.work import WorkFailed
 
 RAN: list[tuple[str, ...]] = []
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.processes import Command
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.processes.child import Command
+from exclave.runner.tools.catalog import Vendor
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.runner.tools.go_build import build_tool
-from exclave.runner.tools.vendors import Vendor
-from exclave.runner.work import WorkFailed
-from tests.tools import give_up, run_command
+from tests.support.tools import give_up, run_command
 
 SUM = "h1:cWGqM9DStn5Sc/S01ibBorrO6okOzKVbLc4FY/ax9+s="
 SMALL = Vendor(

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from exclave.storage.types import Instant, Json
+from exclave.storage.engine.types import Instant, Json
 
 revision = "0002"
 down_revision = "0001"

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from exclave.storage.types import Json
+from exclave.storage.engine.types import Json
 
 revision = "0003"
 down_revision = "0002"

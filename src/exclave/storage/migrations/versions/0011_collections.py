@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from exclave.storage.types import Instant
+from exclave.storage.engine.types import Instant
 
 revision = "0011"
 down_revision = "0010"

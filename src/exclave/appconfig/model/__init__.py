@@ -1,0 +1,1 @@
+"""The app directory format: file kinds, fields and the typed app."""

@@ -1,0 +1,58 @@
+"""Components of types `pulumi`, `docker_build` and `job`."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from exclave.appconfig.model.fields import NEW, REQUIRED, Dead, text, text_map, texts
+from exclave.appconfig.model.kinds.components import UNPLANNED, Component, PlannedComponent
+from exclave.appconfig.model.kinds.shared import Repos
+
+
+class Pulumi(PlannedComponent, Repos):
+    """A Pulumi program from a repository."""
+
+    TYPE: ClassVar[str] = "pulumi"
+
+    runtime: str = text(
+        "The language of the program.", choices=("go", "nodejs", "python"), need=REQUIRED, since=NEW
+    )
+    pulumi_version: str = text("Absent: the latest.", '"3.140.0"', since=NEW, format="version")
+    config: Mapping[str, str] = text_map(
+        "Pulumi configuration; keys are `namespace:key`.",
+        '{ "gcp:project" = "acme" }',
+        since=NEW,
+        templated=True,
+        format="pulumi_keys",
+    )
+    env_vars: Mapping[str, str] = text_map(
+        "Environment of Pulumi.", '{ PULUMI_LOG = "1" }', since=NEW, templated=True
+    )
+
+
+class DockerBuild(Component, Repos):
+    """An image that is built from a Dockerfile in a repository."""
+
+    TYPE: ClassVar[str] = "docker_build"
+    DEPRECATED: ClassVar[str] = "Build the image in your CI and use `container_image`."
+    DEAD: ClassVar[Mapping[str, Dead]] = UNPLANNED
+
+    dockerfile: str = text("The file, from `directory`.", '"Dockerfile"', need=REQUIRED)
+    env_vars: Mapping[str, str] = text_map(
+        "Environment of the build.", '{ CGO_ENABLED = "0" }', templated=True
+    )
+
+
+class Job(Component):
+    """A container that runs once per deploy."""
+
+    TYPE: ClassVar[str] = "job"
+    DEPRECATED: ClassVar[str] = "Write an action, or a kubernetes_manifest with a Job."
+    DEAD: ClassVar[Mapping[str, Dead]] = UNPLANNED
+
+    image_url: str = text("The image.", '"docker.io/library/busybox"', need=REQUIRED)
+    tag: str = text("Its tag.", '"1.36"', need=REQUIRED)
+    cmd: tuple[str, ...] = texts("The program.", '["sh"]', templated=True)
+    args: tuple[str, ...] = texts("Its arguments.", '["-c", "true"]', templated=True)
+    env_vars: Mapping[str, str] = text_map(
+        "Environment of the container.", '{ MODE = "once" }', templated=True
+    )

@@ -1,0 +1,1 @@
+"""Read an app directory: files, TOML, references, positions."""

@@ -1,0 +1,132 @@
+"""Parsing TOML, with the place and the remedy when it is not."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.reading.sources import Position, Source
+from exclave.appconfig.reading.toml_depth import MOST_PARTS, find_long_key
+
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_DEEPEST = 64
+_ZERO = re.compile(r"\\u0000|\\U00000000")
+_TWICE = "Cannot overwrite a value"
+_HINTS: Mapping[str, str] = {
+    "Invalid value": 'Text needs quotes: key = "text".',
+    "Expected '=' after a key": "A line is `key = value`, `[table]` or `# comment`.",
+    _TWICE: "The same key is written twice; remove one of them.",
+    "Cannot declare": "The same table is written twice; merge them, or use [[…]] for a list.",
+    "Unclosed array": "The list lacks its `]`.",
+    "Unterminated string": "The text lacks its closing quote.",
+    "Illegal character '\\n'": "Close the quote before the line ends, or use three quotes.",
+    "Expected newline or end of document": "Only one key stands on a line; is a quote missing?",
+    "Unescaped '\\'": "Write `\\\\`, or use single quotes, in which nothing is escaped.",
+}
+
+
+_LINE_LONG = ("Invalid value", _TWICE, "Unescaped '\\'")
+"""Mistakes that end with their line: what follows can be judged without it."""
+_MOST_MISTAKES = 10
+
+
+def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
+    """Parse a file; None if it is not valid, which is reported."""
+    if _refuse_long_key(source, report, source.text):
+        return None
+    try:
+        data = tomllib.loads(source.text)
+        _refuse_depth(data)
+        escaped = _ZERO.search(source.text)
+        if escaped is None or not _holds_zero(data):
+            return data
+        place = Place(source, (), source.locate_offset(escaped.start()))
+        message = "a text holds the character zero, which nothing can store"
+        report.error(Code.TOML_SYNTAX, place, message, "Remove it.")
+    except RecursionError:
+        report.error(Code.TOML_SYNTAX, source.path, "lists or tables are nested too deeply")
+    except ValueError as error:
+        _report_mistakes(source, report, error)
+    return None
+
+
+def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
+    """Report a mistake, and those after it as far as they are not made by it."""
+    lines = source.text.split("\n")
+    for _ in range(_MOST_MISTAKES):
+        told, position = _read_error(source, error)
+        hint = next((hint for start, hint in _HINTS.items() if told.startswith(start)), "")
+        if told == _TWICE:
+            line = lines[position.line - 1]
+            position = Position(position.line, len(line) - len(line.lstrip()) + 1)
+        report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(told), hint)
+        if not told.startswith(_LINE_LONG):
+            return
+        lines[position.line - 1] = ""
+        rest = "\n".join(lines)
+        if _refuse_long_key(source, report, rest):
+            return
+        try:
+            tomllib.loads(rest)
+        except RecursionError:
+            return
+        except ValueError as following:
+            error = following
+            if not _read_error(source, error)[0].startswith(_LINE_LONG):
+                return
+        else:
+            return
+
+
+def _refuse_long_key(source: Source, report: Report, text: str) -> bool:
+    """Report a key that would take the parser long; whether there is one."""
+    offset = find_long_key(text)
+    if offset is None:
+        return False
+    line = text.count("\n", 0, offset) + 1
+    place = Place(source, (), Position(line, offset - text.rfind("\n", 0, offset)))
+    message = f"a key has more than {MOST_PARTS} parts"
+    report.error(Code.TOML_SYNTAX, place, message, "Close the quote before it, or shorten the key.")
+    return True
+
+
+def _read_error(source: Source, error: ValueError) -> tuple[str, Position]:
+    message = str(error)
+    found = _PLACE.search(message)
+    told = message[: found.start()] if found else message
+    if found and found[1]:
+        return told, Position(int(found[1]), int(found[2]))
+    return told, source.locate_offset(len(source.text))
+
+
+def _holds_zero(value: object) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case dict():
+            return any(_holds_zero(key) or _holds_zero(each) for key, each in value.items())
+        case list():
+            return any(map(_holds_zero, value))
+        case _:
+            return False
+
+
+def _refuse_depth(data: dict[str, Any]) -> None:
+    """Raise if tables lie deeper in each other than anything that looks at them should go."""
+    level: list[object] = [data]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else cast("list[object]", each))
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise RecursionError
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

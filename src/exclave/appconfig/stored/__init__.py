@@ -1,0 +1,1 @@
+"""An app as it is uploaded and stored: archive, parts, digests."""

@@ -1,0 +1,132 @@
+"""An app as what is stored of it: its parts, an outline for planning, and the digest of it all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from exclave.appconfig.model.app import Entry
+from exclave.appconfig.model.kinds.actions import Action
+from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.inputs import InputGroup
+from exclave.appconfig.read_app import Reading
+from exclave.appconfig.stored.freezing import freeze
+from exclave.base.digests import digest_json
+
+_SECTIONS: Final[Mapping[str, str]] = {
+    "inputs": "input", "secrets": "secret", "permissions": "permission",
+    "named_policies": "named_policy", "policies": "policy", "operation_roles": "role_rule",
+    "kubernetes_contexts": "kubernetes_context", "components": "component", "actions": "action",
+    "runbooks": "runbook", "branches": "branch", "triggers": "trigger",
+}  # fmt: skip
+"""What one thing of a section is called; the other sections are one thing themselves."""
+_LEFT_OUT: Final = frozenset({"installs"})
+"""Values of single installs are none of the app's; `installs sync` reads them."""
+_ORDERED: Final = frozenset({"input", "input_group", "role_rule", "policy"})
+"""Sections whose order people see, or which is a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenPart:
+    """One thing of an app."""
+
+    section: str
+    name: str
+    """Unique in its section; empty for sections that are one thing."""
+    hash: str
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenApp:
+    """An app directory, ready to be stored."""
+
+    parts: tuple[FrozenPart, ...]
+    outline: Mapping[str, Any]
+    digest: str
+    """Names the content, whatever its files are called."""
+
+
+def freeze_app(reading: Reading) -> FrozenApp:
+    """Freeze an app that was read without errors."""
+    parts = _freeze_parts(reading)
+    return FrozenApp(parts, _outline(reading), _digest(parts))
+
+
+def _freeze_parts(reading: Reading) -> tuple[FrozenPart, ...]:
+    names: set[tuple[str, str]] = set()
+    parts = []
+    for entry in reading.app.entries:
+        if entry.section in _LEFT_OUT:
+            continue
+        section = "input_group" if isinstance(entry.value, InputGroup) else entry.section
+        section = _SECTIONS.get(section, section)
+        name = _choose_name(names, section, entry)
+        names.add((section, name))
+        parts.append(FrozenPart(section, name, reading.hash_of(entry.value), freeze(entry.value)))
+    return tuple(parts)
+
+
+def _choose_name(names: set[tuple[str, str]], section: str, entry: Entry) -> str:
+    """Name a part; those without a name of their own are counted."""
+    if entry.section not in _SECTIONS and section not in {"input_group", "break_glass"}:
+        return ""
+    if entry.name and (section, entry.name) not in names:
+        return entry.name
+    number = 1
+    while (section, f"{entry.name}#{number}") in names:
+        number += 1
+    return f"{entry.name}#{number}"
+
+
+def _digest(parts: Sequence[FrozenPart]) -> str:
+    ordered = [[part.section, part.name, part.hash] for part in parts if part.section in _ORDERED]
+    others = sorted(
+        [part.section, part.name, part.hash] for part in parts if part.section not in _ORDERED
+    )
+    return digest_json([ordered, others])
+
+
+def _outline(reading: Reading) -> dict[str, Any]:
+    app, graph = reading.app, reading.graph
+    sandbox = app.sandbox
+    return {
+        "components": [_outline_component(reading, each) for each in app.components],
+        "order": [list(names) for names in graph.groups()],
+        "sandbox": sandbox
+        and {
+            "inputs": sorted(graph.sandbox_inputs),
+            "hash": reading.hash_of(sandbox),
+        },
+        "actions": [_outline_action(each) for each in app.actions],
+        "runbooks": [each.name for each in app.runbooks],
+        "inputs": [each.name for each in app.inputs],
+        "secrets": [each.name for each in app.secrets],
+        "cloud": app.cloud,
+        "folders": dict(reading.folders),
+    }
+
+
+def _outline_component(reading: Reading, component: Component) -> dict[str, Any]:
+    name = component.name
+    return {
+        "name": name,
+        "type": component.type,
+        "needs": list(reading.graph.needs[name]),
+        "hash": reading.hashes[name],
+        "inputs": sorted(reading.graph.inputs.get(name, ())),
+        "toggleable": component.toggleable,
+        "default_enabled": component.default_enabled,
+    }
+
+
+def _outline_action(action: Action) -> dict[str, Any]:
+    triggers = [
+        {
+            "type": each.type,
+            "component": each.component_name,
+            "cron": each.cron_schedule,
+            "index": each.index,
+        }
+        for each in action.triggers
+    ]
+    return {"name": action.name, "triggers": triggers}

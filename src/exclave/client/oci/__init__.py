@@ -1,0 +1,1 @@
+"""A client for registries that implement the OCI distribution specification."""

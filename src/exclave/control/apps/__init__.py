@@ -1,0 +1,1 @@
+"""Apps, their config versions, and syncing an app directory."""

@@ -1,0 +1,97 @@
+"""What a sync answers: findings with their lines, what differs, what is built, who would see it."""
+
+from collections.abc import Sequence
+
+from exclave.appconfig.stored.parts import FrozenApp
+from exclave.control.apps.affected_installs import find_impact
+from exclave.control.apps.apps import show_config
+from exclave.control.apps.config_diff import diff_parts
+from exclave.control.apps.configs import show_parts
+from exclave.control.workers.read_app import ShownFinding
+from exclave.domain.identity import OrgId
+from exclave.storage import configs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.apps import AppFinding, ConfigDiffReply, SyncReply
+
+
+def show_findings(findings: Sequence[ShownFinding]) -> list[AppFinding]:
+    """Show what was found in a directory."""
+    return [
+        AppFinding(
+            severity=each.found.severity,
+            code=each.found.code,
+            file=each.found.file,
+            line=each.found.line,
+            column=each.found.column,
+            message=each.found.message,
+            hint=each.found.hint,
+            text=each.text,
+        )
+        for each in findings
+    ]
+
+
+def show_unchanged(
+    tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, made: Sequence[str]
+) -> SyncReply:
+    """Say that the content is that of the current version, and what is built again."""
+    started = configs.list_new_builds(tx, org, made)
+    diff = ConfigDiffReply(
+        app=app.name,
+        before=config.version,
+        after=config.version,
+        parts=[],
+        builds=[row.part for row in started],
+        installs=[],
+    )
+    return SyncReply(
+        app=app.name,
+        changed=False,
+        dry_run=False,
+        findings=[],
+        diff=diff,
+        config=show_config(config, current=True),
+        workflow_id=_find_workflow(started),
+    )
+
+
+def show_stored(
+    tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, frozen: FrozenApp, made: Sequence[str]
+) -> SyncReply:
+    """Tell what a new version changes against the one before, and what is built for it."""
+    before = configs.find_config(tx, org, app.config_id) if app.config_id else None
+    old = configs.list_all_parts(tx, org, before.id) if before else []
+    folders = before.outline.get("folders", {}) if before else {}
+    started = configs.list_new_builds(tx, org, made)
+    impact = find_impact(tx, org, app.id, frozen.parts)
+    diff = ConfigDiffReply(
+        app=app.name,
+        before=before.version if before else None,
+        after=config.version,
+        parts=show_parts(diff_parts(old, frozen.parts, folders, frozen.outline["folders"])),
+        builds=[row.part for row in started],
+        installs=impact.installs,
+        more_installs=impact.more,
+    )
+    return SyncReply(
+        app=app.name,
+        changed=True,
+        dry_run=False,
+        findings=[],
+        diff=diff,
+        config=show_config(config, current=True),
+        workflow_id=_find_workflow(started),
+    )
+
+
+def show_tried(reply: SyncReply, before: AnyRow | None) -> SyncReply:
+    """Turn the answer of a sync into that of one which is undone."""
+    diff = reply.diff.model_copy(update={"after": None}) if reply.changed else reply.diff
+    current = None if before is None else show_config(before, current=True)
+    return reply.model_copy(
+        update={"dry_run": True, "diff": diff, "config": current, "workflow_id": None}
+    )
+
+
+def _find_workflow(started: Sequence[AnyRow]) -> str | None:
+    return next((row.workflow_id for row in started if row.workflow_id), None)

@@ -1,0 +1,1 @@
+"""Tasks that a server runs beside answering requests."""

@@ -1,0 +1,106 @@
+"""Giving up: executions whose runner is silent for too long, offers that nobody starts."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+from exclave.base.errors import Problem
+from exclave.base.logs import Log
+from exclave.control import chores
+from exclave.control.chores import RowWorker
+from exclave.control.deps import Deps
+from exclave.control.dispatch.completion import Account, end_interrupted, withdraw_offers
+from exclave.domain.jobs import Reason, Silence, find_silence
+from exclave.storage import executions
+from exclave.storage.engine.database import AnyRow, StatementFailed, Tx
+from exclave.storage.executions import silent_since
+
+log = Log("sweep")
+T = TypeVar("T")
+_ListFrom = Callable[[Tx, str], Sequence[AnyRow]]
+
+LOST = "lost"
+"""The name of the chore."""
+_GAP_S = 30.0
+"""A longer pause between two sweeps means that we were down: nobody could have renewed."""
+
+
+class Sweeper:
+    """Gives up on silence, but only on silence that it has listened to itself."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._rows = RowWorker(deps, LOST)
+        self._listening_since: datetime | None = None
+        self._last: datetime | None = None
+
+    async def sweep(self) -> float:
+        """Do one round; answer when the next one is due.
+
+        Each execution ends in a transaction of its own, whose statement checks again that it is
+        what was listed. So one that cannot be ended keeps nobody else waiting.
+        """
+        timings = self._deps.timings
+        now = await self._read(lambda tx: tx.now)
+        since = self._listen(now)
+        stale = now - timedelta(seconds=timings.offer_s)
+        await self._work_pages(
+            lambda tx, after: executions.list_stale_offers(tx, stale, after), self._withdraw
+        )
+        for mutating in (False, True):
+            silence = find_silence(now, since, mutating=mutating, timings=timings)
+            list_silent = partial(_list_silent, silence=silence, mutating=mutating)
+            await self._work_pages(list_silent, partial(self._give_up, silence))
+        # However long this took, runners could renew meanwhile: that is no gap.
+        self._last = await self._read(lambda tx: tx.now)
+        return min(chores.PACE_S, timings.lost_read_only_s / 4)
+
+    async def _read(self, query: Callable[[Tx], T]) -> T:
+        try:
+            return await self._deps.db.read(query)
+        except Exception:
+            self._last = None  # the database is away, so that runners could not renew either
+            raise
+
+    def _listen(self, now: datetime) -> datetime:
+        """Answer since when we listen. Only pauses of this very chore count as deafness."""
+        paused = self._last is None or now - self._last > timedelta(seconds=_GAP_S)
+        if self._listening_since is None or paused:
+            self._listening_since = now
+        self._last = now
+        return self._listening_since
+
+    async def _work_pages(
+        self,
+        list_from: _ListFrom,
+        work: Callable[[AnyRow], Awaitable[object]],
+    ) -> None:
+        """List page after page, each from after the last id of the one before."""
+        after = ""
+        while rows := await self._read(lambda tx: list_from(tx, after)):  # noqa: B023 - awaited here
+            await self._rows.work_off(rows, lambda row: str(row.id), work)
+            if len(rows) < executions.PAGE:
+                return
+            after = rows[-1].id
+
+    async def _withdraw(self, row: AnyRow) -> None:
+        deps = self._deps
+        await deps.db.write(lambda tx: withdraw_offers(tx, deps, [row]), key=row.queue_id)
+
+    async def _give_up(self, silence: Silence, row: AnyRow) -> None:
+        def end(tx: Tx, account: Account | None = None) -> bool:
+            gone = silent_since(silence.until)
+            return end_interrupted(tx, self._deps, row, Reason.RUNNER_SILENT, gone, account)
+
+        try:
+            await self._deps.db.write(end, key=row.queue_id)
+        except (Problem, StatementFailed):
+            raise
+        except Exception as error:  # noqa: BLE001 - lanes must not stay taken because of it
+            log.error("ending_broken", exc=error, org_id=row.org_id, execution_id=row.id)
+            await self._deps.db.write(lambda tx: end(tx, Account(bare=True)), key=row.queue_id)
+
+
+def _list_silent(tx: Tx, after: str, *, silence: Silence, mutating: bool) -> Sequence[AnyRow]:
+    return executions.list_silent(tx, silence, mutating=mutating, after=after)

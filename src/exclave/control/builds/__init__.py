@@ -1,0 +1,1 @@
+"""Builds of the parts of a config version."""

@@ -1,0 +1,268 @@
+"""Builds: what is built of a config version, and what became of it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from exclave.base.errors import Conflict, InvalidInput, NotFound
+from exclave.control.access import require
+from exclave.control.audit import record
+from exclave.control.builds.targets import Wanted, list_wanted, name_part
+from exclave.control.deps import Deps
+from exclave.control.pagination import clamp, make_page
+from exclave.control.progress.advance import Happening, advance
+from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
+from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.builds import BuildReply, BuildState, NewBuild
+from exclave.wire.model import Page
+from exclave.wire.specs import BuildSpec, GitSource
+
+
+def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> list[str]:
+    """Pin a build for every part of a version; answer the builds that had to be begun.
+
+    What was built before, or is being built, is used again; what has failed is tried again.
+    Calling this twice changes nothing.
+    """
+    registry_blobs.hold_off_collector(tx, org)
+    config = _find_config(tx, org, config_id)
+    wanted = list_wanted(tx, org, config)
+    pinned = {row.pin: row for row in builds.list_pinned(tx, org, config_id)}
+    missing = [one for one in wanted if not _is_good(pinned.get(one.part))]
+    usable = dict(builds.find_usable(tx, org, config.app_id, [one.key for one in missing]))
+    fresh: dict[str, tuple[str, Wanted]] = {}
+    for one in missing:
+        found = usable.get(one.key)
+        if found is None and one.key not in fresh:
+            fresh[one.key] = (deps.ids.new("bui"), one)
+    _begin(tx, deps, org, by, config, list(fresh.values()))
+    for one in missing:
+        build = usable[one.key].id if one.key in usable else fresh[one.key][0]
+        builds.pin(tx, org, config_id, one.part, build)
+    return [build for build, _ in fresh.values()]
+
+
+async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
+    """Build a part of an app's current version again; a git ref is resolved anew."""
+
+    def create(tx: Tx) -> BuildReply:
+        app = apps.find_app_named(tx, user.org, wish.app) or apps.find_app(tx, user.org, wish.app)
+        if app is None:
+            raise NotFound("there is no such app")
+        require(user, Right.OPERATE, app=app.id, noun="app")
+        registry_blobs.hold_off_collector(tx, user.org)
+        locked = apps.lock_app(tx, user.org, app.id)
+        if locked is None or locked.config_id is None:
+            raise Conflict(f"the app `{app.name}` has no version yet", hint="Sync it first.")
+        config = _find_config(tx, user.org, locked.config_id)
+        one = _aim(name_part(list_wanted(tx, user.org, config), wish.part), wish.commit)
+        build = deps.ids.new("bui")
+        _begin(tx, deps, user.org, user.name, config, [(build, one)])
+        if not _is_good(builds.find_pinned(tx, user.org, config.id, one.part)):
+            builds.pin(tx, user.org, config.id, one.part, build)
+        record(tx, deps, user.org, user.name, "build_created", build, part=one.part)
+        return _show(tx, user.org, build)
+
+    return await deps.db.write(create)
+
+
+async def list_builds(
+    deps: Deps,
+    user: User,
+    *,
+    cursor: str,
+    limit: int,
+    app: str | None,
+    part: str | None,
+    state: BuildState | None,
+) -> Page[BuildReply]:
+    """List builds, newest first."""
+    wanted = clamp(limit)
+
+    def find(tx: Tx) -> Page[BuildReply]:
+        full = part if part is None or ":" in part or part == "sandbox" else f"component:{part}"
+        named = None if app is None else apps.find_app_named(tx, user.org, app)
+        rows = builds.list_builds(
+            tx,
+            user.org,
+            before=cursor,
+            limit=wanted + 1,
+            part=full,
+            state=state,
+            app=app if named is None else named.id,
+            only=_list_visible(user),
+        )
+        versions = _list_versions(tx, user.org, rows)
+        return make_page(rows, wanted, lambda row: _show_row(row, versions))
+
+    return await deps.db.read(find)
+
+
+async def show_build(deps: Deps, user: User, build: str) -> BuildReply:
+    """Show a build."""
+
+    def show(tx: Tx) -> BuildReply:
+        row = builds.find_build(tx, user.org, build)
+        if row is None:
+            raise NotFound("there is no such build")
+        require(user, Right.READ, app=row.app_id, noun="build")
+        return _show_row(row, _list_versions(tx, user.org, [row]))
+
+    return await deps.db.read(show)
+
+
+def _begin(
+    tx: Tx, deps: Deps, org: OrgId, by: str, config: AnyRow, fresh: Sequence[tuple[str, Wanted]]
+) -> None:
+    """Store builds and one workflow that does them, all at once, on the org's build queue."""
+    if not fresh:
+        return
+    app = apps.find_app(tx, org, config.app_id)
+    if app is None:
+        raise NotFound("there is no such app")
+    deps.standing.begin_work(deps.quotas, org)
+    workflow = WorkflowId(deps.ids.new("wfl"))
+    repository = f"apps/{app.name}"
+    builds.add_builds(
+        tx,
+        [
+            {
+                "org_id": org,
+                "id": build,
+                "app_id": app.id,
+                "part": one.part,
+                "key": one.key,
+                "source": one.source.model_dump(mode="json"),
+                "repository": repository,
+                "workflow_id": workflow,
+                "created_by": by,
+            }
+            for build, one in fresh
+        ],
+    )
+    workflows.add_workflows(
+        tx,
+        [
+            {
+                "org_id": org,
+                "id": workflow,
+                "queue_id": queues.find_build_queue(tx, org),
+                "name": "build",
+                "kind": "",
+                "state": WorkflowState.RUNNING,
+                "approve_all": False,
+                "plan_only": False,
+                "cancel_requested": False,
+                "revision": 1,
+                # Builds end one after the other: the last one finds what waits for all of them.
+                "laned": True,
+                "labels": {"app": app.name, "config": str(config.version)},
+                "created_by": by,
+            }
+        ],
+        [
+            _make_step(org, workflow, position, build, one, repository)
+            for position, (build, one) in enumerate(fresh)
+        ],
+    )
+    advance(tx, deps, [Happening(org, workflow)])
+    for step, (build, _) in zip(workflows.list_steps(tx, org, workflow), fresh, strict=True):
+        builds.set_work(tx, org, build, workflow, step.job_id)
+
+
+def _make_step(
+    org: OrgId, workflow: WorkflowId, position: int, build: str, one: Wanted, repository: str
+) -> dict[str, Any]:
+    job = BuildSpec.model_validate(
+        {
+            "build_id": build,
+            "part": one.part,
+            "type": one.type,
+            "source": one.source,
+            "repository": repository,
+            "timeout_s": one.timeout_s,
+        }
+    )
+    return {
+        "org_id": org,
+        "workflow_id": workflow,
+        "position": position,
+        "name": f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
+        "kind": StepKind.JOB,
+        "state": StepState.PENDING,
+        "needs": "",
+        "lanes": "",
+        "mutating": False,
+        "outputs": {},
+        "spec": {"job": job.model_dump(mode="json"), "priority": 0, "delay_s": None},
+    }
+
+
+def _aim(one: Wanted, commit: str | None) -> Wanted:
+    if commit is None:
+        return one
+    if not isinstance(one.source, GitSource):
+        raise InvalidInput(
+            f"`{one.part}` comes from the app directory, which has no commits",
+            hint="Leave the commit out.",
+        )
+    return replace(one, source=one.source.model_copy(update={"commit": commit}))
+
+
+def _is_good(row: AnyRow | None) -> bool:
+    return row is not None and row.state in {builds.RUNNING, builds.SUCCEEDED}
+
+
+def _find_config(tx: Tx, org: OrgId, config_id: str) -> AnyRow:
+    config = configs.find_config(tx, org, config_id)
+    if config is None:
+        raise NotFound("there is no such config")
+    return config
+
+
+def _list_visible(user: User) -> Sequence[str] | None:
+    """List the apps whose builds a user may see; None means all."""
+    if allows(user, Right.READ):
+        return None
+    return list_granted(user, ScopeKind.APP)
+
+
+def _show(tx: Tx, org: OrgId, build: str) -> BuildReply:
+    row = builds.find_build(tx, org, build)
+    if row is None:
+        raise NotFound("there is no such build")
+    return _show_row(row, _list_versions(tx, org, [row]))
+
+
+def _list_versions(tx: Tx, org: OrgId, rows: Sequence[AnyRow]) -> Mapping[str, list[int]]:
+    """List the config versions that pin each of these builds."""
+    versions: dict[str, list[int]] = {}
+    for one in builds.list_configs_of(tx, org, [row.id for row in rows]):
+        versions.setdefault(one.build_id, []).append(one.version)
+    return versions
+
+
+def _show_row(row: AnyRow, versions: Mapping[str, list[int]]) -> BuildReply:
+    return BuildReply(
+        id=row.id,
+        app_id=row.app_id,
+        app=row.app,
+        part=row.part,
+        state=row.state,
+        source=row.source,
+        repository=row.repository,
+        digest=row.digest,
+        commit=row.commit,
+        size=row.size,
+        provenance=row.provenance,
+        error=row.error,
+        workflow_id=row.workflow_id,
+        job_id=row.job_id,
+        configs=versions.get(row.id, []),
+        created_at=row.created_at,
+        created_by=row.created_by,
+        finished_at=row.finished_at,
+    )

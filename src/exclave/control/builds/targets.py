@@ -1,0 +1,95 @@
+"""What a config version has built: each part's source, and the key that tells old from new."""
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exclave.appconfig.model.formats import parse_duration
+from exclave.appconfig.model.kinds.shared import HERE
+from exclave.base.digests import digest_json
+from exclave.base.errors import InvalidInput
+from exclave.domain.identity import OrgId
+from exclave.storage import configs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.builds import expand_repo
+from exclave.wire.specs import BuildSource, GitSource, UploadedSource
+
+FORMAT = 1
+"""The format of artifacts: a new one makes every part be built again."""
+
+_MODULE = "terraform_module"
+_SCRIPTS = "action_source"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A part that an install needs an artifact of."""
+
+    part: str
+    type: str
+    source: BuildSource
+    key: str
+    timeout_s: float = 300.0
+
+
+def list_wanted(tx: Tx, org: OrgId, config: AnyRow) -> Sequence[Wanted]:
+    """List the parts of a version that are built from a source."""
+    return [
+        _make(config, part, type_, repos)
+        for section in ("sandbox", "component", "action")
+        for row in configs.list_parts(tx, org, config.id, section)
+        for part, type_, repos in _find_sources(section, row)
+    ]
+
+
+def name_part(wanted: Sequence[Wanted], text: str) -> Wanted:
+    """Find the part that a person means: `db` is short for `component:db`."""
+    for name in (text, f"component:{text}"):
+        found = next((one for one in wanted if one.part == name), None)
+        if found is not None:
+            return found
+    known = ", ".join(one.part.removeprefix("component:") for one in wanted)
+    raise InvalidInput(
+        f"the app has no part `{text}` that is built", hint=f"Its parts: {known or 'none'}."
+    )
+
+
+def _find_sources(section: str, row: AnyRow) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    value: Mapping[str, Any] = row.value
+    match section:
+        case "sandbox":
+            if _has_repo(value) and value.get("type", "terraform") == "terraform":
+                yield "sandbox", _MODULE, value
+        case "component":
+            if _has_repo(value) and value.get("type") == _MODULE:
+                yield f"component:{row.name}", _MODULE, value
+        case _:
+            for step in value.get("steps", ()):
+                if _has_repo(step):
+                    yield f"action:{row.name}:{step['name']}", _SCRIPTS, step
+
+
+def _has_repo(value: Mapping[str, Any]) -> bool:
+    return "public_repo" in value or "connected_repo" in value
+
+
+def _make(config: AnyRow, part: str, type_: str, repos: Mapping[str, Any]) -> Wanted:
+    connected = "connected_repo" in repos
+    repo: Mapping[str, Any] = repos["connected_repo"] if connected else repos["public_repo"]
+    directory = posixpath.normpath(repo.get("directory") or ".")
+    source: BuildSource
+    if repo["repo"] == HERE:
+        folders: Mapping[str, str] = config.outline.get("folders", {})
+        # A folder that was not there when the app was synced: the build will say so.
+        content = folders.get(directory, config.archive_digest)
+        source = UploadedSource(
+            config_id=config.id, archive_digest=config.archive_digest, directory=directory
+        )
+        identity = {"folder": content}
+    else:
+        url, ref = expand_repo(repo["repo"]), str(repo.get("branch", "HEAD"))
+        source = GitSource(url=url, ref=ref, directory=directory, connected=connected)
+        identity = {"url": url, "ref": ref, "directory": directory}
+    key = digest_json({"format": FORMAT, "type": type_, "source": identity})
+    return Wanted(part, type_, source, key, parse_duration(repos.get("build_timeout", "")) or 300.0)

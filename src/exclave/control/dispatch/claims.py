@@ -1,0 +1,166 @@
+"""Claiming jobs for a runner: oldest first, lanes respected, each under a fresh epoch, signed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from exclave.control.deps import Deps
+from exclave.control.runtime.parked_polls import Place
+from exclave.domain.identity import OrgId, QueueId, RunnerIdentity
+from exclave.domain.jobs import ExecutionId
+from exclave.domain.lanes import conflicts_any
+from exclave.storage import executions, jobs, queues, runners
+from exclave.storage.engine.database import Tx
+from exclave.storage.engine.statements import Asked
+from exclave.storage.jobs import Queued
+from exclave.wire.runner import Dispatch
+
+_PAGE = 50
+_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An offer that was just made."""
+
+    id: str
+    epoch: int
+    envelope: str
+
+
+class Search:
+    """A look for jobs under the queue's lock, which makes claims take turns.
+
+    What it asks first travels with whatever else the transaction asks before it reads the answer;
+    until then the transaction may add jobs, but not change those that are there.
+    """
+
+    def __init__(self, tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> None:
+        self._tx = tx
+        self._org = org
+        self._queue = queue
+        self._kinds = kinds
+        self._turn = queues.ask_for_claims(tx, org, queue)
+        self._first = self._ask(0)
+        self._flushes = tx.flushes
+
+    def read_turn(self) -> tuple[int, int]:
+        """Tell the counter and the generation of the queue's epochs."""
+        (row,) = self._turn()
+        return row.counter, row.generation
+
+    def choose(self, place: Place) -> Iterator[Queued]:
+        """Choose as many jobs as the runner has room for, of those that it can do."""
+        taken: list[str] | None = None
+        left = place.free
+        for page in range(_PAGES):
+            rows = self._ask(page)() if page else self._read_first()
+            for job in rows:
+                if job.kind not in place.kinds:
+                    continue
+                if job.lanes and taken is None:
+                    taken = list(queues.is_busy(self._tx, self._org, self._queue))
+                if left and not conflicts_any(job.lanes, taken or ()):
+                    taken = [*(taken or ()), *job.lanes] if job.lanes else taken
+                    left -= 1
+                    yield job
+            if not left or len(rows) < _PAGE:
+                return
+
+    def _read_first(self) -> Sequence[Queued]:
+        """Read the first page, with what was added since it was asked."""
+        if self._tx.flushes == self._flushes:
+            rows: list[Queued] = self._first()
+            new = jobs.list_drafted(self._tx, self._org, self._queue, self._kinds)
+            if not new:
+                return rows
+            if len(rows) + len(new) < _PAGE:
+                return sorted([*rows, *new], key=lambda job: (-job.priority, job.id))
+        return self._ask(0)()
+
+    def _ask(self, page: int) -> Asked:
+        return jobs.ask_queued(
+            self._tx, self._org, self._queue, self._kinds, skip=page * _PAGE, limit=_PAGE
+        )
+
+
+def claim_jobs(tx: Tx, deps: Deps, place: Place, search: Search) -> list[Claimed]:
+    """Take the jobs that a search finds for a poll."""
+    chosen = list(search.choose(place))
+    if not chosen:
+        return []
+    who = place.who
+    counter, generation = search.read_turn()
+    dispatches = [
+        _address(tx, deps, who, job, epoch=generation << 32 | counter + place)
+        for place, job in enumerate(chosen, start=1)
+    ]
+    envelopes = deps.keys.sign(tx, dispatches)
+    _record(tx, place, dispatches, envelopes)
+    if deps.hub.has_peers():
+        runners.note_answered(tx, who.org, who.runner)
+    queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
+    return [
+        Claimed(dispatch.execution_id, dispatch.epoch, envelope)
+        for dispatch, envelope in zip(dispatches, envelopes, strict=True)
+    ]
+
+
+def _address(tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int) -> Dispatch:
+    """Address a job; its epoch grows with every offer of the queue, so it does as a sequence."""
+    return Dispatch(
+        org_id=who.org,
+        queue_id=who.queue,
+        runner_id=who.runner,
+        job_id=job.id,
+        execution_id=deps.ids.new("exe"),
+        epoch=epoch,
+        sequence=epoch,
+        nonce=deps.ids.new("non"),
+        issued_at=tx.now,
+        expires_at=tx.now + timedelta(seconds=deps.timings.envelope_s),
+        mutating=job.mutating,
+        lanes=job.lanes,
+        spec=job.spec,
+        inputs=job.inputs,
+        approved_digest=job.approved_digest,
+    )
+
+
+def _record(tx: Tx, place: Place, dispatches: list[Dispatch], envelopes: list[str]) -> None:
+    rows: list[dict[str, Any]] = []
+    held: list[dict[str, Any]] = []
+    for dispatch, envelope in zip(dispatches, envelopes, strict=True):
+        rows.append(
+            {
+                "org_id": dispatch.org_id,
+                "id": dispatch.execution_id,
+                "job_id": dispatch.job_id,
+                "queue_id": dispatch.queue_id,
+                "runner_id": dispatch.runner_id,
+                "mutating": dispatch.mutating,
+                "epoch": dispatch.epoch,
+                "envelope": envelope,
+                "poll_nonce": place.nonce,
+            }
+        )
+        held += [
+            {
+                "org_id": dispatch.org_id,
+                "execution_id": dispatch.execution_id,
+                "queue_id": dispatch.queue_id,
+                "lane": lane,
+                "epoch": dispatch.epoch,
+            }
+            for lane in dispatch.lanes
+        ]
+    executions.add_executions(tx, rows, held)
+    for dispatch in dispatches:
+        _take(tx, dispatch)
+
+
+def _take(tx: Tx, dispatch: Dispatch) -> None:
+    jobs.offer_job(tx, dispatch.org_id, dispatch.job_id)  # type: ignore[arg-type]
+    lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
+    queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]

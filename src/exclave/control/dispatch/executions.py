@@ -1,0 +1,265 @@
+"""What a runner tells about its executions: start, renew, hand in the result."""
+
+from dataclasses import dataclass, replace
+
+from exclave.base.digests import digest_json
+from exclave.base.errors import NotFound, Unavailable
+from exclave.base.logs import Log
+from exclave.control.deps import Deps
+from exclave.control.dispatch.completion import (
+    Account,
+    end_execution,
+    end_interrupted,
+    end_stopped,
+    withdraw_offers,
+)
+from exclave.control.dispatch.direct_offers import Handover
+from exclave.control.dispatch.offers import find_active
+from exclave.control.dispatch.presence import expect_next
+from exclave.control.install_state.reported_outputs import OutputsInvalid
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.jobs import (
+    ExecutionId,
+    ExecutionState,
+    OutcomeState,
+    Reason,
+    StaleRequest,
+    Superseded,
+    end_by_result,
+)
+from exclave.storage import executions, jobs, runners
+from exclave.storage.engine.database import AnyRow, StatementFailed, Tx
+from exclave.storage.executions import OPEN, STARTED, Expected
+from exclave.wire.runner import (
+    Outcome,
+    Renew,
+    RenewReply,
+    Result,
+    ResultReply,
+    Start,
+    StartReply,
+)
+
+log = Log("executions")
+
+_MESSAGE = 4000
+"""Most characters of a result's message."""
+_BEFORE_START = frozenset({Reason.ENVELOPE_REFUSED, Reason.KIND_UNSUPPORTED, Reason.CANCELLED})
+"""Why an offer may end without having been started."""
+
+
+async def start_execution(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, request: Start
+) -> StartReply:
+    """Give leave to begin; asking again after a lost reply gets the same answer."""
+
+    def start(tx: Tx) -> StartReply:
+        job = executions.start(
+            tx, who.org, who.runner, (execution, request.epoch), boot=request.boot, no=request.no
+        )
+        if job is not None:
+            found = jobs.run_job(tx, who.org, job)
+        else:
+            find_active(tx, who)
+            row = _find_own(tx, who, execution)
+            if not _is_started_here(row, request):
+                raise Superseded(f"execution {execution} is not yours to start")
+            found = jobs.find_job(tx, who.org, row.job_id)
+        if found is None:
+            raise _JobEnded
+        tx.wake(f"workflow:{found.workflow_id}", f"job:{found.id}")
+        return StartReply(cancel=found.cancel_requested_at is not None)
+
+    try:
+        return await deps.db.write(start, key=who.queue)
+    except _JobEnded:
+        # Cancelled while it was being offered: the lanes need not wait for the offer to expire.
+        await deps.db.write(lambda tx: _withdraw(tx, deps, who, execution), key=who.queue)
+        raise Superseded(f"the job of execution {execution} has ended") from None
+
+
+class _JobEnded(Exception):  # noqa: N818 - carries a fact out of a transaction that it undoes
+    """The job was cancelled at the moment at which it was offered."""
+
+
+def _withdraw(tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId) -> None:
+    withdraw_offers(tx, deps, [_find_own(tx, who, execution)])
+
+
+async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> RenewReply:
+    """Keep executions alive, and learn which of them are to stop."""
+
+    def renew(tx: Tx) -> RenewReply:
+        busy = bool(request.executions)
+        if not runners.note_renewal(
+            tx,
+            who.org,
+            who.runner,
+            boot=request.boot,
+            no=request.no,
+            due=expect_next(tx, deps, busy=busy),
+            stats=request.stats.model_dump(),
+        ):
+            find_active(tx, who)
+            raise StaleRequest("a newer renewal of this runner was seen already")
+        open_ones = executions.list_open(tx, who.org, who.runner)
+        alive = [item.id for item in request.executions]
+        end_stopped(tx, deps, open_ones, request.boot, request.no, alive)
+        held = [(ExecutionId(item.id), item.epoch) for item in request.executions]
+        renewed = executions.renew(tx, who.org, who.runner, held)
+        by_id = {row.id: row for row in open_ones}
+        verdicts = {
+            item.id: _judge(by_id.get(item.id), item.epoch, item.id in renewed)
+            for item in request.executions
+        }
+        renew_s = deps.fleet.renew_s(deps.timings, busy=busy)
+        return RenewReply.model_validate({"verdicts": verdicts, "renew_s": renew_s})
+
+    patient = not request.executions and deps.fleet.may_wait(deps.timings)
+    return await deps.db.write(renew, key=who.queue, patient=patient)
+
+
+async def hand_in(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, result: Result
+) -> ResultReply:
+    """Record how an execution ended, exactly once; the same result again is fine.
+
+    What a result brings along may break what follows from it. That must not keep it from being
+    recorded: a job that never ends holds its lanes. It fails then, and all else is undone.
+    """
+    digest = digest_json(result.model_dump(mode="json"))
+    given = _Given(result.epoch, result.outcome, digest)
+    try:
+        return await _record(deps, who, execution, given)
+    except _BrokenEnding as broken:
+        failed = _fail(result.outcome, _explain(broken, who, execution))
+    given = replace(given, outcome=failed)
+    try:
+        return await _record(deps, who, execution, given)
+    except _BrokenEnding as broken:
+        _explain(broken, who, execution)
+    return await _record(deps, who, execution, replace(given, bare=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A result to record."""
+
+    epoch: int
+    outcome: Outcome
+    digest: str
+    """Of the result as the runner sent it, which it may send again."""
+    bare: bool = False
+
+
+class _BrokenEnding(Exception):  # noqa: N818 - carries an error out of the transaction it undoes
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def _record(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, given: _Given
+) -> ResultReply:
+    def record(tx: Tx) -> ResultReply | Superseded:
+        handover = Handover(tx, deps, who.org, who.queue)
+        row = _find_own(tx, who, execution)
+        if row.result_digest == given.digest:
+            return ResultReply(recorded=True)
+        if row.epoch != given.epoch or not _end_unbroken(tx, deps, row, given):
+            if _find_own(tx, who, execution).result_digest == given.digest:
+                return ResultReply(recorded=True)  # a copy of the request was first
+            executions.keep_late_result(
+                tx, who.org, execution, given.outcome.model_dump(mode="json")
+            )
+            return Superseded(f"execution {execution} has ended already")
+        handover.finish()
+        return ResultReply(recorded=True)
+
+    return await deps.db.write(record, key=who.queue)
+
+
+def _end_unbroken(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
+    try:
+        return _end(tx, deps, row, given)
+    except (StatementFailed, Unavailable):
+        raise
+    except Exception as error:
+        raise _BrokenEnding(error) from error
+
+
+def _explain(broken: _BrokenEnding, who: RunnerIdentity, execution: ExecutionId) -> str:
+    """Say what was wrong with a result; what nobody expected goes to the log as well."""
+    error = broken.error
+    if isinstance(error, OutputsInvalid):
+        return error.message
+    log.error(
+        "result_broken",
+        exc=error,
+        org_id=who.org,
+        queue_id=who.queue,
+        runner_id=who.runner,
+        execution_id=execution,
+    )
+    return f"what it handed in cannot be worked in ({type(error).__name__})"
+
+
+def _fail(outcome: Outcome, why: str) -> Outcome:
+    """Make of a result one that brings nothing along; a success is none then."""
+    message = f"{why}. {outcome.message}".strip()[:_MESSAGE]
+    bare = outcome.model_copy(update={"message": message, "outputs": {}})
+    if outcome.state is not OutcomeState.SUCCEEDED:
+        return bare
+    failed = {"state": OutcomeState.FAILED, "reason": Reason.OUTPUTS_INVALID}
+    return bare.model_copy(update=failed)
+
+
+def _end(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
+    outcome = given.outcome
+    account = Account(
+        message=outcome.message,
+        exit_code=outcome.exit_code,
+        outputs=outcome.outputs,
+        row={
+            "result_digest": given.digest,
+            "log_end": outcome.log_end,
+            "log_sha256": outcome.log_sha256,
+        },
+        bare=given.bare,
+    )
+    expected = _find_expected(outcome)
+    if outcome.state is OutcomeState.INTERRUPTED:
+        return end_interrupted(tx, deps, row, outcome.reason, expected, account)
+    ending = end_by_result(
+        outcome.state, outcome.reason, mutating=row.mutating, attempts=0, timings=deps.timings
+    )
+    return end_execution(tx, deps, row, ending, expected, account)
+
+
+def _find_expected(outcome: Outcome) -> Expected:
+    """Return what an execution must be to end like this: only some results need no start."""
+    needs_start = outcome.reason not in _BEFORE_START or outcome.state is OutcomeState.SUCCEEDED
+    return STARTED if needs_start else OPEN
+
+
+def _find_own(tx: Tx, who: RunnerIdentity, execution: ExecutionId) -> AnyRow:
+    row = executions.find_execution(tx, who.org, execution)
+    if row is None or row.runner_id != who.runner:
+        raise NotFound("there is no such execution")
+    return row
+
+
+def _is_started_here(row: AnyRow, request: Start) -> bool:
+    return bool(
+        row.state == ExecutionState.RUNNING
+        and row.epoch == request.epoch
+        and row.boot == request.boot
+    )
+
+
+def _judge(row: AnyRow | None, epoch: int, renewed: bool) -> str:  # noqa: FBT001 - a fact of the row
+    if row is None or row.epoch != epoch:
+        return "superseded"
+    if not renewed and row.state != ExecutionState.OFFERED:
+        return "superseded"
+    return "cancel" if row.cancel_requested_at is not None else "ok"

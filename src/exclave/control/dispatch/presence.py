@@ -1,0 +1,48 @@
+"""Signs of life: every contact of a runner says when the next one is due."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from exclave.control.deps import Deps
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.presence import Presence, tell_presence
+from exclave.storage import runners
+from exclave.storage.engine.database import AnyRow, Tx
+
+_RECONNECT_S = 3.0
+"""A runner whose connection closed usually comes back within this time."""
+
+
+def expect_next(tx: Tx, deps: Deps, *, busy: bool) -> datetime:
+    """Tell when the next contact of a runner is expected at the latest."""
+    timings = deps.timings
+    renew = deps.fleet.renew_s(timings, busy=busy)
+    return tx.now + timedelta(seconds=renew + timings.late_after_s - timings.renew_s)
+
+
+def judge_runner(deps: Deps, row: AnyRow, now: datetime) -> Presence:
+    """Tell whether a runner is there."""
+    disabled = bool(row.stats.get("disabled"))
+    return tell_presence(row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=disabled)
+
+
+def tell_lost(tx: Tx, deps: Deps) -> datetime:
+    """Tell since when a runner that is lost now must have been late."""
+    timings = deps.timings
+    return tx.now - timedelta(seconds=timings.lost_after_s - timings.late_after_s)
+
+
+async def note_disconnect(deps: Deps, who: RunnerIdentity, boot: int, poll_no: int) -> None:
+    """Expect a runner back soon after its poll's connection closed before the answer."""
+
+    def note(tx: Tx) -> None:
+        row = runners.find_runner(tx, who.org, who.runner, lock=True)
+        if row is None or (row.boot, row.poll_no) != (boot, poll_no):
+            return
+        due = tx.now + timedelta(seconds=_RECONNECT_S)
+        values: dict[str, Any] = {"poll_free": 0}
+        if row.due_at is None or due < row.due_at:
+            values |= {"due_at": due, "cause": "the runner closed its connection or was killed"}
+        runners.update_runner(tx, who.org, who.runner, values)
+
+    await deps.db.write(note, key=who.queue)

@@ -1,0 +1,131 @@
+"""Runners as the vendor sees them: enrolment tokens, list, revocation."""
+
+from datetime import datetime, timedelta
+
+from exclave.base.digests import hash_token
+from exclave.base.errors import NotFound
+from exclave.control.access import ENROLMENT_TOKEN, hold_token, require_on, require_there
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.dispatch.presence import judge_runner
+from exclave.control.limits.quotas import check_count
+from exclave.control.pagination import clamp, make_page
+from exclave.domain.identity import QueueId, Right, RunnerId, User
+from exclave.domain.quotas import Counted
+from exclave.storage import queues, runners
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.identity import EnrolmentCreated, RunnerReply
+from exclave.wire.model import Page
+from exclave.wire.runner import Stats
+
+
+async def create_enrolment(deps: Deps, user: User, queue: QueueId) -> EnrolmentCreated:
+    """Make a one-time token by which one runner joins a queue."""
+    await require_there(deps, user, Right.OPERATE, queue)
+    secret = deps.ids.token(ENROLMENT_TOKEN)
+
+    def create(tx: Tx) -> EnrolmentCreated:
+        if queues.find_queue(tx, user.org, queue) is None:
+            raise NotFound("there is no such install or build queue")
+        hold_token(tx, user)
+        check_count(tx, deps, user.org, Counted.ENROLMENTS)
+        enrolment = deps.ids.new("enr")
+        expires = tx.now + timedelta(seconds=deps.timings.enrolment_s)
+        runners.add_enrolment(
+            tx,
+            user.org,
+            queue,
+            enrolment=enrolment,
+            hashed=hash_token(secret),
+            by=user.name,
+            parent=user.token,
+            expires_at=expires,
+        )
+        record(tx, deps, user.org, user.name, "enrolment_created", enrolment, queue=queue)
+        return EnrolmentCreated(
+            id=enrolment,
+            queue_id=queue,
+            token=secret,
+            expires_at=expires,
+            runner_url=deps.runner_url,
+        )
+
+    return await deps.db.write(create)
+
+
+async def list_runners(
+    deps: Deps, user: User, cursor: str, limit: int, queue: QueueId | None = None
+) -> Page[RunnerReply]:
+    """List runners with their presence."""
+    await require_there(deps, user, Right.READ, queue)
+    wanted = clamp(limit)
+
+    def find(tx: Tx) -> Page[RunnerReply]:
+        rows = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
+        running = runners.count_running(tx, user.org, [row.id for row in rows])
+        return make_page(
+            rows, wanted, lambda row: show_runner_row(deps, row, tx.now, running.get(row.id, 0))
+        )
+
+    return await deps.db.read(find)
+
+
+async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
+    """Show one runner."""
+
+    def find(tx: Tx) -> RunnerReply:
+        row = runners.find_runner(tx, user.org, runner)
+        if row is None:
+            raise NotFound("there is no such runner")
+        require_on(tx, user, Right.READ, row.queue_id, noun="runner")
+        running = runners.count_running(tx, user.org, [runner])
+        return show_runner_row(deps, row, tx.now, running.get(runner, 0))
+
+    return await deps.db.read(find)
+
+
+async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -> RunnerReply:
+    """Take a runner's identity away: every later request of it is refused."""
+
+    def revoke(tx: Tx) -> None:
+        row = runners.find_runner(tx, user.org, runner, lock=True)
+        if row is None:
+            raise NotFound("there is no such runner")
+        require_on(tx, user, Right.OPERATE, row.queue_id, noun="runner")
+        revoke_identity(tx, row, runners.REVOKED, reason)
+        record(tx, deps, user.org, user.name, "runner_revoked", runner, reason=reason)
+
+    await deps.db.write(revoke)
+    return await show_runner(deps, user, runner)
+
+
+def revoke_identity(tx: Tx, row: AnyRow, state: str, reason: str) -> None:
+    """Close a runner's identity and void its access tokens."""
+    runners.update_runner(tx, row.org_id, row.id, {"state": state, "state_reason": reason})
+    runners.drop_access_tokens(tx, row.org_id, row.id)
+    tx.wake(f"queue:{row.queue_id}")
+
+
+def show_runner_row(deps: Deps, row: AnyRow, now: datetime, running: int) -> RunnerReply:
+    """Show a runner with its presence."""
+    stats = Stats.model_validate(row.stats)
+    presence = judge_runner(deps, row, now)
+    closed = row.state != runners.ACTIVE
+    return RunnerReply(
+        id=row.id,
+        name=row.name,
+        queue_id=row.queue_id,
+        kind=row.kind,
+        state=row.state,
+        presence=presence.state,
+        cause=row.state_reason if closed else presence.cause,
+        seen_at=row.seen_at,
+        version=row.version,
+        protocol=row.protocol,
+        capabilities=row.capabilities,
+        stats=stats,
+        running=running,
+        created_at=row.created_at,
+        alarm=row.alarm or "",
+        alarm_at=row.alarm_at,
+    )

@@ -1,0 +1,114 @@
+"""What one install has otherwise than its app: who approves, which components are on, variables."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from exclave.control.install_state.hcl_syntax import find_hcl_flaw
+from exclave.storage.engine.database import AnyRow
+from exclave.wire.installs import InstallConfig, ValueChange
+
+PROMPT, APPROVE_ALL, AUTO = "prompt", "approve-all", "auto"
+_KINDS = {"tf_vars": "terraform_module", "helm_values": "helm_chart"}
+
+Overrides = Mapping[str, Mapping[str, str]]
+
+
+def read_approval(row: AnyRow) -> str:
+    """Tell who approves the plans of an install: people, nobody, or policies that pass."""
+    if row.approve_all:
+        return APPROVE_ALL
+    return AUTO if row.approval == AUTO else PROMPT
+
+
+def read_toggles(row: AnyRow) -> dict[str, bool]:
+    """Tell which components are switched on or off here."""
+    return dict(row.toggles or {})
+
+
+def read_overrides(row: AnyRow) -> dict[str, dict[str, str]]:
+    """Tell which variables of components are others here."""
+    return {name: dict(texts) for name, texts in (row.overrides or {}).items()}
+
+
+def is_enabled(component: Mapping[str, Any], toggles: Mapping[str, bool]) -> bool:
+    """Tell whether an install has a component of its app."""
+    if not component.get("toggleable"):
+        return True
+    return toggles.get(component["name"], bool(component.get("default_enabled")))
+
+
+def merge_overrides(before: Overrides, wish: InstallConfig) -> dict[str, dict[str, str]]:
+    """Lay new texts over those that hold; an empty one takes the old away."""
+    merged = {name: dict(texts) for name, texts in before.items()}
+    for name, override in wish.components.items():
+        given = override.model_dump(exclude_none=True)
+        merged[name] = {k: t for k, t in {**merged.get(name, {}), **given}.items() if t}
+    return {name: texts for name, texts in merged.items() if texts}
+
+
+def find_flaws(
+    components: Sequence[Mapping[str, Any]], toggles: Mapping[str, bool], wish: InstallConfig
+) -> Iterator[str]:
+    """Say what of the wish cannot be; the toggles are those after it."""
+    known = {each["name"]: each for each in components}
+    for name in wish.component_toggles:
+        if name not in known:
+            yield f"component_toggles: the app has no component `{name}`"
+        elif not known[name].get("toggleable"):
+            yield f"component_toggles: `{name}` is not toggleable in its app"
+    enabled = {name for name, each in known.items() if is_enabled(each, toggles)}
+    for name in sorted(enabled):
+        off = sorted(set(known[name]["needs"]) - enabled)
+        if off:
+            yield f"`{name}` is on and needs `{off[0]}`, which is off"
+    yield from _find_override_flaws(known, wish)
+
+
+def _find_override_flaws(
+    known: Mapping[str, Mapping[str, Any]], wish: InstallConfig
+) -> Iterator[str]:
+    for name, override in wish.components.items():
+        if name not in known:
+            yield f"components: the app has no component `{name}`"
+            continue
+        for key, text in override.model_dump(exclude_none=True).items():
+            if text and known[name]["type"] != _KINDS[key]:
+                yield f"components.{name}.{key}: `{name}` is a {known[name]['type']}"
+            elif key == "tf_vars" and (flaw := _find_vars_flaw(text)):
+                yield f"components.{name}.{key} is {flaw}"
+
+
+def compare_options(row: AnyRow | None, wish: InstallConfig) -> Iterator[ValueChange]:
+    """List what the wish changes."""
+    was = None if row is None else read_approval(row)
+    if was != wish.approval_option:
+        yield ValueChange(what="approval_option", before=was, after=wish.approval_option)
+    toggles = {} if row is None else read_toggles(row)
+    for name, is_on in sorted(wish.component_toggles.items()):
+        if toggles.get(name) != is_on:
+            before = None if name not in toggles else _show(on=toggles[name])
+            what = f"component_toggles.{name}"
+            yield ValueChange(what=what, before=before, after=_show(on=is_on))
+    old = {} if row is None else read_overrides(row)
+    new = merge_overrides(old, wish)
+    for name in sorted(old.keys() | new.keys()):
+        for key in sorted(old.get(name, {}).keys() | new.get(name, {}).keys()):
+            before, after = old.get(name, {}).get(key), new.get(name, {}).get(key)
+            if before != after:
+                what = f"components.{name}.{key}"
+                yield ValueChange(what=what, before=before, after=after)
+
+
+def _show(*, on: bool) -> str:
+    return "on" if on else "off"
+
+
+def _find_vars_flaw(text: str) -> str:
+    if not text.lstrip().startswith("{"):
+        return find_hcl_flaw(text)
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    return ""

@@ -1,0 +1,109 @@
+"""What becomes of the parts of an install: the sandbox and each component."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from exclave.control.install_state.state import Document, write_state
+from exclave.domain.identity import OrgId
+from exclave.storage import builds, install_parts
+from exclave.storage.engine.database import Tx
+
+MOST_REPLANS = 5
+"""How often a stale plan is made again before a person has to look."""
+ABSENT, PLANNED, ACTIVE, FAILED = "absent", "planned", "active", "failed"
+
+
+def note_part(
+    tx: Tx,
+    org: OrgId,
+    install: str,
+    part: str,
+    state: str,
+    *,
+    workflow: str,
+    message: str = "",
+) -> None:
+    """Write how far a part got; what it was before stays visible in the install's state."""
+    values = {"state": state, "message": message, "workflow_id": workflow}
+    install_parts.save_part(tx, org, install, part, values)
+    tx.wake(f"install:{install}")
+
+
+def note_deployed(
+    tx: Tx,
+    org: OrgId,
+    install: str,
+    intent: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    workflow: str,
+) -> None:
+    """Write that a part is as its config says, and let templates read its outputs."""
+    part = str(intent["part"])
+    build = builds.find_pinned(tx, org, intent["config"], part)
+    build_id = "" if build is None else str(build.id)
+    install_parts.save_part(
+        tx,
+        org,
+        install,
+        part,
+        {
+            "state": ACTIVE,
+            "message": "",
+            "workflow_id": workflow,
+            "config_id": intent["config"],
+            "build_id": build_id or None,
+            "drift": "",
+        },
+    )
+    source = {} if build is None else build.source
+    fields = {
+        "status": "active",
+        "outputs": dict(outputs),
+        "populated": True,
+        "build_id": build_id,
+        "type": str(source.get("directory", "")),
+        "version": str(source.get("ref", "")),
+    }
+    write_state(tx, org, install, f"{part} deployed", _setter(install, part, fields), workflow)
+
+
+def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> None:
+    """Write that a part was torn down."""
+    install_parts.save_part(
+        tx,
+        org,
+        install,
+        part,
+        {
+            "state": ABSENT,
+            "message": "",
+            "workflow_id": workflow,
+            "build_id": None,
+            "config_id": None,
+            "drift": "",
+        },
+    )
+    fields = {"status": "inactive", "outputs": None, "populated": False, "build_id": ""}
+    write_state(tx, org, install, f"{part} torn down", _setter(install, part, fields), workflow)
+
+
+def note_failed(tx: Tx, org: OrgId, install: str, part: str, workflow: str, message: str) -> None:
+    """Write that work on a part failed."""
+    note_part(tx, org, install, part, FAILED, workflow=workflow, message=message)
+    change = _setter(install, part, {"status": "error"})
+    write_state(tx, org, install, f"{part} failed", change, workflow)
+
+
+def _setter(install: str, part: str, fields: Mapping[str, Any]) -> Any:
+    def change(document: Document) -> None:
+        if part == "sandbox":
+            document["sandbox"] = {**document["sandbox"], **fields}
+            document["sandbox"].pop("build_id", None)
+            return
+        name = part.removeprefix("component:")
+        kept = {key: value for key, value in fields.items() if key not in {"type", "version"}}
+        ids = {"name": name, "component_id": name, "install_component_id": f"{install}:{name}"}
+        old = document["components"].get(name, {"outputs": None, "populated": False})
+        document["components"][name] = {**old, **ids, **kept}
+
+    return change

@@ -1,0 +1,64 @@
+"""Reading what a job handed in: a runner may send anything, and state is made only of what fits."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from exclave.base.errors import Kind, Problem
+from exclave.storage import workflows
+from exclave.storage.engine.database import Tx
+from exclave.storage.workflows import Key
+
+MOST_BYTES = 2 * 1024 * 1024
+"""Of all outputs that one job is given."""
+_FEW = 4
+"""Steps whose outputs are loaded unmeasured: a body has a limit of its own."""
+_LARGEST = 2**63 - 1
+_LONGEST = 200
+
+
+class OutputsInvalid(Problem):
+    """A job succeeded, but what it handed in is not what a job of its kind hands in."""
+
+    kind: ClassVar = Kind.INVALID
+    code: ClassVar = "outputs_invalid"
+    hint: ClassVar = "Update the runner: its program does not fit this control plane."
+
+
+def load_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[str, Any]:
+    """Load the outputs of some steps, by step name, unless they are too large together."""
+    if len(indexes) > _FEW and workflows.measure_outputs(tx, key, indexes) > MOST_BYTES:
+        raise OutputsInvalid(
+            f"the outputs of the {len(indexes)} steps before are larger than {MOST_BYTES} bytes",
+            hint="Need fewer steps, or hand on less.",
+        )
+    return workflows.load_outputs(tx, key, indexes)
+
+
+def read_table(outputs: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Read a table; one that is missing is empty."""
+    found = outputs.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise OutputsInvalid(f"the output `{name}` is not a table")
+    return found
+
+
+def read_count(outputs: Mapping[str, Any], name: str) -> int:
+    """Read a whole number; one that is missing is 0."""
+    found = outputs.get(name)
+    if found is None:
+        return 0
+    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _LARGEST:
+        raise OutputsInvalid(f"the output `{name}` is not a count")
+    return found
+
+
+def read_word(outputs: Mapping[str, Any], name: str) -> str:
+    """Read a short text: a digest, a commit; one that is missing is empty."""
+    found = outputs.get(name)
+    if found is None:
+        return ""
+    if not isinstance(found, str) or len(found) > _LONGEST:
+        raise OutputsInvalid(f"the output `{name}` is not a short text")
+    return found

@@ -1,0 +1,88 @@
+"""Which schedules an install has: those that its config names."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from exclave.base.errors import InvalidInput
+from exclave.control.deps import Deps
+from exclave.control.install_state.cron import find_next
+from exclave.control.limits.quotas import check_count
+from exclave.domain.identity import OrgId
+from exclave.domain.quotas import Counted, QuotaExceeded
+from exclave.storage import configs, schedules
+from exclave.storage.engine.database import AnyRow, Tx
+
+ACTION, DRIFT = "action", "drift"
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+def refresh_schedules(
+    tx: Tx, deps: Deps, org: OrgId, install: str, config: AnyRow, *, refuse: bool
+) -> None:
+    """Make the schedules of an install those of its config; what stays keeps its next tick.
+
+    Those beyond the quota of the org are a problem where somebody can be told (`refuse`). At the
+    end of a workflow nobody can: the work is done. Then they are never due, and a note says why.
+    """
+    wanted = dict(_list_wanted(tx, org, config))
+    for row in schedules.list_schedules(tx, org, install):
+        cron = wanted.pop((row.kind, row.subject), None)
+        if cron is None:
+            schedules.drop_schedule(tx, org, row.id)
+        elif cron != row.cron:
+            next_at, note = find_tick(cron, tx.now)
+            values = {"cron": cron, "next_at": next_at, "note": note}
+            schedules.update_schedule(tx, org, row.id, values)
+    full = _find_quota(tx, deps, org, len(wanted)) if wanted else None
+    if full is not None and refuse:
+        raise full
+    for (kind, subject), cron in wanted.items():
+        next_at, note = find_tick(cron, tx.now) if full is None else (NEVER, full.message)
+        schedules.add_schedule(
+            tx,
+            {
+                "org_id": org,
+                "id": deps.ids.new("sch"),
+                "install_id": install,
+                "kind": kind,
+                "subject": subject,
+                "cron": cron,
+                "next_at": next_at,
+                "note": note,
+            },
+        )
+    tx.wake("schedules")
+
+
+def _find_quota(tx: Tx, deps: Deps, org: OrgId, more: int) -> QuotaExceeded | None:
+    try:
+        check_count(tx, deps, org, Counted.SCHEDULES, more)
+    except QuotaExceeded as problem:
+        return problem
+    return None
+
+
+def find_tick(cron: str, after: datetime) -> tuple[datetime, str]:
+    """Find when a schedule is due next; one that cannot be followed never is, and a note says why.
+
+    Sync lets some schedules pass that we cannot follow, and dates that never come. An install must
+    not fail because of them.
+    """
+    try:
+        return find_next(cron, after), ""
+    except InvalidInput as problem:
+        return NEVER, problem.message
+
+
+def _list_wanted(tx: Tx, org: OrgId, config: AnyRow) -> Iterator[tuple[tuple[str, str], str]]:
+    for action in config.outline["actions"]:
+        for trigger in action["triggers"]:
+            if trigger["type"] == "cron" and trigger.get("cron"):
+                yield (ACTION, action["name"]), trigger["cron"]
+    parts = [("sandbox", configs.find_part(tx, org, config.id, "sandbox"))]
+    found = configs.list_parts(tx, org, config.id, "component")
+    parts += [(f"component:{row.name}", row) for row in found]
+    for part, row in parts:
+        cron = "" if row is None else str(row.value.get("drift_schedule", ""))
+        if cron and "{{" not in cron:
+            yield (DRIFT, part), cron

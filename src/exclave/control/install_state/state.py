@@ -1,0 +1,160 @@
+"""The state of an install: one document per version, with all that templates can read.
+
+Each event changes a part of the newest document and stores the result as the next version, in the
+transaction of the event. What the tree shows twice is stored once and mirrored on reading.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from exclave.base.errors import NotFound
+from exclave.control.install_state.reported_outputs import OutputsInvalid
+from exclave.domain.identity import OrgId, QueueId
+from exclave.storage import install_states, queues
+from exclave.storage.engine.database import Tx
+from exclave.storage.engine.types import write_json
+
+MOST_BYTES = 1024 * 1024
+"""Of a version of the state: every template reads it, and every event writes it anew."""
+_SMALL = 4096
+_COPIED = 3
+Document = dict[str, Any]
+Change = Callable[[Document], None]
+
+
+class StateTooLarge(OutputsInvalid):
+    """All inputs and outputs of an install together pass a limit."""
+
+    code = "state_too_large"
+    hint = "Give fewer or shorter outputs and inputs; keep large values in files or secrets."
+
+
+def first_state(
+    tx: Tx, org: OrgId, install: str, outline: Mapping[str, Any], inputs: Mapping[str, str]
+) -> int:
+    """Store the first version of a new install."""
+    row = install_states.find_app_install(tx, org, install)
+    if row is None:
+        raise NotFound("there is no such install of an app")
+    document: Document = {
+        "id": install,
+        "name": row.name,
+        "org": {"id": org, "name": install_states.find_org_name(tx, org), "status": "active"},
+        "app": {"id": row.app_id, "name": row.app_name, "status": "active", "variables": {}},
+        "labels": dict(row.labels),
+        "inputs": {"inputs": dict(inputs)},
+        "install": {"id": install, "name": row.name},
+        "cloud_account": {"aws": None, "azure": None, "gcp": None, row.target: {}},
+        "runner": {"id": "", "runner_group_id": "", "status": "pending"},
+        "install_stack": {"populated": False, "status": "awaiting", "outputs": None},
+        "sandbox": {"status": "", "type": "", "version": "", "outputs": None, "populated": False},
+        "components": {},
+        "actions": {"populated": False, "workflows": {}},
+        "secrets": {},
+    }
+    add_components(document, outline)
+    _store(tx, org, install, 1, "created", None, document)
+    return 1
+
+
+def add_components(document: Document, outline: Mapping[str, Any]) -> None:
+    """Give every component of the app its place, and drop those that never were deployed."""
+    known = {each["name"] for each in outline["components"]}
+    components = document["components"]
+    for name in [name for name, each in components.items() if not each["populated"]]:
+        if name not in known:
+            del components[name]
+    for name in known - components.keys():
+        components[name] = {
+            "name": name,
+            "status": "",
+            "build_id": "",
+            "component_id": "",
+            "install_component_id": "",
+            "outputs": None,
+            "populated": False,
+        }
+
+
+def read_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> Document:
+    """Read a version of the document, or the newest."""
+    row = install_states.find_state(tx, org, install, version)
+    if row is None:
+        raise NotFound("there is no such version of the install's state")
+    return complete(row.document)
+
+
+def read_named_state(tx: Tx, org: OrgId, install: str) -> tuple[str, Document]:
+    """Read the newest version, and a name that no other version has."""
+    row = install_states.find_state(tx, org, install)
+    if row is None:
+        raise NotFound("there is no such version of the install's state")
+    return f"{install}@{row.version}", complete(row.document)
+
+
+def complete(document: Mapping[str, Any]) -> Document:
+    """Show a stored document as templates see it, with the older paths of the tree."""
+    outputs = document["sandbox"]["outputs"] or {}
+    domains = {
+        key: value
+        for key in ("public_domain", "internal_domain")
+        if isinstance(value := outputs.get(key), str)
+    }
+    install = {
+        "public_domain": "",
+        "internal_domain": "",
+        **document["install"],
+        **domains,
+        "inputs": document["inputs"]["inputs"],
+        "sandbox": document["sandbox"],
+        "components": document["components"],
+    }
+    return {**document, "domain": domains, "install": install}
+
+
+def write_state(
+    tx: Tx, org: OrgId, install: str, cause: str, change: Change, workflow: str | None = None
+) -> int:
+    """Change the newest document and store it as the next version; no change makes no version."""
+    queues.lock_queue(tx, org, QueueId(install))
+    row = install_states.find_state(tx, org, install)
+    if row is None:
+        raise NotFound("the install has no state")
+    document = _copy(row.document, _COPIED)
+    change(document)
+    if document == row.document:
+        return int(row.version)
+    _refuse_growth(row.document, document)
+    _store(tx, org, install, row.version + 1, cause, workflow, document)
+    return int(row.version) + 1
+
+
+def _copy(table: Mapping[str, Any], depth: int) -> Document:
+    """Copy a document as deep as changes go; copying all of a large one takes long."""
+    return {
+        key: _copy(value, depth - 1) if depth and isinstance(value, dict) else value
+        for key, value in table.items()
+    }
+
+
+def _refuse_growth(before: Mapping[str, Any], after: Document) -> None:
+    """Refuse what makes the state too large; small changes of a large one are still possible."""
+    size = len(write_json(after))
+    if size > MOST_BYTES and size > len(write_json(before)) + _SMALL:
+        raise StateTooLarge(
+            f"the install's state would have {size} bytes; {MOST_BYTES} are possible"
+        )
+
+
+def _store(
+    tx: Tx,
+    org: OrgId,
+    install: str,
+    version: int,
+    cause: str,
+    workflow: str | None,
+    document: Document,
+) -> None:
+    install_states.add_state(tx, org, install, version, cause, workflow, document)
+    install_states.update_app_install(tx, org, install, {"state_version": version})
+    tx.wake(f"install:{install}")

@@ -1,0 +1,1 @@
+"""Installs: create, configure, upgrade, and start their workflows."""

@@ -1,0 +1,132 @@
+"""Actions of an install: what there is, what ran, run one now."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from exclave.base.errors import Conflict, NotFound
+from exclave.base.names import suggest
+from exclave.control.access import require_on
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.install_state.schedules import NEVER
+from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.control.pagination import clamp, make_page
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import InstallId, Right, User
+from exclave.storage import configs, install_parts, schedules
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.actions import ActionReply, RunAction, RunReply, TriggerReply, WorkflowReply
+from exclave.wire.model import Page
+
+
+async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[ActionReply]:
+    """List the actions of the config that an install is on."""
+
+    def read(tx: Tx) -> Page[ActionReply]:
+        row = find_app_install(tx, user, install, Right.READ)
+        crons = {
+            each.subject: each
+            for each in schedules.list_schedules(tx, user.org, install)
+            if each.kind == "action"
+        }
+        parts = configs.list_parts(tx, user.org, row.config_id, "action")
+        return Page(items=[_show(tx, user, install, part, crons) for part in parts])
+
+    return await deps.db.read(read)
+
+
+async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction) -> WorkflowReply:
+    """Run an action that may be run by hand."""
+
+    def run(tx: Tx) -> WorkflowReply:
+        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
+        parts = configs.list_parts(tx, user.org, row.config_id, "action")
+        found = {part.name: part.value for part in parts}
+        _refuse_unfit(wish.action, found)
+        if wish.env or wish.role:
+            # A variable such as PATH or BASH_ENV makes another script of it.
+            require_on(tx, user, Right.APPROVE, install, noun="install")
+        workflow = begin_install_workflow(
+            tx,
+            deps,
+            user.org,
+            Author.of(user),
+            install,
+            WorkflowKind.ACTION_RUN,
+            Request(action=wish.action, env=wish.env, role=wish.role),
+        )
+        record(tx, deps, user.org, user.name, "action_started", workflow, name=wish.action)
+        shown = show_begun(tx, user.org, workflow)
+        assert shown is not None  # noqa: S101 - it was stored a moment ago
+        return shown
+
+    return await deps.db.write(run, key=install)
+
+
+async def list_runs(
+    deps: Deps, user: User, install: InstallId, *, action: str | None, cursor: str, limit: int
+) -> Page[RunReply]:
+    """List runs of actions, newest first."""
+    wanted = clamp(limit)
+
+    def read(tx: Tx) -> Page[RunReply]:
+        find_app_install(tx, user, install, Right.READ)
+        rows = install_parts.list_runs(
+            tx, user.org, install, action=action, before=cursor, limit=wanted + 1
+        )
+        return make_page(rows, wanted, show_run)
+
+    return await deps.db.read(read)
+
+
+def _refuse_unfit(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:
+    if name not in found:
+        raise NotFound(f"the app has no action `{name}`", hint=suggest(name, found))
+    triggers = [each["type"] for each in found[name].get("triggers", [])]
+    if "manual" not in triggers:
+        raise Conflict(
+            f"the action `{name}` cannot be run by hand: it runs on {', '.join(triggers)}",
+            hint='Add a trigger of type "manual" to it and sync the app.',
+        )
+
+
+def _show(
+    tx: Tx, user: User, install: str, part: AnyRow, crons: Mapping[str, AnyRow]
+) -> ActionReply:
+    value = part.value
+    last = install_parts.list_runs(tx, user.org, install, action=part.name, before="", limit=1)
+    return ActionReply(
+        name=part.name,
+        triggers=[_show_trigger(each, crons.get(part.name)) for each in value["triggers"]],
+        steps=[str(each["name"]) for each in value["steps"]],
+        timeout=str(value.get("timeout", "")),
+        last_run=show_run(last[0]) if last else None,
+    )
+
+
+def _show_trigger(value: Mapping[str, Any], cron: AnyRow | None) -> TriggerReply:
+    is_cron = value["type"] == "cron" and cron is not None
+    return TriggerReply(
+        type=value["type"],
+        component=value.get("component_name", ""),
+        cron=value.get("cron_schedule", ""),
+        next_at=cron.next_at if is_cron and cron is not None and cron.next_at < NEVER else None,
+        note=cron.note if is_cron and cron is not None else "",
+    )
+
+
+def show_run(row: AnyRow) -> RunReply:
+    """Show a run."""
+    return RunReply(
+        id=row.id,
+        action=row.action,
+        trigger=row.trigger,
+        state=row.state,
+        workflow_id=row.workflow_id,
+        step=row.step,
+        message=row.message,
+        outputs=row.outputs,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )

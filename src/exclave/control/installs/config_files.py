@@ -1,0 +1,266 @@
+"""Install config files: make installs what their files say, all of them or none."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from exclave.appconfig.model.kinds.inputs import Input
+from exclave.base.errors import Problem
+from exclave.control.apps.apps import find_app
+from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
+from exclave.control.install_state.options import (
+    APPROVE_ALL,
+    AUTO,
+    PROMPT,
+    Overrides,
+    compare_options,
+    find_flaws,
+    is_enabled,
+    merge_overrides,
+    read_overrides,
+    read_toggles,
+)
+from exclave.control.install_state.parts import ABSENT
+from exclave.control.installs.creation import add_app_install, find_current
+from exclave.control.installs.input_validation import fill_values
+from exclave.control.installs.input_versions import (
+    add_dependents,
+    list_declared,
+    merge_values,
+    read_values,
+)
+from exclave.control.installs.inputs import CONFIG, change_inputs
+from exclave.control.installs.installs import replace_labels
+from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.control.job_specs.rendering import Renderings, write_rendered
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import Right, User
+from exclave.storage import configs, install_parts, install_states, installs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.installs import (
+    InstallConfig,
+    InstallsSynced,
+    InstallSynced,
+    NewInstall,
+    SetInputs,
+    SyncInstalls,
+    ValueChange,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """One file, the install that it is about, and what would change."""
+
+    wish: InstallConfig
+    row: AnyRow | None = None
+    changes: list[ValueChange] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    problem: str = ""
+    hint: str = ""
+
+    @property
+    def action(self) -> str:
+        """What is to be done."""
+        if self.problem:
+            return "refuse"
+        if self.row is None:
+            return "create"
+        return "update" if self.changes else "none"
+
+
+async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsSynced:
+    """Create and update installs; one that cannot be stops them all."""
+
+    def sync(tx: Tx, texts: Renderings) -> InstallsSynced:
+        app = find_app(tx, user, wish.app, Right.OPERATE)
+        if any(each.approval_option != PROMPT for each in wish.installs):
+            require_approve_all(tx, user, None, app=app.id, noun="app")
+        plans = [_plan(tx, deps, user, app, each) for each in _refuse_doubles(wish.installs)]
+        stopped = wish.dry_run or any(plan.problem for plan in plans)
+        done = {}
+        if not stopped:
+            done = {p.wish.name: _apply(tx, deps, user, app, p, texts) for p in plans}
+        return InstallsSynced(
+            applied=not stopped,
+            installs=[_tell(plan, *done.get(plan.wish.name, (None, None, None))) for plan in plans],
+        )
+
+    return await write_rendered(deps, user.org, sync, key=wish.app)
+
+
+def _refuse_doubles(wishes: Sequence[InstallConfig]) -> Sequence[InstallConfig]:
+    names = [each.name for each in wishes]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise TwoFiles(f"two files are about the install `{doubled[0]}`")
+    return wishes
+
+
+class TwoFiles(Problem):
+    """One install has two files, and they cannot both be right."""
+
+    code = "two_files"
+    hint = "Keep one of them."
+
+
+def _plan(tx: Tx, deps: Deps, user: User, app: AnyRow, wish: InstallConfig) -> _Plan:
+    row = installs.find_install_named(tx, user.org, wish.name)
+    flaw = _find_flaw(row, app)
+    if flaw:
+        return _Plan(wish, row, problem=flaw[0], hint=flaw[1])
+    config_id = find_current(tx, user.org, app).id if row is None else row.config_id
+    declared = list_declared(tx, user.org, config_id)
+    before = {} if row is None else read_values(tx, deps, user.org, row.id).clear
+    try:
+        after = merge_values(declared, before, wish.inputs)
+    except Problem as problem:
+        return _Plan(wish, row, problem=problem.message, hint=problem.advice)
+    config = configs.find_config(tx, user.org, config_id)
+    components = [] if config is None else config.outline["components"]
+    toggles = {**({} if row is None else read_toggles(row)), **wish.component_toggles}
+    flaws = list(find_flaws(components, toggles, wish))
+    if flaws:
+        return _Plan(wish, row, problem="; ".join(flaws), hint="Correct the file.")
+    changes = [
+        *_compare_inputs(declared, None if row is None else before, after),
+        *_compare_labels(row, wish.labels),
+        *compare_options(row, wish),
+    ]
+    return _Plan(wish, row, changes, list(_warn(declared, wish)))
+
+
+def _find_flaw(row: AnyRow | None, app: AnyRow) -> tuple[str, str] | None:
+    if row is None:
+        return None
+    if row.app_id != app.id:
+        other = f"of the app `{row.app_name}`" if row.app_id else "without an app"
+        return f"there is an install `{row.name}` {other}", "Choose another name."
+    if row.managed_by != CONFIG:
+        return (
+            f"`{row.name}` is managed by hand, not by files",
+            f"To let its file decide: exclave installs manage {row.name} by-config",
+        )
+    return None
+
+
+def _compare_inputs(
+    declared: Sequence[Input], before: Mapping[str, str] | None, after: Mapping[str, str]
+) -> Iterator[ValueChange]:
+    old = {} if before is None else fill_values(declared, before)
+    new = fill_values(declared, after)
+    for each in declared:
+        if old.get(each.name) == new[each.name] or (before is None and not new[each.name]):
+            continue
+        was = old.get(each.name) or None
+        if each.sensitive:
+            yield _change(f"inputs.{each.name}", "***" if was else None, "***")
+        else:
+            yield _change(f"inputs.{each.name}", was, new[each.name])
+
+
+def _compare_labels(row: AnyRow | None, labels: Mapping[str, str]) -> Iterator[ValueChange]:
+    old = {} if row is None else row.labels
+    for key, value in sorted(labels.items()):
+        if old.get(key) != value:
+            yield _change(f"labels.{key}", old.get(key), value)
+
+
+def _warn(declared: Sequence[Input], wish: InstallConfig) -> Iterator[str]:
+    for each in declared:
+        if each.sensitive and each.name in wish.inputs:
+            yield f"`{each.name}` is sensitive, and its value stands in the file for all to read"
+
+
+def _apply(
+    tx: Tx, deps: Deps, user: User, app: AnyRow, plan: _Plan, texts: Renderings
+) -> tuple[str | None, str | None, str | None]:
+    wish, row, by = plan.wish, plan.row, Author.of(user)
+    if row is None:
+        new = NewInstall(
+            name=wish.name,
+            app=app.id,
+            labels=wish.labels,
+            inputs=wish.inputs,
+            approve_all=wish.approval_option == APPROVE_ALL,
+            provision=False,
+        )
+        install, _ = add_app_install(tx, deps, user, new, app.id, texts)
+        _store_options(tx, user, install, wish, {})
+        kind = WorkflowKind.PROVISION
+        return install, begin_install_workflow(tx, deps, user.org, by, install, kind), None
+    if plan.action == "none":
+        return row.id, None, None
+    _store_options(tx, user, row.id, wish, read_overrides(row), read_toggles(row))
+    if any(each.what.startswith("labels.") for each in plan.changes):
+        replace_labels(tx, deps, user, row, {**row.labels, **wish.labels})
+    again, off = _find_moved(tx, user, row, plan)
+    changed = change_inputs(tx, deps, user, row, SetInputs(values=wish.inputs), again)
+    gone = None
+    if off:
+        kind, request = WorkflowKind.TEARDOWN, Request(components=off)
+        gone = begin_install_workflow(tx, deps, user.org, by, row.id, kind, request)
+    return row.id, changed.workflow.id if changed.workflow else None, gone
+
+
+def _store_options(
+    tx: Tx,
+    user: User,
+    install: str,
+    wish: InstallConfig,
+    overrides: Overrides,
+    toggles: Mapping[str, bool] | None = None,
+) -> None:
+    install_states.update_app_install(
+        tx,
+        user.org,
+        install,
+        {
+            "managed_by": CONFIG,
+            "approve_all": wish.approval_option == APPROVE_ALL,
+            "approval": AUTO if wish.approval_option == AUTO else None,
+            "toggles": {**(toggles or {}), **wish.component_toggles},
+            "overrides": merge_overrides(overrides, wish),
+        },
+    )
+
+
+def _find_moved(
+    tx: Tx, user: User, row: AnyRow, plan: _Plan
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Find what a change of options has deployed again, and what it has taken down."""
+    if row.state in {"new", "deprovisioned"}:
+        return (), ()
+    there = {
+        each.part.removeprefix("component:")
+        for each in install_parts.list_parts(tx, user.org, row.id)
+        if each.state != ABSENT
+    }
+    config = configs.find_config(tx, user.org, row.config_id)
+    components = [] if config is None else config.outline["components"]
+    toggles = {**read_toggles(row), **plan.wish.component_toggles}
+    enabled = {each["name"] for each in components if is_enabled(each, toggles)}
+    named = {each.what.split(".")[1] for each in plan.changes if each.what.startswith("component")}
+    again = add_dependents(config.outline, named & enabled) if config is not None else []
+    off = [each["name"] for each in components if each["name"] in there - enabled]
+    return tuple(name for name in again if name in enabled), tuple(off)
+
+
+def _tell(
+    plan: _Plan, install: str | None, workflow: str | None, teardown: str | None
+) -> InstallSynced:
+    return InstallSynced(
+        name=plan.wish.name,
+        action=plan.action,
+        install_id=install or (plan.row.id if plan.row is not None else None),
+        changes=plan.changes,
+        warnings=plan.warnings,
+        problem=plan.problem,
+        hint=plan.hint,
+        workflow_id=workflow,
+        teardown_id=teardown,
+    )
+
+
+def _change(what: str, before: str | None, after: str | None) -> ValueChange:
+    return ValueChange(what=what, before=before, after=after)

@@ -1,0 +1,144 @@
+"""Making installs: everything that one needs from its first moment on, in one transaction."""
+
+from collections.abc import Mapping
+
+from exclave.appconfig.templates import ROOT, Fault
+from exclave.base.errors import Conflict, InvalidInput
+from exclave.control.access import require
+from exclave.control.apps.apps import find_app
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
+from exclave.control.install_state.state import first_state
+from exclave.control.installs import input_validation
+from exclave.control.installs.input_versions import list_declared, merge_values, store_values
+from exclave.control.installs.start_workflow import WorkflowKind, begin_install_workflow
+from exclave.control.job_specs.rendering import Renderings
+from exclave.control.limits.quotas import check_count
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
+from exclave.domain.quotas import Counted
+from exclave.storage import apps, configs, installs, queues, stacks
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.installs import NewInstall
+
+LOCAL = "local"
+"""The only target that installs can have so far."""
+NEW = "new"
+_MOST_LABELS = 32
+"""Of an app, as of an install; one that was synced by an older server may have more."""
+
+
+def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> InstallId:
+    """Make an install without an app: only a queue, for workflows of one's own."""
+    require(user, Right.OPERATE)
+    if wish.inputs or wish.approve_all or wish.here:
+        raise InvalidInput(
+            "an install without an app has no inputs, plans or Stack", hint="Name its app."
+        )
+    return _add_install(tx, deps, user, wish.name, wish.labels)
+
+
+def add_app_install(
+    tx: Tx, deps: Deps, user: User, wish: NewInstall, app_name: str, texts: Renderings
+) -> tuple[InstallId, str | None]:
+    """Make an install of an app and begin to provision it; answer both ids."""
+    app = find_app(tx, user, app_name, Right.OPERATE)
+    if wish.here and not deps.runs_stacks:
+        raise InvalidInput(
+            "this server runs no Stacks: `here` is for `exclave dev`",
+            hint="Leave it out, then run what `exclave installs stack NAME` prints.",
+        )
+    if wish.approve_all:
+        require_approve_all(tx, user, None, app=app.id, noun="app")
+    config = find_current(tx, user.org, app)
+    declared = list_declared(tx, user.org, config.id)
+    values = merge_values(declared, {}, wish.inputs)
+    made = texts.make_once(f"install {wish.name}", lambda: deps.ids.new("ins"))
+    install = _add_install(tx, deps, user, wish.name, {}, made)
+    installs.add_app_install(
+        tx,
+        user.org,
+        install,
+        {
+            "app_id": app.id,
+            "config_id": config.id,
+            "target": LOCAL,
+            "state": NEW,
+            "approve_all": wish.approve_all,
+            "here": wish.here,
+            "managed_by": "",
+            "state_version": 1,
+            "input_version": 1,
+            "config_by": user.person,
+        },
+    )
+    store_values(tx, deps, user.org, install, declared, values, user.name)
+    hidden = input_validation.hide_values(declared, values)
+    defaults = _read_labels(tx, texts, user.org, config, app, install, wish.name)
+    labels = {**defaults, **wish.labels}
+    installs.set_labels(tx, user.org, install, labels)
+    first_state(tx, user.org, install, config.outline, hidden)
+    stacks.add_version(tx, user.org, deps.ids.new("stk"), install, 1, config.id)
+    if not wish.provision:
+        return install, None
+    kind = WorkflowKind.PROVISION
+    return install, begin_install_workflow(tx, deps, user.org, Author.of(user), install, kind)
+
+
+def find_app_ids(tx: Tx, org: OrgId, name: str) -> list[str]:
+    """Find an app by its id or its name; nothing if there is none."""
+    row = apps.find_app(tx, org, name) or apps.find_app_named(tx, org, name)
+    return [] if row is None else [str(row.id)]
+
+
+def find_current(tx: Tx, org: OrgId, app: AnyRow) -> AnyRow:
+    """Find the config that new installs of an app get."""
+    config = configs.find_config(tx, org, app.config_id) if app.config_id else None
+    if config is None:
+        raise Conflict(
+            f"the app `{app.name}` was never synced",
+            hint="Upload its directory first: exclave apps sync DIR",
+        )
+    refuse_cloud(app.name, config)
+    return config
+
+
+def refuse_cloud(app: str, config: AnyRow) -> None:
+    """Refuse configs for targets that there are no Stacks for yet."""
+    cloud = config.outline["cloud"]
+    if cloud != LOCAL:
+        raise Conflict(
+            f"the app `{app}` is for `{cloud}`, and installs can only be `{LOCAL}` yet",
+            hint=f'Write runner_type = "{LOCAL}" in its runner.toml and sync it again.',
+        )
+
+
+def _add_install(
+    tx: Tx, deps: Deps, user: User, name: str, labels: Mapping[str, str], made: str = ""
+) -> InstallId:
+    if installs.find_install_named(tx, user.org, name) is not None:
+        raise Conflict(f"there is an install named `{name}` already", hint="Choose another name.")
+    check_count(tx, deps, user.org, Counted.INSTALLS)
+    install = InstallId(made or deps.ids.new("ins"))
+    queues.add_queue(tx, user.org, QueueId(install), QueueKind.INSTALL)
+    installs.add_install(tx, user.org, install, name, labels)
+    record(tx, deps, user.org, user.name, "install_created", install, name=name)
+    return install
+
+
+def _read_labels(
+    tx: Tx, texts: Renderings, org: OrgId, config: AnyRow, app: AnyRow, install: str, name: str
+) -> dict[str, str]:
+    """Read the labels that the app puts on every install."""
+    metadata = configs.find_part(tx, org, config.id, "metadata")
+    given = {} if metadata is None else metadata.value.get("default_labels", {})
+    ids = {"id": install, "name": name}
+    tree = {**ids, "install": ids, "org": {"id": org}, "app": {"id": app.id, "name": app.name}}
+    labels: dict[str, str] = {}
+    for key, text in list(given.items())[:_MOST_LABELS]:
+        done = texts.render(tx, str(text), {ROOT: tree}, install)
+        if isinstance(done, Fault):
+            raise InvalidInput(f"the app's label `{key}`: {done.message}", hint=done.hint)
+        labels[key] = done
+    return labels

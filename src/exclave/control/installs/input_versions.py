@@ -1,0 +1,138 @@
+"""What is set for the inputs of an install: versions that are only added, sealed if sensitive."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exclave.appconfig.model.kinds.inputs import Input
+from exclave.appconfig.stored.freezing import thaw
+from exclave.base.errors import NotFound
+from exclave.control.deps import Deps
+from exclave.control.install_state.state import write_state
+from exclave.control.installs import input_validation
+from exclave.domain.identity import OrgId
+from exclave.storage import configs, install_inputs, install_states, installs
+from exclave.storage.engine.database import AnyRow, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What is set for an install at one version, in clear; never shown, never logged."""
+
+    version: int
+    clear: Mapping[str, str]
+    row: AnyRow | None = None
+
+
+def list_declared(tx: Tx, org: OrgId, config_id: str) -> tuple[Input, ...]:
+    """List the inputs that a config declares, in its order."""
+    return tuple(thaw(Input, row.value) for row in configs.list_parts(tx, org, config_id, "input"))
+
+
+def read_values(tx: Tx, deps: Deps, org: OrgId, install: str, version: int | None = None) -> Values:
+    """Read and unseal what is set for an install."""
+    row = install_inputs.find_version(tx, org, install, version)
+    if row is None:
+        return Values(0, {})
+    opened = {name: deps.vault.unseal(sealed) for name, sealed in row.sealed.items()}
+    return Values(row.version, {**row.values, **opened}, row)
+
+
+def read_sensitive(
+    tx: Tx, deps: Deps, org: OrgId, install: str, names: Collection[str]
+) -> dict[str, str]:
+    """Read the values for which placeholders stand, for a runner that is about to use them."""
+    found = installs.find_install(tx, org, install)
+    if found is None or found.config_id is None:
+        raise NotFound("there is no such install of an app")
+    declared = [each for each in list_declared(tx, org, found.config_id) if each.name in names]
+    filled = input_validation.fill_values(declared, read_values(tx, deps, org, install).clear)
+    own = [each for each in declared if each.sensitive and not each.user_configurable]
+    return {each.name: filled[each.name] for each in own}
+
+
+def store_values(
+    tx: Tx,
+    deps: Deps,
+    org: OrgId,
+    install: str,
+    declared: Sequence[Input],
+    values: Mapping[str, str],
+    by: str,
+) -> int:
+    """Store the next version, with sensitive values sealed."""
+    newest = install_inputs.find_version(tx, org, install)
+    version = 1 if newest is None else newest.version + 1
+    secret = {each.name for each in declared if each.sensitive and not each.user_configurable}
+    install_inputs.add_version(
+        tx,
+        org,
+        install,
+        version,
+        by=by,
+        values={name: text for name, text in values.items() if name not in secret},
+        sealed={name: deps.vault.seal(values[name]) for name in sorted(secret & set(values))},
+    )
+    install_states.update_app_install(tx, org, install, {"input_version": version})
+    return version
+
+
+def put_into_state(
+    tx: Tx, org: OrgId, install: str, declared: Sequence[Input], values: Mapping[str, str]
+) -> int:
+    """Make the next version of the state, with placeholders for what is sensitive."""
+    hidden = input_validation.hide_values(declared, values)
+
+    def change(document: dict[str, Any]) -> None:
+        document["inputs"] = {"inputs": hidden}
+
+    return write_state(tx, org, install, "inputs", change)
+
+
+def merge_values(
+    declared: Sequence[Input],
+    before: Mapping[str, str],
+    given: Mapping[str, str],
+    unset: Collection[str] = (),
+    *,
+    install: str = "",
+) -> dict[str, str]:
+    """Check new values and lay them over those that hold; values of no declared input go."""
+    known = {each.name for each in declared}
+    kept = {name: text for name, text in before.items() if name in known and name not in unset}
+    after = {**kept, **given}
+    input_validation.check_change(declared, {**dict.fromkeys(unset, ""), **given}, after, install)
+    return after
+
+
+def find_changed(
+    declared: Sequence[Input], before: Mapping[str, str], after: Mapping[str, str]
+) -> list[str]:
+    """Name the inputs whose value is another one, defaults counted in."""
+    old = input_validation.fill_values(declared, before)
+    new = input_validation.fill_values(declared, after)
+    return [name for name, text in new.items() if old[name] != text]
+
+
+def find_touched(
+    tx: Tx, org: OrgId, config_id: str, changed: Collection[str]
+) -> tuple[bool, list[str]]:
+    """Find what reads inputs: the sandbox, and components with all that need them, in order."""
+    config = configs.find_config(tx, org, config_id)
+    if config is None:
+        raise NotFound("there is no such config")
+    outline, names = config.outline, set(changed)
+    sandbox = bool(names & set((outline["sandbox"] or {}).get("inputs", ())))
+    touched = {each["name"] for each in outline["components"] if names & set(each["inputs"])}
+    return sandbox, add_dependents(outline, touched)
+
+
+def add_dependents(outline: Mapping[str, Any], names: Collection[str]) -> list[str]:
+    """List components and all that need them, in deploy order."""
+    needs = {each["name"]: set(each["needs"]) for each in outline["components"]}
+    ordered = [name for group in outline["order"] for name in group]
+    touched = set(names)
+    for name in ordered:
+        if needs[name] & touched:
+            touched.add(name)
+    return [name for name in ordered if name in touched]

@@ -1,0 +1,229 @@
+"""Inputs of installs: show, set, and redeploy exactly what reads the changed ones."""
+
+from collections.abc import Mapping, Sequence
+
+from exclave.appconfig.model.kinds.inputs import Input, InputGroup
+from exclave.appconfig.stored.freezing import thaw
+from exclave.base.errors import Conflict, NotFound
+from exclave.control.access import require_on
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
+from exclave.control.install_state.parts import ABSENT
+from exclave.control.installs import input_validation
+from exclave.control.installs.input_versions import (
+    find_changed,
+    find_touched,
+    list_declared,
+    merge_values,
+    put_into_state,
+    read_values,
+    store_values,
+)
+from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.control.workflows import replies
+from exclave.domain.four_eyes import NOBODY, Author
+from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.storage import (
+    configs,
+    install_parts,
+    installs,
+    workflows,
+)
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.installs import (
+    InputGroupReply,
+    InputReply,
+    InputsChanged,
+    InputsReply,
+    SetInputs,
+)
+from exclave.wire.workflows import WorkflowReply
+
+CONFIG = "config"
+"""What manages an install whose values are in files."""
+
+
+async def show_inputs(
+    deps: Deps, user: User, install: InstallId, version: int | None = None
+) -> InputsReply:
+    """Show the inputs of an install by group; sensitive values are not in the answer."""
+
+    def show(tx: Tx) -> InputsReply:
+        row = find_app_install(tx, user, install, Right.READ)
+        values = read_values(tx, deps, user.org, install, version)
+        if version is not None and values.row is None:
+            raise NotFound("there is no such version of the inputs")
+        groups = configs.list_parts(tx, user.org, row.config_id, "input_group")
+        return InputsReply(
+            version=values.version,
+            at=values.row.at if values.row else None,
+            by=values.row.by if values.row else "",
+            groups=[_show_group(thaw(InputGroup, each.value)) for each in groups],
+            inputs=[
+                _show_input(each, values.clear)
+                for each in list_declared(tx, user.org, row.config_id)
+            ],
+        )
+
+    return await deps.db.read(show)
+
+
+async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs) -> InputsChanged:
+    """Give inputs new values; whatever reads them is deployed again."""
+
+    def change(tx: Tx) -> InputsChanged:
+        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if row.managed_by == CONFIG:
+            raise Conflict(
+                "the inputs of this install come from its file",
+                hint="Change the file and use `exclave installs sync`, or take the install back"
+                " with `exclave installs manage INSTALL by-hand`.",
+            )
+        if wish.approve_all:
+            require_approve_all(tx, user, install)
+        return change_inputs(tx, deps, user, row, wish)
+
+    return await deps.db.write(change, key=install)
+
+
+def change_inputs(
+    tx: Tx, deps: Deps, user: User, row: AnyRow, wish: SetInputs, again: Sequence[str] = ()
+) -> InputsChanged:
+    """Check, store and redeploy in the transaction of the caller, which holds the install.
+
+    The components in `again` are deployed as well: something else of theirs has changed.
+    """
+    declared = list_declared(tx, user.org, row.config_id)
+    before = read_values(tx, deps, user.org, row.id)
+    after = merge_values(declared, before.clear, wish.values, wish.unset, install=row.name)
+    changed = find_changed(declared, before.clear, after)
+    by = Author.of(user)
+    if not wish.dry_run and after == before.clear and again:
+        workflow = begin_update(tx, deps, user.org, by, row, (), wish.approve_all, again)
+        return _tell_change(tx, user.org, row, before.version, changed, workflow)
+    if wish.dry_run or after == before.clear:
+        return _tell_change(tx, user.org, row, before.version, changed, None)
+    version = store_values(tx, deps, user.org, row.id, declared, after, user.name)
+    put_into_state(tx, user.org, row.id, declared, after)
+    record(
+        tx,
+        deps,
+        user.org,
+        user.name,
+        "inputs_set",
+        row.id,
+        version=str(version),
+        inputs=" ".join(sorted({*wish.values, *wish.unset})),
+    )
+    workflow = begin_update(tx, deps, user.org, by, row, changed, wish.approve_all, again)
+    return _tell_change(tx, user.org, row, version, changed, workflow)
+
+
+def take_customer_inputs(
+    tx: Tx, deps: Deps, org: OrgId, install: str, values: Mapping[str, str], by: str
+) -> list[str]:
+    """Take what the customer's Stack says about the inputs that the customer owns.
+
+    A sensitive one stays there: its value is the placeholder that the runner fills in.
+    """
+    row = installs.find_install(tx, org, install, lock=True)
+    if row is None or row.config_id is None:
+        raise NotFound("there is no such install of an app")
+    declared = list_declared(tx, org, row.config_id)
+    known = {each.name for each in declared if each.user_configurable}
+    plain = {each.name for each in declared if not each.sensitive}
+    given = {name: text for name, text in values.items() if name in known}
+    checked = [each for each in declared if each.name in plain]
+    input_validation.check_values(
+        checked, {name: text for name, text in given.items() if name in plain}, by_customer=True
+    )
+    before = read_values(tx, deps, org, install)
+    after = {**before.clear, **given}
+    changed = find_changed(declared, before.clear, after)
+    if after != before.clear:
+        store_values(tx, deps, org, install, declared, after, by)
+        put_into_state(tx, org, install, declared, after)
+    if changed:
+        begin_update(tx, deps, org, Author(by, NOBODY), row, changed, None)
+    return changed
+
+
+def begin_update(
+    tx: Tx,
+    deps: Deps,
+    org: OrgId,
+    by: Author,
+    row: AnyRow,
+    changed: Sequence[str],
+    approve_all: bool | None,  # noqa: FBT001 - None is the third answer
+    again: Sequence[str] = (),
+) -> str | None:
+    """Begin the workflow that redeploys what reads changed inputs; none if nothing here does."""
+    sandbox, components = find_touched(tx, org, row.config_id, changed)
+    here = {row.part for row in install_parts.list_parts(tx, org, row.id) if row.state != ABSENT}
+    touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
+    if not again and (not changed or not touched & here):
+        return None
+    wish = Request(components=tuple({*components, *again}), sandbox=sandbox)
+    kind = WorkflowKind.INPUT_UPDATE
+    return begin_install_workflow(tx, deps, org, by, row.id, kind, wish, approve_all=approve_all)
+
+
+def find_app_install(
+    tx: Tx, user: User, install: str, right: Right, *, lock: bool = False
+) -> AnyRow:
+    """Find an install of an app on which the user has a right."""
+    row = installs.find_install(tx, user.org, install, lock=lock)
+    if row is None:
+        raise NotFound("there is no such install")
+    require_on(tx, user, right, install, noun="install")
+    if row.app_id is None:
+        raise Conflict(
+            "this install runs no app", hint="Create one with `exclave installs create APP`."
+        )
+    return row
+
+
+def show_begun(tx: Tx, org: OrgId, workflow: str | None) -> WorkflowReply | None:
+    """Show a workflow that this transaction began."""
+    row = workflows.find_workflow(tx, org, workflow) if workflow else None  # type: ignore[arg-type]
+    if row is None:
+        return None
+    return replies.show_workflow(row, workflows.list_steps(tx, org, row.id))
+
+
+def _tell_change(
+    tx: Tx, org: OrgId, row: AnyRow, version: int, changed: list[str], workflow: str | None
+) -> InputsChanged:
+    sandbox, components = find_touched(tx, org, row.config_id, changed)
+    return InputsChanged(
+        version=version,
+        changed=changed,
+        sandbox=sandbox,
+        components=components,
+        workflow=show_begun(tx, org, workflow),
+    )
+
+
+def _show_group(group: InputGroup) -> InputGroupReply:
+    return InputGroupReply(
+        name=group.name, display_name=group.display_name, description=group.description
+    )
+
+
+def _show_input(declared: Input, values: Mapping[str, str]) -> InputReply:
+    value = values.get(declared.name, declared.default or "")
+    return InputReply(
+        name=declared.name,
+        group=declared.group,
+        display_name=declared.display_name,
+        description=declared.description,
+        type=declared.type,
+        value=None if declared.sensitive else value,
+        is_set=declared.name in values,
+        default=None if declared.sensitive else declared.default,
+        required=declared.required,
+        sensitive=declared.sensitive,
+        owner="customer" if declared.user_configurable else "vendor",
+    )

@@ -1,0 +1,91 @@
+"""An install and its app in outline, as the step graphs need them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from exclave.base.errors import InvalidInput
+from exclave.control.install_state.options import AUTO, is_enabled, read_approval, read_toggles
+from exclave.domain.identity import OrgId
+from exclave.flow.plans.outline import Component, Hook, Outline
+from exclave.storage import builds, configs, install_parts, install_states
+from exclave.storage.engine.database import AnyRow, Tx
+
+SUPPORTED = frozenset({"terraform_module"})
+"""The types of components that can be deployed."""
+_TRIGGERED = frozenset({"manual", "cron"})
+"""Triggers that are no hooks of a workflow."""
+
+
+def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
+    """Put together what matters for the shape of a workflow."""
+    outline = config.outline
+    _refuse_unsupported(outline["components"])
+    parts = {row.part: row for row in install_parts.list_parts(tx, org, install)}
+    row = install_states.find_app_install(tx, org, install)
+    toggles = {} if row is None else read_toggles(row)
+    auto = row is not None and read_approval(row) == AUTO
+    sandbox = configs.find_part(tx, org, config.id, "sandbox")
+    values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
+    return Outline(
+        components=tuple(
+            _make_component(each, values.get(each["name"], {}), parts, toggles, auto=auto)
+            for each in _in_order(outline)
+        ),
+        hooks=tuple(_list_hooks(outline["actions"])),
+        has_sandbox=sandbox is not None,
+        sandbox_deployed=_is_there(parts.get("sandbox")),
+        sandbox_auto_approve=auto or bool(sandbox and _is_auto(sandbox.value)),
+        has_secrets=bool(outline["secrets"]),
+        builds_pending=builds.has_pending(tx, org, config.id, hold=True),
+    )
+
+
+def _in_order(outline: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    by_name = {each["name"]: each for each in outline["components"]}
+    return [by_name[name] for group in outline["order"] for name in group]
+
+
+def _make_component(
+    each: Mapping[str, Any],
+    value: Mapping[str, Any],
+    parts: Mapping[str, AnyRow],
+    toggles: Mapping[str, bool],
+    *,
+    auto: bool,
+) -> Component:
+    name = each["name"]
+    return Component(
+        name=name,
+        needs=tuple(each["needs"]),
+        enabled=is_enabled(each, toggles),
+        deployed=_is_there(parts.get(f"component:{name}")),
+        auto_approve=auto or _is_auto(value),
+    )
+
+
+def _is_there(part: AnyRow | None) -> bool:
+    """Whether there may be something of it: a failed first apply leaves resources behind."""
+    return part is not None and part.state != "absent"
+
+
+def _is_auto(value: Mapping[str, Any]) -> bool:
+    return bool(value.get("auto_approve_on_policies_passing"))
+
+
+def _list_hooks(actions: Sequence[Mapping[str, Any]]) -> Sequence[Hook]:
+    return [
+        Hook(action["name"], each["type"], each.get("component") or "", each.get("index") or 0)
+        for action in actions
+        for each in action["triggers"]
+        if each["type"] not in _TRIGGERED
+    ]
+
+
+def _refuse_unsupported(components: Sequence[Mapping[str, Any]]) -> None:
+    odd = [each for each in components if each["type"] not in SUPPORTED]
+    if odd:
+        names = ", ".join(f"`{each['name']}` ({each['type']})" for each in odd[:5])
+        raise InvalidInput(
+            f"this version cannot deploy: {names}",
+            hint=f"Components of these types can be deployed: {', '.join(sorted(SUPPORTED))}.",
+        )

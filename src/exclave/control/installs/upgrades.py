@@ -1,0 +1,276 @@
+"""Moving an install to another config of its app: what differs, and only when asked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exclave.appconfig.model.kinds.inputs import Input
+from exclave.base.errors import Conflict, NotFound, Problem
+from exclave.control.apps.unapproved_content import list_unasked, require_unasked
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
+from exclave.control.install_state.parts import ABSENT, FAILED
+from exclave.control.install_state.state import add_components, write_state
+from exclave.control.installs import input_validation
+from exclave.control.installs.creation import refuse_cloud
+from exclave.control.installs.input_versions import (
+    find_touched,
+    list_declared,
+    merge_values,
+    read_values,
+    store_values,
+)
+from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.replies import read_hashes
+from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.control.progress.install_endings import start_schedules
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.storage import configs, install_parts, install_states, stacks
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
+
+_OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "branch"})
+"""Sections that are compared otherwise, or say nothing about installs."""
+_BEFORE_DEPLOYS = frozenset({"new", "provisioning", "deprovisioning", "deprovisioned"})
+"""States in which there is nothing yet, or nothing any more, to deploy to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """An install, where it is to go, and what that means."""
+
+    row: AnyRow
+    target: AnyRow
+    values: Mapping[str, str]
+    hidden: Mapping[str, str]
+    changed_inputs: list[str]
+    dropped_inputs: list[str]
+    parts: list[PartChange]
+    new_stack: bool
+    obstacles: list[Problem]
+    """What has to be done before it can go there."""
+
+
+async def upgrade_install(
+    deps: Deps, user: User, install: InstallId, wish: Upgrade
+) -> UpgradeReply:
+    """Move an install to a config, and with `deploy` bring what differs to it."""
+
+    def upgrade(tx: Tx) -> UpgradeReply:
+        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if wish.approve_all:
+            require_approve_all(tx, user, install)
+        move = _plan_move(tx, deps, user, row, wish)
+        if wish.dry_run:
+            return _tell(move)
+        _refuse_unasked(tx, user, move)
+        if move.obstacles:
+            raise move.obstacles[0]
+        _move(tx, deps, user, move)
+        workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
+        return _tell(move).model_copy(update={"workflow": show_begun(tx, user.org, workflow)})
+
+    return await deps.db.write(upgrade, key=install)
+
+
+def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
+    """Refuse an older config to who may not approve, if it does more without asking.
+
+    The newest config was checked when it was synced; an older one may have been left for a reason.
+    """
+    newest, target = move.row.newest_id, move.target.id
+    if newest is None or newest == target:
+        return
+    unasked = list_unasked(
+        configs.list_all_parts(tx, user.org, newest), configs.list_all_parts(tx, user.org, target)
+    )
+    if unasked:
+        require_unasked(tx, user, unasked, install=move.row.id)
+
+
+def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _Move:
+    target = _find_target(tx, user.org, row, wish.config)
+    refuse_cloud(row.app_name, target)
+    declared = list_declared(tx, user.org, target.id)
+    before = read_values(tx, deps, user.org, row.id).clear
+    old = input_validation.fill_values(list_declared(tx, user.org, row.config_id), before)
+    after, flaw = _merge_inputs(declared, before, wish.inputs)
+    new = input_validation.fill_values(declared, after)
+    known = {each.name for each in declared}
+    parts = _compare_parts(tx, user.org, row, target) + _compare_rest(tx, user.org, row, target)
+    orphans = _find_orphans(tx, user.org, row, target, parts)
+    return _Move(
+        row=row,
+        target=target,
+        values=after,
+        hidden=input_validation.hide_values(declared, after),
+        changed_inputs=[name for name in new if old.get(name) != new[name]],
+        dropped_inputs=sorted(set(before) - known),
+        parts=parts,
+        new_stack=_asks_more(tx, user.org, row.config_id, target.id),
+        obstacles=[each for each in (flaw, orphans) if each is not None],
+    )
+
+
+def _merge_inputs(
+    declared: Sequence[Input], before: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[dict[str, str], Problem | None]:
+    """Lay given values over those that hold; tell what the new config has against the result."""
+    try:
+        after = merge_values(declared, before, given)
+        input_validation.check_types(declared, after)
+    except input_validation.BadInputs as flaw:
+        flaw.advice = f"Give values: {' '.join(f'--input {name}=…' for name in flaw.inputs)}"
+        return {**before, **given}, flaw
+    return after, None
+
+
+def _find_target(tx: Tx, org: OrgId, row: AnyRow, version: int | None) -> AnyRow:
+    if version is None:
+        target = configs.find_config(tx, org, row.newest_id)
+    else:
+        target = configs.find_version(tx, org, row.app_id, version)
+    if target is None:
+        raise NotFound(
+            f"the app `{row.app_name}` has no config {version}",
+            hint=f"`exclave apps configs {row.app_name}` lists them.",
+        )
+    return target
+
+
+def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[PartChange]:
+    """Compare with what is deployed; with the install's config where nothing is.
+
+    Of a part whose last deploy failed nobody knows how much of which config it has: it differs.
+    """
+    base = dict(read_hashes(tx, org, row.config_id))
+    for part in install_parts.list_parts(tx, org, row.id):
+        if part.state == FAILED:
+            base[part.part] = ""
+        elif part.state != ABSENT and part.config_id:
+            deployed = read_hashes(tx, org, part.config_id).get(part.part)
+            base[part.part] = deployed or base.get(part.part, "")
+    return _compare(base, read_hashes(tx, org, target.id))
+
+
+def _compare_rest(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[PartChange]:
+    def read(config_id: str) -> dict[str, str]:
+        rows = configs.list_all_parts(tx, org, config_id)
+        return {
+            f"{each.section}:{each.name}" if each.name else each.section: each.hash
+            for each in rows
+            if each.section not in _OWN_HASH
+        }
+
+    return _compare(read(row.config_id), read(target.id))
+
+
+def _compare(old: Mapping[str, str], new: Mapping[str, str]) -> list[PartChange]:
+    found = [
+        PartChange(part=part, change="added" if part not in old else "changed")
+        for part, hashed in new.items()
+        if old.get(part) != hashed
+    ]
+    return found + [PartChange(part=part, change="removed") for part in old if part not in new]
+
+
+def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
+    """Whether the customer is asked for something that their Stack does not know yet."""
+
+    def read(config_id: str) -> set[str]:
+        secrets = {row.name for row in configs.list_parts(tx, org, config_id, "secret")}
+        inputs = list_declared(tx, org, config_id)
+        return secrets | {f"input {each.name}" for each in inputs if each.user_configurable}
+
+    return bool(read(new) - read(old))
+
+
+def _find_orphans(
+    tx: Tx, org: OrgId, row: AnyRow, target: AnyRow, parts: Sequence[PartChange]
+) -> Problem | None:
+    """Find what is deployed and has no place in the new config: nobody would see it any more."""
+    here = {each.part for each in install_parts.list_parts(tx, org, row.id) if each.state != ABSENT}
+    gone = [each.part for each in parts if each.change == "removed" and each.part in here]
+    if not gone:
+        return None
+    names = " ".join(part.removeprefix("component:") for part in gone)
+    return Conflict(
+        f"config {target.version} has no {', '.join(gone)}, which `{row.name}` runs",
+        hint=f"Tear it down first: exclave installs teardown {row.name} {names}",
+        parts=gone,
+    )
+
+
+def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
+    org, row, target = user.org, move.row, move.target
+    if row.config_id == target.id and not move.changed_inputs:
+        return
+    install_states.update_app_install(
+        tx, org, row.id, {"config_id": target.id, "config_by": user.person}
+    )
+    tx.wake(f"stack:{row.id}")
+    if move.changed_inputs or move.dropped_inputs:
+        declared = list_declared(tx, org, target.id)
+        store_values(tx, deps, org, row.id, declared, move.values, user.name)
+
+    def change(document: dict[str, Any]) -> None:
+        document["inputs"] = {"inputs": dict(move.hidden)}
+        add_components(document, target.outline)
+
+    write_state(tx, org, row.id, f"config {target.version}", change)
+    if row.state == "active":
+        start_schedules(tx, deps, org, row.id)
+    if move.new_stack:
+        newest = stacks.find_newest(tx, org, row.id, lock=True)
+        version = 1 if newest is None else newest.version + 1
+        stacks.add_version(tx, org, deps.ids.new("stk"), row.id, version, target.id)
+    record(
+        tx,
+        deps,
+        org,
+        user.name,
+        "install_upgraded",
+        row.id,
+        before=str(row.config_version),
+        after=str(target.version),
+    )
+
+
+def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
+    """Begin the workflow that brings what differs; none where nothing does."""
+    org, row = user.org, move.row
+    if row.state in _BEFORE_DEPLOYS:
+        raise Conflict(
+            f"`{row.name}` is {row.state}: there is nothing to deploy to",
+            hint="Leave --deploy out, or provision it first.",
+        )
+    sandbox, read = find_touched(tx, org, move.target.id, move.changed_inputs)
+    changed = {each.part for each in move.parts if each.change != "removed"}
+    names = {part.removeprefix("component:") for part in changed if part.startswith("component:")}
+    names |= set(read)
+    request = Request(components=tuple(sorted(names)), dependents=True, new_stack=move.new_stack)
+    if sandbox or "sandbox" in changed:
+        kind, request = WorkflowKind.REPROVISION_SANDBOX, Request(new_stack=move.new_stack)
+    elif names:
+        kind = WorkflowKind.DEPLOY
+    else:
+        return None
+    return begin_install_workflow(
+        tx, deps, org, Author.of(user), row.id, kind, request, approve_all=wish.approve_all
+    )
+
+
+def _tell(move: _Move) -> UpgradeReply:
+    return UpgradeReply(
+        install_id=move.row.id,
+        name=move.row.name,
+        from_version=move.row.config_version,
+        to_version=move.target.version,
+        parts=move.parts,
+        dropped_inputs=move.dropped_inputs,
+        changed_inputs=move.changed_inputs,
+        new_stack=move.new_stack,
+        obstacles=[Obstacle(message=each.message, hint=each.advice) for each in move.obstacles],
+    )

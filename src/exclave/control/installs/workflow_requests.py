@@ -1,0 +1,71 @@
+"""Asking for the workflows of an install."""
+
+from exclave.base.errors import InvalidInput
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.four_eyes import require_approve_all
+from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import InstallId, Right, User
+from exclave.storage import configs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.workflows import WorkflowReply
+
+_ON_COMPONENTS = frozenset({WorkKind.DEPLOY, WorkKind.TEARDOWN, WorkKind.DRIFT_SCAN})
+_PLANNABLE = frozenset(
+    {WorkKind.DEPLOY, WorkKind.DEPLOY_ALL, WorkKind.REPROVISION, WorkKind.REPROVISION_SANDBOX}
+)
+
+
+async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork) -> WorkflowReply:
+    """Begin a workflow of an install."""
+
+    def start(tx: Tx) -> WorkflowReply:
+        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if wish.approve_all:
+            require_approve_all(tx, user, install)
+        workflow = begin_install_workflow(
+            tx,
+            deps,
+            user.org,
+            Author.of(user),
+            install,
+            WorkflowKind(wish.kind),
+            _read_request(tx, row, wish),
+            approve_all=wish.approve_all,
+        )
+        record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=wish.kind)
+        shown = show_begun(tx, user.org, workflow)
+        assert shown is not None  # noqa: S101 - it was stored a moment ago
+        return shown
+
+    return await deps.db.write(start, key=install)
+
+
+def _read_request(tx: Tx, row: AnyRow, wish: StartWork) -> Request:
+    components = tuple(dict.fromkeys(wish.components))
+    if components and wish.kind not in _ON_COMPONENTS:
+        raise InvalidInput(f"`{wish.kind}` is about the whole install, not about components")
+    if wish.plan_only and wish.kind not in _PLANNABLE:
+        raise InvalidInput(
+            f"`{wish.kind}` cannot only plan",
+            hint=f"These can: {', '.join(sorted(_PLANNABLE))}.",
+        )
+    if wish.kind in {WorkKind.DEPLOY, WorkKind.TEARDOWN} and not components:
+        raise InvalidInput("name the components", hint=f"For all of them use `{wish.kind}_all`.")
+    sandbox = wish.sandbox
+    if wish.kind is WorkKind.DRIFT_SCAN and not components and not sandbox:
+        sandbox, components = True, _list_components(tx, row)
+    return Request(
+        components=components,
+        sandbox=sandbox,
+        dependents=wish.dependents,
+        plan_only=wish.plan_only,
+    )
+
+
+def _list_components(tx: Tx, row: AnyRow) -> tuple[str, ...]:
+    parts = configs.list_parts(tx, row.org_id, row.config_id, "component")
+    return tuple(part.name for part in parts)

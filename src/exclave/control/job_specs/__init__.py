@@ -1,0 +1,1 @@
+"""Build the job of a step when the step starts."""

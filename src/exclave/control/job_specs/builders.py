@@ -1,0 +1,97 @@
+"""One table from intents to jobs, and the edge at which whatever a value breaks ends one step."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from exclave.base.errors import Kind, Problem
+from exclave.base.logs import Log
+from exclave.control.job_specs.actions import make_action, make_secrets, make_sign_of_life, note_run
+from exclave.control.job_specs.context import NotReady, Scope
+from exclave.control.job_specs.rendering import NotRendered
+from exclave.control.job_specs.terraform import make_apply, make_plan
+from exclave.domain.jobs import Reason
+from exclave.storage.engine.database import StatementFailed
+from exclave.storage.engine.types import write_json
+from exclave.wire.model import Request
+from exclave.wire.specs import check_storable
+
+log = Log("intents")
+
+MOST_BYTES = 8 << 20
+"""The largest job. An envelope is read into memory by the server, by proxies and by a runner."""
+_MOST_NAMED = 3
+
+_MAKERS: Mapping[str, Callable[[Scope, Mapping[str, Any]], Request]] = {
+    "plan": make_plan,
+    "apply": make_apply,
+    "action": make_action,
+    "secrets": make_secrets,
+    "runner": make_sign_of_life,
+}
+
+
+def make_job(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the specification of a step's job; `NotReady` tells why there can be none.
+
+    Values of a tenant may break anything on the way. Only a database that fails is not about them:
+    that is left to whoever runs the transaction.
+    """
+    try:
+        return _make_job(scope, intent)
+    except (NotReady, NotRendered, StatementFailed):
+        raise
+    except ValidationError as error:
+        raise _refuse(scope, _list_faults(error)) from error
+    except Problem as problem:
+        if problem.kind is Kind.UNAVAILABLE:
+            raise
+        raise _refuse(scope, problem.message, problem.advice) from problem
+    except Exception as error:
+        log.error(
+            "job_making_failed",
+            exc=error,
+            org_id=scope.org,
+            install_id=scope.install,
+            workflow_id=scope.workflow.id,
+            step=scope.step,
+        )
+        hint = "The log of the control plane has the details, under the id of the workflow."
+        raise _refuse(scope, f"of an unexpected error ({type(error).__name__})", hint) from error
+
+
+def _make_job(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
+    scope.config_id = str(intent["config"])
+    spec = _MAKERS[intent["do"]](scope, intent).model_dump(mode="json")
+    try:
+        check_storable(spec)
+    except ValueError as error:
+        raise _refuse(scope, str(error)) from error
+    size = len(write_json(spec))
+    if size > MOST_BYTES:
+        hint = "Give large values to the job as files of its source, or shorten the inputs."
+        raise _refuse(scope, f"it has {size} bytes, and {MOST_BYTES} are possible", hint)
+    if intent["do"] == "action":
+        note_run(scope, intent)
+    return spec
+
+
+def _refuse(scope: Scope, why: str, hint: str = "") -> NotReady:
+    message = f"step `{scope.step}` cannot become a job: {why}"
+    return NotReady(Reason.RENDER_FAILED, message, hint=hint or _HINT)
+
+
+_HINT = "Look at the inputs and outputs that the step's templates read."
+
+
+def _list_faults(error: ValidationError) -> str:
+    """Name the places and what is wrong there, never the values: they may be anybody's."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)
+    named = [f"{_name_place(each['loc'])}: {each['msg']}" for each in faults[:_MOST_NAMED]]
+    left = len(faults) - len(named)
+    return "; ".join(named) + (f"; and {left} more" if left else "")
+
+
+def _name_place(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(part)[:100] for part in loc) or "the job"

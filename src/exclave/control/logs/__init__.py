@@ -1,0 +1,1 @@
+"""Job logs: append, read, search, merge."""

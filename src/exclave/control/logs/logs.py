@@ -1,0 +1,218 @@
+"""Job logs: append by offset, read, follow, search; segments are blobs, their index is a table."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+
+from exclave.base.errors import Conflict, NotFound
+from exclave.control.deps import Deps
+from exclave.control.logs.pieces import read_piece, unpack_piece
+from exclave.control.logs.stored_pieces import fetch_pieces, run_aside
+from exclave.control.runtime.log_limits import check_bytes, check_pieces
+from exclave.control.workflows.jobs import find_job
+from exclave.domain.identity import Right, RunnerIdentity, User
+from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Superseded
+from exclave.domain.quotas import Stored
+from exclave.storage import executions, logs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.usage import Account, Amount, note_growth
+from exclave.wire.logs import LogPage, LogRecord
+from exclave.wire.runner import LogReply
+
+_LONGEST_WAIT_S = 15.0
+_REST_WITHIN = timedelta(minutes=5)
+_BATCH = 500
+"""Records that are parsed at once."""
+_PAGE_RECORDS = 2000
+_PAGE_BYTES = 1 << 20
+"""A page has at most so many records, and no more after so many bytes of the stream."""
+
+
+class WrongOffset(Conflict):
+    """The stream continues elsewhere; the facts say where."""
+
+    code = "log_offset"
+    hint = "Go on at `next_offset`."
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An execution's log as far as it is known."""
+
+    execution: ExecutionId
+    size: int
+    closed: bool
+    """Nothing more will come."""
+
+
+async def append_log(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, epoch: int, offset: int, body: bytes
+) -> LogReply:
+    """Store a compressed piece that begins at `offset`: first the blob, then its index entry.
+
+    What was stored before is not stored again, and a piece beyond the end is refused.
+    """
+    row, now = await deps.db.read(
+        lambda tx: (executions.find_execution(tx, who.org, execution), tx.now)
+    )
+    if row is None or row.runner_id != who.runner:
+        raise NotFound("there is no such execution")
+    if row.log_bytes != offset:
+        raise WrongOffset("the stream continues elsewhere", next_offset=row.log_bytes)
+    check_pieces(row, now, deps.log_limits)
+    end = offset + len(await run_aside(len(body), lambda: unpack_piece(body)))
+    check_bytes(end, deps.log_limits)
+    blob = f"logs/{who.org}/{execution}/{offset:015d}-{deps.ids.new('seg')}.zst"
+    await deps.blobs.put(blob, body)
+
+    def index(tx: Tx) -> LogReply:
+        held = (execution, epoch)
+        if not executions.extend_log(tx, who.org, who.runner, held, offset=offset, end=end):
+            raise _explain(executions.find_execution(tx, who.org, execution), epoch, offset)
+        place = (offset, end)
+        logs.add_segment(tx, who.org, execution, place, blob=blob, stored=len(body))
+        note_growth(tx, Account(who.org, Stored.LOGS), Amount(end - offset, 1))
+        tx.wake(f"log:{execution}")
+        return LogReply(next_offset=end)
+
+    try:
+        return await deps.db.write(index, key=who.queue)
+    except (WrongOffset, Superseded, NotFound):
+        await deps.blobs.delete(blob)
+        raise
+
+
+async def read_log(
+    deps: Deps,
+    user: User,
+    job: JobId,
+    *,
+    execution: str | None,
+    offset: int,
+    limit: int,
+    wait_s: float = 0.0,
+) -> LogPage:
+    """Read records from an offset on; with `wait_s`, wait that long for the first of them."""
+    stream = await _find_stream(deps, user, job, execution)
+    if wait_s and (stream is None or (stream.size <= offset and not stream.closed)):
+        key = f"job:{job}" if stream is None else f"log:{stream.execution}"
+        with deps.hub.watch(key) as watch:
+            await watch.wait(wait_s)
+        stream = await _find_stream(deps, user, job, execution)
+    if stream is None:
+        return LogPage(execution_id=None, records=[], next_offset=0, complete=False)
+    records: list[LogRecord] = []
+    end = offset
+    async for record in read_from(deps, user, stream.execution, offset):
+        records.append(record)
+        end = record.offset
+        if len(records) >= min(limit, _PAGE_RECORDS) or end - offset >= _PAGE_BYTES:
+            break
+    complete = stream.closed and end >= stream.size
+    return LogPage(
+        execution_id=stream.execution, records=records, next_offset=end, complete=complete
+    )
+
+
+async def follow_log(
+    deps: Deps, user: User, job: JobId, *, execution: str | None, offset: int
+) -> AsyncIterator[LogRecord]:
+    """Yield records as they arrive, over all attempts at the job, until the job has ended."""
+    current = execution
+    while True:
+        stream = await _wait_for_stream(deps, user, job, current)
+        if stream is None:
+            return
+        current = stream.execution
+        with deps.hub.watch(f"log:{current}") as watch:
+            async for record in read_from(deps, user, stream.execution, offset):
+                offset = record.offset
+                yield record
+            fresh = await _find_stream(deps, user, job, current)
+            if deps.hub.closed:
+                return
+            if fresh is None or (fresh.closed and offset >= fresh.size):
+                following = await _next_execution(deps, user, job, current)
+                if following is None:
+                    return
+                current, offset = following, 0
+                continue
+            if fresh.size <= offset:
+                await watch.wait(_LONGEST_WAIT_S)
+
+
+async def read_from(
+    deps: Deps, user: User, execution: ExecutionId, offset: int
+) -> AsyncIterator[LogRecord]:
+    """Yield the stored records that begin at or after an offset."""
+    async for piece in fetch_pieces(deps, user.org, execution, offset):
+        take = partial(_take_some, read_piece(piece))
+        while records := await run_aside(piece.end - piece.begin, take):
+            for record in records:
+                yield record
+
+
+def _take_some(records: Iterator[LogRecord]) -> list[LogRecord]:
+    return list(islice(records, _BATCH))
+
+
+async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None) -> Stream | None:
+    def find(tx: Tx) -> Stream | None:
+        row = find_job(tx, user, job, Right.READ)
+        attempts = executions.list_of_job(tx, user.org, JobId(row.id))
+        if execution is not None:
+            attempts = [a for a in attempts if a.id == execution]
+            if not attempts:
+                raise NotFound("the job has no such execution")
+        started = [a for a in attempts if a.started_at is not None or a.log_bytes]
+        return _describe(started[-1], tx.now) if started else None
+
+    return await deps.db.read(find)
+
+
+def _describe(row: AnyRow, now: datetime) -> Stream:
+    """Judge a stream: after the end a missing rest is waited for, but not for ever."""
+    ended = row.state == ExecutionState.ENDED
+    whole = row.log_end is None or row.log_bytes >= row.log_end
+    given_up = ended and now - row.ended_at > _REST_WITHIN
+    return Stream(ExecutionId(row.id), row.log_bytes, ended and (whole or given_up))
+
+
+async def _wait_for_stream(
+    deps: Deps, user: User, job: JobId, execution: str | None
+) -> Stream | None:
+    """Wait until a job has begun to write; None if it ended without a word."""
+    with deps.hub.watch(f"job:{job}") as watch:
+        while True:
+            stream = await _find_stream(deps, user, job, execution)
+            if stream is not None:
+                return stream
+            row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
+            if row.finished_at is not None or deps.hub.closed:
+                return None
+            await watch.wait(_LONGEST_WAIT_S)
+
+
+async def _next_execution(deps: Deps, user: User, job: JobId, current: str) -> ExecutionId | None:
+    """Find the attempt after this one, waiting for it while the job has not ended."""
+    with deps.hub.watch(f"job:{job}") as watch:
+        while True:
+            rows = await deps.db.read(lambda tx: executions.list_of_job(tx, user.org, job))
+            reached = max(row.epoch for row in rows if row.id == current)
+            later = [row for row in rows if row.epoch > reached and row.started_at is not None]
+            if later:
+                return ExecutionId(later[0].id)
+            row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
+            if row.finished_at is not None or deps.hub.closed:
+                return None
+            await watch.wait(_LONGEST_WAIT_S)
+
+
+def _explain(row: AnyRow | None, epoch: int, offset: int) -> Conflict | Superseded | NotFound:
+    if row is None:
+        return NotFound("there is no such execution")
+    if row.epoch == epoch and row.log_bytes != offset:
+        return WrongOffset("the stream continues elsewhere", next_offset=row.log_bytes)
+    return Superseded("this execution may no longer write its log")

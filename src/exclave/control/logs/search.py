@@ -1,0 +1,122 @@
+"""Searching logs: plain text, in one job or over an install, within a budget per call."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from exclave.control.access import require_there
+from exclave.control.deps import Deps
+from exclave.control.logs.pieces import Budget, StoredPiece, scan_pieces
+from exclave.control.logs.stored_pieces import fetch_pieces
+from exclave.control.workflows.jobs import find_job
+from exclave.domain.identity import Right, User
+from exclave.domain.jobs import ExecutionId, JobId
+from exclave.storage import executions, logs
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.logs import LogMatch, LogMatches, LogRecord
+
+_MATCHES = 100
+_EXECUTIONS = 500
+_RECORDS = 50_000
+_PIECES = 2000
+_BYTES = 32 << 20
+"""Records, pieces and bytes that one call looks at before it hands back a cursor."""
+_TEXT = 1 << 20
+"""Characters of matches that one call hands back."""
+_BATCH_PIECES = 256
+_BATCH_BYTES = 4 << 20
+"""Pieces that one call of a worker looks at."""
+_SCAN_S = 5.0
+
+_Place = tuple[str, str, str | None]
+"""An execution, its job, and the job's step."""
+
+
+async def search_job(
+    deps: Deps, user: User, job: JobId, needle: str, cursor: str = ""
+) -> LogMatches:
+    """Find records of a job that contain the text, ignoring case."""
+
+    def find(tx: Tx) -> list[_Place]:
+        row = find_job(tx, user, job, Right.READ)
+        attempts = executions.list_of_job(tx, user.org, job)
+        return [(a.id, job, row.step_name) for a in reversed(attempts) if a.log_bytes]
+
+    return await _search(deps, user, await deps.db.read(find), needle, cursor)
+
+
+async def search_queue(
+    deps: Deps, user: User, queue: str, needle: str, cursor: str = ""
+) -> LogMatches:
+    """Find records of all jobs of an install that contain the text, newest executions first."""
+    await require_there(deps, user, Right.READ, queue)
+    first = cursor.partition(":")[0]
+
+    def find(tx: Tx) -> list[_Place]:
+        rows = logs.list_executions(tx, user.org, queue, before=first, limit=_EXECUTIONS + 1)
+        return [_place(row) for row in rows]
+
+    places = await deps.db.read(find)
+    found = await _search(deps, user, places[:_EXECUTIONS], needle, cursor)
+    if found.next is None and len(places) > _EXECUTIONS:
+        return LogMatches(items=found.items, next=f"{places[_EXECUTIONS][0]}:0")
+    return found
+
+
+async def _search(
+    deps: Deps, user: User, places: Sequence[_Place], needle: str, cursor: str
+) -> LogMatches:
+    """Search in worker processes, some pieces at a time, one search of an org after the other."""
+    wanted, named = needle.casefold(), {place[0]: place for place in places}
+    matches: list[LogMatch] = []
+    left = Budget(_RECORDS, _MATCHES, _TEXT)
+    pieces = size = 0
+    async with deps.log_turns.search(user.org):
+        async for batch in _gather(_fetch(deps, user, places, cursor)):
+            scan = await deps.workers.run(
+                user.org, scan_pieces, batch, wanted, left, seconds=_SCAN_S
+            )
+            matches += [_show(named[record.execution_id], record) for record in scan.found]
+            if scan.last is not None:
+                at = scan.last
+                return LogMatches(items=matches, next=f"{at.execution_id}:{at.offset}")
+            left = scan.left
+            pieces += len(batch)
+            size += sum(piece.end - piece.begin for piece in batch)
+            if pieces >= _PIECES or size >= _BYTES:
+                return LogMatches(items=matches, next=f"{batch[-1].execution}:{batch[-1].end}")
+    return LogMatches(items=matches)
+
+
+async def _fetch(
+    deps: Deps, user: User, places: Sequence[_Place], cursor: str
+) -> AsyncIterator[StoredPiece]:
+    """Yield the pieces of the logs of all places, from the cursor on."""
+    at, _, start = cursor.partition(":")
+    for execution, _, _ in places:
+        if at and execution > at:
+            continue
+        offset = int(start) if execution == at and start.isdigit() else 0
+        async for piece in fetch_pieces(deps, user.org, ExecutionId(execution), offset):
+            yield piece
+
+
+async def _gather(pieces: AsyncIterator[StoredPiece]) -> AsyncIterator[list[StoredPiece]]:
+    """Put pieces together that are worth a call of a worker."""
+    batch: list[StoredPiece] = []
+    size = 0
+    async for piece in pieces:
+        batch.append(piece)
+        size += piece.end - piece.begin
+        if size >= _BATCH_BYTES or len(batch) >= _BATCH_PIECES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _place(row: AnyRow) -> _Place:
+    return row.id, row.job_id, row.step_name
+
+
+def _show(place: _Place, record: LogRecord) -> LogMatch:
+    execution, job, step = place
+    return LogMatch(job_id=job, execution_id=execution, step=step, record=record)

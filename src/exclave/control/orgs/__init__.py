@@ -1,0 +1,1 @@
+"""Orgs, accounts and API tokens."""

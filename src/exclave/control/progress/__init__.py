@@ -1,0 +1,1 @@
+"""Apply events to workflows: advance steps, enqueue jobs, record what their results mean."""

@@ -1,0 +1,394 @@
+"""Working events into workflows: load under lock, decide, save and enqueue, set by set."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from exclave.base.errors import NotFound, Problem
+from exclave.control.deps import Deps
+from exclave.control.install_state.parts import MOST_REPLANS, note_failed
+from exclave.control.install_state.reported_outputs import OutputsInvalid, load_outputs
+from exclave.control.job_specs.builders import make_job
+from exclave.control.job_specs.context import NotReady, Scope
+from exclave.control.job_specs.rendering import NotRendered, Renderings
+from exclave.control.progress import lane_turns
+from exclave.control.progress.build_waits import end_build
+from exclave.control.progress.install_endings import end_install_workflow
+from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.jobs import JobId, JobKind, JobState, Reason
+from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
+from exclave.flow.decide import Deed, Move, approved_digest, decide
+from exclave.flow.events import (
+    Answered,
+    Event,
+    JobEnded,
+    Retried,
+    Then,
+    apply_event,
+    with_steps,
+)
+from exclave.storage import jobs, workflows
+from exclave.storage.engine.database import Tx
+from exclave.storage.workflows import Key, Loaded
+
+_MESSAGE = 4000
+"""Most characters of the message of a step."""
+Aim = Callable[[Tx, QueueId, Workflow], Event]
+"""Makes an event from the workflow as it is by then; raises what speaks against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """An event of one workflow, with what it brings along beside its verdict."""
+
+    org: OrgId
+    workflow: WorkflowId
+    event: Event | Aim | None = None
+    outputs: Mapping[str, Any] | None = None
+    message: str = ""
+    by: str | None = None
+    texts: Renderings | None = None
+    """Texts of its steps that were rendered ahead."""
+
+    @property
+    def key(self) -> Key:
+        """The workflow's place in storage."""
+        return (self.org, self.workflow)
+
+
+@dataclass(slots=True)
+class _Change:
+    """A workflow before and after, what is to be done, and what answers brought along by step."""
+
+    before: Loaded
+    after: Workflow
+    moves: tuple[Move, ...] = ()
+    notes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    texts: Renderings | None = None
+
+
+def begin_new(tx: Tx, deps: Deps, new: Sequence[Loaded]) -> None:
+    """Begin workflows that this transaction stores, and all that follows from it."""
+    changes = [_Change(loaded, loaded.value) for loaded in new]
+    follow = _decide(tx, deps, changes)
+    if follow:
+        advance(tx, deps, follow)
+
+
+def advance(tx: Tx, deps: Deps, happenings: Sequence[Happening]) -> list[Problem | None]:
+    """Work events in, and everything that follows from them; answer each with its problem if any.
+
+    Whatever an event sets free (a job that was cancelled before it ran, a lane that another
+    workflow waits for) is worked off in the same transaction.
+    """
+    answers, follow = _advance_once(tx, deps, happenings)
+    while follow:
+        _, follow = _advance_once(tx, deps, follow)
+    return answers
+
+
+def _advance_once(
+    tx: Tx, deps: Deps, happenings: Sequence[Happening]
+) -> tuple[list[Problem | None], list[Happening]]:
+    loaded = workflows.load_locked(tx, [happening.key for happening in happenings])
+    changes = {key: _Change(item, item.value) for key, item in loaded.items()}
+    answers = [_work_in(tx, changes.get(happening.key), happening) for happening in happenings]
+    return answers, _decide(tx, deps, list(changes.values()))
+
+
+def _decide(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
+    for change in changes:
+        blocked = lane_turns.find_blocked(tx, change.before, change.after)
+        progress = decide(change.after, blocked)
+        change.after, change.moves = progress.workflow, progress.moves
+    return _save(tx, deps, changes)
+
+
+def _work_in(tx: Tx, change: _Change | None, happening: Happening) -> Problem | None:
+    if change is None:
+        return NotFound("there is no such workflow")
+    event = happening.event
+    change.texts = happening.texts or change.texts
+    try:
+        if callable(event):
+            event = event(tx, change.before.queue, change.after)
+        after = change.after if event is None else apply_event(change.after, event)
+    except Problem as problem:
+        return problem
+    if after is not change.after:
+        change.after = after
+        _note(change, happening, getattr(event, "step", None))
+    return None
+
+
+def _note(change: _Change, happening: Happening, step: int | None) -> None:
+    brings = happening.outputs or happening.message or happening.by
+    if step is None or not brings:
+        return
+    note = change.notes.setdefault(step, {})
+    note["message"] = happening.message
+    if happening.outputs is not None:
+        note["outputs"] = dict(happening.outputs)
+    if happening.by is not None:
+        note["answered_by"] = happening.by
+
+
+def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
+    moved = [change for change in changes if change.moves or change.after != change.before.value]
+    _end_steps(tx, moved)
+    follow: list[Happening] = []
+    started = _start_jobs(tx, deps, moved, follow)
+    _begin_steps(tx, deps, moved, started)
+    workflows.save_workflows(tx, [_make_after(change, started) for change in moved])
+    for change in moved:
+        tx.wake(f"workflow:{change.after.id}")
+        if change.before.kind and change.after.state is not WorkflowState.RUNNING:
+            before = change.before
+            end_install_workflow(
+                tx, deps, before.org, before.queue, before.kind, change.after.state
+            )
+        follow += _cancel_jobs(tx, change)
+        freed = lane_turns.give_back(tx, change.before, change.after)
+        follow += [Happening(change.before.org, workflow) for workflow in freed]
+    return follow
+
+
+def _start_jobs(
+    tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[Happening]
+) -> dict[tuple[Key, int], str]:
+    rows: list[dict[str, Any]] = []
+    for change in changes:
+        wanted = [move.step for move in change.moves if move.deed is Deed.START_JOB]
+        if wanted:
+            rows += _job_rows(tx, deps, change, wanted, follow)
+            tx.wake(f"queue:{change.before.queue}")
+    if rows:
+        jobs.add_jobs(tx, rows)
+    return {((row["org_id"], row["workflow_id"]), row["step"]): row["id"] for row in rows}
+
+
+def _job_rows(
+    tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[Happening]
+) -> Iterable[dict[str, Any]]:
+    key = (change.before.org, change.after.id)
+    specs = change.before.specs or workflows.load_specs(tx, key, wanted)
+    for index in wanted:
+        step = change.after.steps[index]
+        job, intent = specs[index]["job"], specs[index].get("intent") or {}
+        if job is None and change.texts is None and deps.postponed.has(*key, step):
+            _postpone(tx, deps, change, step)
+            continue
+        try:
+            inputs = _load_inputs(tx, key, step)
+            job = job or make_job(_open_scope(tx, deps, change, step), intent)
+        except NotRendered:
+            _postpone(tx, deps, change, step)
+            continue
+        except NotReady as problem:
+            follow += give_up_step(tx, change.before, step, intent, problem)
+            continue
+        yield {
+            "org_id": change.before.org,
+            "id": deps.ids.new("job"),
+            "queue_id": change.before.queue,
+            "workflow_id": change.after.id,
+            "step": index,
+            "step_name": step.name,
+            "step_attempt": step.attempt,
+            "kind": job["kind"],
+            "mutating": step.mutating,
+            "lanes": list(step.lanes),
+            "priority": specs[index]["priority"],
+            "spec": job,
+            "inputs": {n: o for n, o in inputs.items() if o},
+            "approved_digest": approved_digest(change.after, step),
+        }
+
+
+def _load_inputs(tx: Tx, key: Key, step: Step) -> dict[str, Any]:
+    try:
+        return load_outputs(tx, key, step.needs) if step.needs else {}
+    except OutputsInvalid as problem:
+        raise NotReady(Reason.RENDER_FAILED, problem.message, hint=problem.advice) from problem
+
+
+def _open_scope(tx: Tx, deps: Deps, change: _Change, step: Step) -> Scope:
+    return Scope(
+        tx,
+        deps,
+        change.before.org,
+        change.before.queue,
+        change.after,
+        change.before.job_ids,
+        step.name,
+        texts=change.texts,
+    )
+
+
+def _postpone(tx: Tx, deps: Deps, change: _Change, step: Step) -> None:
+    """Leave a step where it was, until its texts are rendered outside of transactions."""
+    change.after = with_steps(change.after, [step._replace(state=StepState.PENDING)])
+    change.moves = tuple(move for move in change.moves if move.step != step.index)
+    tx.when_committed(partial(deps.postponed.add, change.before.org, change.after.id, step))
+
+
+def give_up_step(
+    tx: Tx, loaded: Loaded, step: Step, intent: Mapping[str, Any], problem: NotReady
+) -> list[Happening]:
+    """End a step that cannot become a job; a stale plan is made again instead."""
+    message = _make_storable(f"{problem.message}. {problem.advice}".strip())
+    ended = JobEnded(step.index, step.attempt, JobState.FAILED, "", str(problem.reason))
+    follow = [Happening(loaded.org, loaded.value.id, ended, None, message)]
+    if problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS:
+        plan = next(each for each in loaded.value.steps if each.name == intent["plan"])
+        return [*follow, Happening(loaded.org, loaded.value.id, Retried(plan.index))]
+    if "part" in intent and not intent.get("scan"):
+        why = _make_storable(problem.message)
+        note_failed(tx, loaded.org, loaded.queue, intent["part"], loaded.value.id, why)
+    return follow
+
+
+def _make_storable(text: str) -> str:
+    """Keep of a message what every database takes: it may quote what a template was given."""
+    return text.encode(errors="replace").decode().replace("\0", "?")[:_MESSAGE]
+
+
+def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
+    """Write what is over or to be done again, before anything that builds on it begins."""
+    reset: list[dict[str, Any]] = []
+    ended: list[dict[str, Any]] = []
+    for change in changes:
+        for old, new in zip(change.before.value.steps, change.after.steps, strict=True):
+            if new is old or new == old:
+                continue
+            if new.attempt != old.attempt:
+                reset.append({**_at(change, new), "attempt": new.attempt})
+            if new.state.is_over:
+                ended.append({**_at(change, new), **_ending(new, change.notes.get(new.index, {}))})
+    workflows.reset_steps(tx, reset)
+    workflows.end_steps(tx, ended)
+
+
+def _begin_steps(
+    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], str]
+) -> None:
+    begun: list[dict[str, Any]] = []
+    for change in changes:
+        due = _find_due(tx, deps, change)
+        for step in _list_begun(change):
+            job = started.get(((change.before.org, change.after.id), step.index))
+            begun.append(
+                {
+                    **_at(change, step),
+                    "digest": step.digest,
+                    "job_id": job,
+                    "due_at": due.get(step.index),
+                }
+            )
+    workflows.begin_steps(tx, begun)
+
+
+def _list_begun(change: _Change) -> Iterable[Step]:
+    for move in change.moves:
+        step = change.after.steps[move.step]
+        if move.deed is not Deed.CANCEL_JOB and step.state is StepState.ACTIVE:
+            yield step
+
+
+def _make_after(change: _Change, started: Mapping[tuple[Key, int], str]) -> Loaded:
+    """Make what somebody would load who came next."""
+    before, after = change.before, change.after
+    steps = zip(before.value.steps, after.steps, before.job_ids, strict=True)
+    job_ids = [job if new.attempt == old.attempt else None for old, new, job in steps]
+    for step in _list_begun(change):
+        job_ids[step.index] = started.get(((before.org, after.id), step.index))
+    return replace(before, value=after, job_ids=tuple(job_ids))
+
+
+def _at(change: _Change, step: Step) -> dict[str, Any]:
+    return {"org_id": change.before.org, "workflow_id": change.after.id, "position": step.index}
+
+
+def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "state": step.state,
+        "digest": step.digest,
+        "reason": step.reason,
+        "message": None,
+        "outputs": None,
+        "answered_by": None,
+        **note,
+    }
+
+
+def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:
+    """Find when opened gates expire and started timers ring."""
+    due: dict[int, Any] = {}
+    timers = [move.step for move in change.moves if move.deed is Deed.START_TIMER]
+    if timers:
+        key = (change.before.org, change.after.id)
+        for index, spec in workflows.load_specs(tx, key, timers).items():
+            due[index] = tx.now + timedelta(seconds=spec["delay_s"])
+    for move in change.moves:
+        if move.deed is Deed.OPEN_GATE:
+            due[move.step] = tx.now + timedelta(seconds=deps.timings.approval_s)
+    if due:
+        tx.wake("timers")
+    return due
+
+
+def _cancel_jobs(tx: Tx, change: _Change) -> list[Happening]:
+    """Ask for the end of running jobs; what no runner has begun ends here and now."""
+    follow: list[Happening] = []
+    for move in change.moves:
+        job = change.before.job_ids[move.step]
+        if move.deed is not Deed.CANCEL_JOB or job is None:
+            continue
+        ended = end_unstarted_job(tx, change.before.org, JobId(job))
+        if ended is not None:
+            follow += [ended, *end_unstarted_build(tx, change.before.org, JobId(job))]
+    return follow
+
+
+def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[Happening]:
+    """End the build of a job that was cancelled before it ran; free those who waited for it."""
+    row = jobs.find_job(tx, org, job)
+    if row is None or row.kind != JobKind.BUILD:
+        return []
+    cancelled = {"state": "failed", "error": "cancelled before it began"}
+    return [
+        Happening(org, wait.workflow, Answered(wait.position, wait.attempt))
+        for wait in end_build(tx, org, row.spec["build_id"], cancelled)
+    ]
+
+
+def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> Happening | None:
+    """Cancel a job: at once if it waits for a runner, else by a durable wish to its runner."""
+    row = jobs.find_job(tx, org, job, lock=True)
+    if row is None or JobState(row.state).is_final:
+        return None
+    jobs.request_cancel(tx, org, job)
+    if row.state == JobState.QUEUED:
+        jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
+        return tell_end(row, JobState.CANCELLED, reason="cancelled")
+    tx.wake(f"cancel:{row.queue_id}")
+    return None
+
+
+def tell_end(
+    job: Any,
+    state: JobState,
+    *,
+    reason: str,
+    digest: str = "",
+    message: str = "",
+    outputs: Mapping[str, Any] | None = None,
+    then: Then = Then.ASK,
+) -> Happening | None:
+    """Make the event by which a job's workflow learns of its end; None for a job of its own."""
+    if job.workflow_id is None:
+        return None
+    event = JobEnded(job.step, job.step_attempt, state, digest, reason, then)
+    return Happening(job.org_id, job.workflow_id, event, outputs, message)

@@ -1,0 +1,37 @@
+"""The end of a build, and the workflows that waited for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from exclave.domain.identity import OrgId
+from exclave.domain.workflows import WorkflowId
+from exclave.storage import builds, install_parts
+from exclave.storage.engine.database import Tx
+
+STEP = "builds"
+"""The name of the step in which an install waits for the builds of its config."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A waiting step whose builds have all ended."""
+
+    workflow: WorkflowId
+    position: int
+    attempt: int
+
+
+def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> Sequence[Wait]:
+    """Store how a build ended; answer the waits that this brings to their end."""
+    builds.end_build(tx, org, build, values)
+    tx.wake(f"build:{build}")
+    pinning = [row.id for row in builds.list_configs_of(tx, org, [build])]
+    done = {config for config in pinning if not builds.has_pending(tx, org, config)}
+    if not done:
+        return ()
+    return [
+        Wait(WorkflowId(row.workflow_id), row.position, row.attempt)
+        for row in install_parts.list_waiting(tx, org, STEP)
+        if (row.spec.get("intent") or {}).get("config") in done
+    ]

@@ -1,0 +1,65 @@
+"""Turns on lanes: workflows that want the same lane go in the order in which they came."""
+
+from collections.abc import Sequence
+
+from exclave.base.errors import Conflict
+from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.lanes import conflict
+from exclave.domain.workflows import Workflow, WorkflowId
+from exclave.flow.decide import lanes_wanted
+from exclave.storage import queues
+from exclave.storage.engine.database import Tx
+from exclave.storage.workflows import Loaded
+
+MOST_TICKETS = 5_000
+"""Places in the lines of one queue: one for each lane that a workflow changes."""
+
+
+class Crowded(Conflict):
+    """Many workflows that change the same install wait for each other."""
+
+    code = "crowded"
+    hint = "Wait until some of them have ended, or cancel those that are not needed any more."
+
+
+def refuse_crowd(tx: Tx, org: OrgId, queue: QueueId) -> None:
+    """Refuse one more workflow where many wait: each event of the queue looks at all of them."""
+    if queues.count_tickets(tx, org, queue) > MOST_TICKETS:
+        raise Crowded("too many workflows wait for the lanes of this install")
+
+
+def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
+    """Find the lanes that earlier workflows still want; get in line first where that is missing.
+
+    A workflow has one place for all its lanes, so two can never wait for each other.
+    """
+    wanted = lanes_wanted(value)
+    if not wanted:
+        return frozenset()
+    rows = queues.list_tickets(tx, loaded.org, loaded.queue)
+    mine = {row.lane: row.seq for row in rows if row.workflow_id == value.id}
+    if not wanted <= mine.keys():
+        queues.drop_tickets(tx, loaded.org, loaded.queue, value.id, mine)
+        seq = queues.next_ticket(tx, loaded.org, loaded.queue)
+        queues.add_tickets(tx, loaded.org, loaded.queue, value.id, wanted, seq)
+    else:
+        seq = min(mine.values())
+    return frozenset(row.lane for row in rows if row.workflow_id != value.id and row.seq < seq)
+
+
+def give_back(tx: Tx, loaded: Loaded, after: Workflow) -> Sequence[WorkflowId]:
+    """Give up turns that are no longer wanted; answer which workflows may go on because of it."""
+    if not lanes_wanted(loaded.value):
+        return []
+    rows = queues.list_tickets(tx, loaded.org, loaded.queue)
+    wanted = lanes_wanted(after)
+    spare = [r.lane for r in rows if r.workflow_id == after.id and r.lane not in wanted]
+    if not spare:
+        return []
+    queues.drop_tickets(tx, loaded.org, loaded.queue, after.id, spare)
+    waiting = dict.fromkeys(
+        row.workflow_id
+        for row in rows
+        if row.workflow_id != after.id and any(conflict(row.lane, lane) for lane in spare)
+    )
+    return [WorkflowId(workflow) for workflow in waiting]

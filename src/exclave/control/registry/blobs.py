@@ -1,0 +1,94 @@
+"""Blobs of the registry: read, mount, delete."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from exclave.control.deps import Deps
+from exclave.control.registry.pins import check_unpinned
+from exclave.domain.registry import BlobUnknown, NameUnknown, Place, Reach, check_digest, find_place
+from exclave.storage import registry, registry_blobs
+from exclave.storage.engine.database import AnyRow, Tx
+
+_FRESHENED = timedelta(hours=1)
+"""A pusher that finds an older blob makes it young again: its manifest is on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A blob that can be read."""
+
+    digest: str
+    size: int
+    key: str
+
+
+async def find_blob(deps: Deps, reach: Reach, name: str, digest: str) -> Blob:
+    """Find a blob of a repository."""
+    place = find_place(reach, name)
+    check_digest(digest)
+
+    def find(tx: Tx) -> AnyRow:
+        found = registry_blobs.find_blob(tx, place.org, place.repository, digest)
+        if found is None:
+            raise _missing(tx, place)
+        return found
+
+    row = await deps.db.read(find)
+    if reach.push and row.linked_at < deps.clock.now() - _FRESHENED:
+        await _freshen(deps, place, digest)
+    return Blob(digest, row.size, row.blob)
+
+
+def read_blob(deps: Deps, blob: Blob, start: int, size: int) -> AsyncIterator[bytes]:
+    """Read a part of a blob, piece by piece."""
+    return deps.blobs.read(blob.key, start, size)
+
+
+async def mount_blob(deps: Deps, reach: Reach, name: str, digest: str, source: str) -> bool:
+    """Let a repository have a blob of another one of the same org; tell whether it has it now."""
+    place = find_place(reach, name, push=True)
+    check_digest(digest)
+    try:
+        origin = find_place(reach, source)
+    except NameUnknown:
+        return False
+
+    def mount(tx: Tx) -> bool:
+        registry_blobs.hold_off_collector(tx, place.org)
+        if registry_blobs.find_blob(tx, origin.org, origin.repository, digest) is None:
+            return False
+        registry_blobs.link_blob(tx, place.org, place.repository, digest)
+        return True
+
+    return await deps.db.write(mount, key=place.org)
+
+
+async def delete_blob(deps: Deps, reach: Reach, name: str, digest: str) -> None:
+    """Take a blob from a repository; its bytes go when no repository has it any more."""
+    place = find_place(reach, name, delete=True)
+    check_digest(digest)
+
+    def remove(tx: Tx) -> None:
+        registry_blobs.hold_off_pushes(tx, place.org)
+        check_unpinned(tx, place, digest)
+        if not registry_blobs.unlink_blob(tx, place.org, place.repository, digest):
+            raise _missing(tx, place)
+
+    await deps.db.write(remove, key=place.org)
+
+
+async def _freshen(deps: Deps, place: Place, digest: str) -> None:
+    def freshen(tx: Tx) -> None:
+        registry_blobs.hold_off_collector(tx, place.org)
+        if registry_blobs.find_blob(tx, place.org, place.repository, digest) is None:
+            raise _missing(tx, place)
+        registry_blobs.link_blob(tx, place.org, place.repository, digest)
+
+    await deps.db.write(freshen, key=place.org)
+
+
+def _missing(tx: Tx, place: Place) -> BlobUnknown | NameUnknown:
+    if registry.has_repository(tx, place.org, place.repository):
+        return BlobUnknown("the repository has no such blob")
+    return NameUnknown("there is no such repository")

@@ -1,0 +1,181 @@
+"""Manifests and tags of the registry: push, pull, list, delete."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from exclave.base.digests import digest_bytes
+from exclave.control.deps import Deps
+from exclave.control.limits import quotas
+from exclave.control.registry.pins import check_unpinned
+from exclave.domain import quotas as kinds
+from exclave.domain.manifests import Content, ReadManifest, read_manifest
+from exclave.domain.registry import (
+    DigestInvalid,
+    ManifestBlobUnknown,
+    ManifestInvalid,
+    ManifestUnknown,
+    NameUnknown,
+    Place,
+    Reach,
+    check_digest,
+    find_place,
+    is_tag,
+)
+from exclave.storage import registry, registry_blobs
+from exclave.storage.engine.database import AnyRow, Tx
+
+MOST_TAGS = 1000
+MOST_REFERRERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A manifest as it is stored."""
+
+    digest: str
+    media_type: str
+    content: bytes
+    subject: str | None = None
+
+
+async def push_manifest(
+    deps: Deps, reach: Reach, name: str, reference: str, media_type: str, content: bytes
+) -> Stored:
+    """Store a manifest whose parts are all there, and let the tag mean it if there is one."""
+    place = find_place(reach, name, push=True)
+    tag = reference if ":" not in reference else None
+    digest = digest_bytes(content)
+    if tag is None and check_digest(reference) != digest:
+        raise DigestInvalid("the content is not what the digest names")
+    if tag is not None and not is_tag(tag):
+        raise ManifestInvalid("this cannot be a tag")
+    manifest = read_manifest(content, media_type)
+
+    def push(tx: Tx) -> None:
+        registry_blobs.hold_off_collector(tx, place.org)
+        _check_parts(tx, place, manifest)
+        if registry.put_manifest(tx, place.org, place.repository, digest, manifest, content):
+            quotas.reserve(tx, deps, place.org, kinds.Stored.REGISTRY, len(content), 1)
+        if tag is not None:
+            registry.put_tag(tx, place.org, place.repository, tag, digest)
+
+    await deps.db.write(push, key=place.org)
+    return Stored(digest, media_type, content, manifest.subject)
+
+
+async def pull_manifest(deps: Deps, reach: Reach, name: str, reference: str) -> Stored:
+    """Read a manifest by digest or tag."""
+    place = find_place(reach, name)
+
+    def pull(tx: Tx) -> Stored:
+        row = _find(tx, place, reference)
+        if row is None:
+            raise _missing(tx, place)
+        return Stored(row.digest, row.media_type, bytes(row.content), row.subject)
+
+    return await deps.db.read(pull)
+
+
+async def delete_manifest(deps: Deps, reach: Reach, name: str, reference: str) -> None:
+    """Take a tag away, or a manifest with all its tags."""
+    place = find_place(reach, name, delete=True)
+
+    def remove(tx: Tx) -> None:
+        mine = (tx, place.org, place.repository)
+        if is_tag(reference):
+            if not registry.drop_tag(*mine, reference):
+                raise _missing(tx, place)
+            return
+        registry_blobs.hold_off_pushes(tx, place.org)
+        check_unpinned(tx, place, check_digest(reference))
+        size = registry.drop_manifest(*mine, reference)
+        if size is None:
+            raise _missing(tx, place)
+        quotas.release(tx, place.org, kinds.Stored.REGISTRY, size, 1)
+
+    await deps.db.write(remove, key=place.org)
+
+
+async def list_tags(
+    deps: Deps, reach: Reach, name: str, last: str, limit: int
+) -> tuple[list[str], bool]:
+    """List tags after one, and tell whether there are more."""
+    place = find_place(reach, name)
+    wanted = min(limit, MOST_TAGS)
+
+    def find(tx: Tx) -> list[str]:
+        if not registry.has_repository(tx, place.org, place.repository):
+            raise NameUnknown("there is no such repository")
+        rows = registry.list_tags(tx, place.org, place.repository, last, wanted + 1)
+        return [row.tag for row in rows]
+
+    tags = await deps.db.read(find)
+    return tags[:wanted], len(tags) > wanted > 0
+
+
+async def list_referrers(
+    deps: Deps, reach: Reach, name: str, digest: str, *, kind: str, last: str
+) -> tuple[list[Mapping[str, object]], bool]:
+    """Describe the manifests that refer to one, and tell whether there are more."""
+    place = find_place(reach, name)
+    check_digest(digest)
+    rows = await deps.db.read(
+        lambda tx: registry.list_referrers(
+            tx, place.org, place.repository, digest, kind, last, MOST_REFERRERS + 1
+        )
+    )
+    found = [_describe(row) for row in rows[:MOST_REFERRERS]]
+    return found, len(rows) > MOST_REFERRERS
+
+
+def _describe(row: AnyRow) -> Mapping[str, object]:
+    described: dict[str, object] = {
+        "mediaType": row.media_type,
+        "digest": row.digest,
+        "size": row.size,
+    }
+    if row.artifact_type:
+        described["artifactType"] = row.artifact_type
+    if row.annotations:
+        described["annotations"] = row.annotations
+    return described
+
+
+def _check_parts(tx: Tx, place: Place, manifest: ReadManifest) -> None:
+    """Refuse a document that names what the repository does not have, or has in another size."""
+    mine = (tx, place.org, place.repository)
+    blobs = registry_blobs.find_sizes(*mine, {each.digest for each in manifest.blobs})
+    _check_sizes(manifest.blobs, blobs)
+    children = {each.digest for each in manifest.children}
+    _check_sizes(manifest.children, registry.find_manifest_sizes(*mine, children))
+
+
+def _check_sizes(named: Sequence[Content], found: Mapping[str, int]) -> None:
+    for each in named:
+        if each.digest not in found:
+            raise ManifestBlobUnknown(
+                f"the repository does not have {each.digest}", digest=each.digest
+            )
+        if found[each.digest] != each.size:
+            raise ManifestInvalid(
+                f"{each.digest} has {found[each.digest]} bytes and not {each.size}"
+            )
+
+
+def _find(tx: Tx, place: Place, reference: str) -> AnyRow | None:
+    digest: str | None = reference
+    if ":" in reference:
+        check_digest(reference)
+    elif is_tag(reference):
+        digest = registry.find_tag(tx, place.org, place.repository, reference)
+    else:
+        return None
+    if digest is None:
+        return None
+    return registry.find_manifest(tx, place.org, place.repository, digest)
+
+
+def _missing(tx: Tx, place: Place) -> ManifestUnknown | NameUnknown:
+    if registry.has_repository(tx, place.org, place.repository):
+        return ManifestUnknown("the repository has no such manifest")
+    return NameUnknown("there is no such repository")

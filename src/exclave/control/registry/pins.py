@@ -1,0 +1,39 @@
+"""What in the registry has to stay: everything that a config version pins, and its relatives."""
+
+from collections.abc import Iterable, Sequence
+
+from exclave.domain.registry import Denied, Place
+from exclave.storage import registry_gc
+from exclave.storage.engine.database import AnyRow, Tx
+
+
+def check_unpinned(tx: Tx, place: Place, digest: str) -> None:
+    """Refuse to take away what a config version pins."""
+    pins = registry_gc.list_pins(tx, place.org, place.repository)
+    graph = registry_gc.list_graph(tx, place.org, place.repository)
+    if digest in find_reachable(graph, pins):
+        raise Denied(
+            "a config version of the app pins this content",
+            hint="It goes when nothing pins it any more; remove the app's old versions first.",
+        )
+
+
+def find_reachable(graph: Sequence[AnyRow], roots: Iterable[str]) -> set[str]:
+    """Find all that is connected with the roots.
+
+    A manifest keeps what it names, what it refers to as its subject, and what refers to it.
+    """
+    edges: dict[str, set[str]] = {}
+    for row in graph:
+        edges.setdefault(row.digest, set()).update(row.refers)
+        if row.subject is not None:
+            edges[row.digest].add(row.subject)
+            edges.setdefault(row.subject, set()).add(row.digest)
+    found: set[str] = set()
+    todo = list(roots)
+    while todo:
+        digest = todo.pop()
+        if digest not in found:
+            found.add(digest)
+            todo.extend(edges.get(digest, ()))
+    return found

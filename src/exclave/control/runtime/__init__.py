@@ -1,0 +1,1 @@
+"""What one server keeps in memory; `Deps` holds one of each."""

@@ -1,0 +1,49 @@
+"""Which orgs have used up a quota, as this server last counted: asked without a query."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from exclave.domain.identity import OrgId
+from exclave.domain.quotas import Counted, QuotaExceeded, Quotas, Stored
+
+_STOPS_WORK = (Stored.TF_STATES, Stored.DOCUMENTS, Stored.LOGS)
+"""Running work may always store these; so an org that has too much of them begins no more."""
+
+
+class Standing:
+    """What is counted every few seconds, and what was begun here since.
+
+    Servers do not see each other's workflows until the next count, so together they may pass the
+    limit of running workflows by as many as begin in that time.
+    """
+
+    def __init__(self) -> None:
+        self._running: Mapping[str, int] = {}
+        self._begun: Counter[str] = Counter()
+        self._over: Mapping[str, QuotaExceeded] = {}
+
+    def replace(self, running: Mapping[str, int], over: Mapping[str, QuotaExceeded]) -> None:
+        """Take over a fresh count."""
+        self._running, self._over = running, over
+        self._begun.clear()
+
+    def begin_work(self, quotas: Quotas, org: OrgId) -> None:
+        """Count a workflow that is about to begin; `QuotaExceeded` if the org may begin none."""
+        problem = self._over.get(org)
+        if problem is not None:
+            raise problem.with_traceback(None)  # it is raised often, and remembers each time
+        running = self._running.get(org, 0) + self._begun[org]
+        if quotas.workflows and running >= quotas.workflows:
+            raise QuotaExceeded(
+                f"the org has {running} workflows that have not ended; {quotas.workflows} are"
+                " allowed",
+                hint="Wait until some have ended, or cancel some.",
+                quota=str(Counted.WORKFLOWS),
+                limit=quotas.workflows,
+            )
+        self._begun[org] += 1
+
+
+def stops_work(kind: str) -> bool:
+    """Return whether an org that has used up this kind begins no more workflows."""
+    return kind in _STOPS_WORK

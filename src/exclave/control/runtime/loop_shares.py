@@ -1,0 +1,114 @@
+"""Limits the time for which one org's requests hold the event loop while others want it too.
+
+A request that computes for thirty milliseconds delays everything by that much. One such request
+now and then is noticed by nobody; one after the other is. So long steps of requests are measured
+and charged to their org, which has a small share of the loop for them, and a reserve for busy
+moments. Once that is spent, requests of the kind that were long lately wait. Others never do.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from exclave.base.loop_time import LONG_S, LoopTime, Measured
+from exclave.control.runtime.request_slots import Busy, Turns
+
+T = TypeVar("T")
+
+SHARE = 0.01
+"""The part of the loop's time that long steps of one org may take in the long run."""
+RESERVE_S = 1.0
+"""What an org may take at once that has taken nothing for a while."""
+LONGEST_WAIT_S = 20.0
+"""A request that would have to wait longer is refused."""
+_FORGET = 0.9
+"""How fast the cost that is expected of a kind of request falls if it costs less."""
+_MOST_KINDS = 10_000
+
+
+@dataclass(slots=True)
+class _Account:
+    """What an org has left, and since when."""
+
+    left_s: float = RESERVE_S
+    at: float = 0.0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Requests that wait go one after the other."""
+
+    def read(self, now: float) -> float:
+        """Return what is left now."""
+        self.left_s = min(RESERVE_S, self.left_s + (now - self.at) * SHARE)
+        self.at = now
+        return self.left_s
+
+
+class LoopShares:
+    """One account per org; an org that is alone is charged, but never waits."""
+
+    def __init__(
+        self, turns: Turns, sleep: Callable[[float], Awaitable[None]] | None = None
+    ) -> None:
+        self._turns = turns
+        self._sleep = sleep or asyncio.sleep
+        self._accounts: dict[str, _Account] = {}
+        self._expected: dict[tuple[str, str], float] = {}
+
+    async def run(self, org: str, kind: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a request of a kind, such as its route, when the org can afford it."""
+        if not self._turns.most:
+            return await work()
+        account = self._find_account(org)
+        if self._expected.get((org, kind), 0.0) <= LONG_S or not self._is_short(org, account):
+            return await self._charge(org, kind, account, work)
+        if self._find_wait(account) > LONGEST_WAIT_S:
+            wait_s = math.ceil(self._find_wait(account))
+            raise Busy(
+                "this org's requests have kept the server busy for long", retry_after_s=wait_s
+            )
+        async with account.turn:
+            while self._is_short(org, account):
+                await self._sleep(self._find_wait(account))
+            return await self._charge(org, kind, account, work)
+
+    async def _charge(
+        self, org: str, kind: str, account: _Account, work: Callable[[], Coroutine[Any, Any, T]]
+    ) -> T:
+        time = LoopTime()
+        try:
+            return await Measured(work(), time)
+        finally:
+            if time.long_s or (org, kind) in self._expected:
+                self._note(org, kind, time.long_s)
+                account.left_s = account.read(_now()) - time.long_s
+
+    def _note(self, org: str, kind: str, seconds: float) -> None:
+        expected = max(seconds, self._expected.get((org, kind), 0.0) * _FORGET)
+        if expected <= LONG_S:
+            self._expected.pop((org, kind), None)
+        elif (org, kind) in self._expected or len(self._expected) < _MOST_KINDS:
+            self._expected[org, kind] = expected
+
+    def _is_short(self, org: str, account: _Account) -> bool:
+        return account.read(_now()) < 0 and not self._turns.is_alone(org)
+
+    def _find_wait(self, account: _Account) -> float:
+        return max(0.0, -account.read(_now()) / SHARE) + LONG_S
+
+    def _find_account(self, org: str) -> _Account:
+        account = self._accounts.get(org)
+        if account is None:
+            if len(self._accounts) >= _MOST_KINDS:
+                now = _now()
+                self._accounts = {
+                    name: held
+                    for name, held in self._accounts.items()
+                    if held.read(now) < RESERVE_S or held.turn.locked()
+                }
+            account = self._accounts[org] = _Account(at=_now())
+        return account
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

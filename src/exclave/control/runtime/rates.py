@@ -1,0 +1,87 @@
+"""How much one tenant may ask of one process: token buckets in memory, cheap enough for polls."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from exclave.base.errors import Kind, Problem
+
+REQUEST_BURST_S = 5.0
+LOG_BURST_S = 10.0
+"""A bucket holds what flows into it in so many seconds."""
+_MOST_BUCKETS = 100_000
+_LONGEST_S = 60.0
+
+
+class RateLimited(Problem):
+    """Somebody asks for more than their share; what they asked for was not done."""
+
+    kind: ClassVar = Kind.TOO_MANY
+    code: ClassVar = "rate_limited"
+    hint: ClassVar = (
+        "Wait as long as `Retry-After` says, then go on more slowly; the operator of the control"
+        " plane sets the limits (EXCLAVE_RATE_ORG and its kin)."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Per second and process; 0 is no limit."""
+
+    org: float = 0.0
+    """Requests of one org to one API."""
+    caller: float = 0.0
+    """Requests with one API token, or of one runner."""
+    log_bytes: float = 0.0
+    """Bytes of log, as sent, of one org."""
+
+
+class Rates:
+    """One bucket per name. A bucket may be overdrawn once, by whatever was asked last."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.refused = 0
+        self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def spend(
+        self,
+        kind: str,
+        name: str,
+        now: float,
+        rate: float,
+        *,
+        cost: float = 1.0,
+        burst_s: float = REQUEST_BURST_S,
+    ) -> None:
+        """Take from a bucket; `RateLimited` while it is empty."""
+        if rate <= 0:
+            return
+        key = (kind, name)
+        level, at = self._buckets.get(key) or self._make_room(rate * burst_s, now)
+        level = min(rate * burst_s, level + (now - at) * rate)
+        if level <= 0:
+            self.refused += 1
+            wait_s = min(_LONGEST_S, max(1, math.ceil(-level / rate)))
+            message = f"too many {_WHAT[kind]}: {rate:g} per second are allowed"
+            raise RateLimited(message, limit=kind, retry_after_s=int(wait_s))
+        self._buckets[key] = (level - cost, now)
+
+    def _make_room(self, level: float, now: float) -> tuple[float, float]:
+        """Forget the buckets that nobody used for long enough to be full again."""
+        if len(self._buckets) >= _MOST_BUCKETS:
+            self._buckets = {
+                key: held for key, held in self._buckets.items() if now - held[1] < _LONGEST_S
+            }
+        return (level, now)
+
+
+_WHAT = {
+    "control": "requests of this org",
+    "runner": "requests of this org's runners",
+    "token": "requests with this token",
+    "machine": "requests of this runner",
+    "registry": "requests of this org to the registry",
+    "log": "pieces of log of this org",
+    "log_bytes": "bytes of log of this org",
+}

@@ -1,0 +1,1 @@
+"""Stacks: created for a customer, fetched by code, reporting home."""

@@ -1,0 +1,1 @@
+"""Terraform states, workspaces and orphaned resources."""

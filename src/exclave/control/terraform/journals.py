@@ -1,0 +1,177 @@
+"""The journal of an apply, read against the newest states: what was made and is in none.
+
+A runner wrote it, so reading is bounded, and runs in a worker process: see `reconcile`.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from exclave.domain.tf_addresses import read_address, read_name, write_import
+from exclave.wire.terraform import Orphan
+
+_LINES = 200_000
+"""Events of one journal that are looked at."""
+_ORPHANS = 5_000
+"""Most resources that are listed of one journal."""
+_TEXT = 2000
+_WORKSPACE = re.compile(r"sandbox|component:[a-z0-9][a-z0-9_-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """What a runner wrote down while it applied a plan."""
+
+    workspace: str = ""
+    created: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By address: creations that were completed."""
+    begun: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By address: creations of which no end is known."""
+    planned: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By address: creations that nobody saw begin, where the runner did not hear all."""
+    gone: dict[str, set[str]] = field(default_factory=dict)
+    """By address: ids of what was destroyed, so that something else could take its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the newest states hold."""
+
+    resources: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """By workspace: addresses, as they were handed in, and ids."""
+    writers: dict[str, str] = field(default_factory=dict)
+    """By workspace: the execution that wrote the state."""
+
+
+def find_orphans(
+    data: bytes,
+    known: Known,
+    ids: tuple[str, str],
+    is_newest: bool,  # noqa: FBT001 - it is pickled
+) -> tuple[list[Orphan], bool]:
+    """Find what one journal tells of and the states do not, and whether all of it was read."""
+    journal, is_whole = read_journal(data)
+    lost = compare(journal, known, *ids, is_newest=is_newest)
+    return lost[:_ORPHANS], is_whole and len(lost) <= _ORPHANS
+
+
+def read_journal(data: bytes) -> tuple[Journal, bool]:
+    """Read a journal, and tell whether it was read to its end; its last line may be torn.
+
+    It was written by a runner: an event that cannot be read is left out, never an error.
+    """
+    journal = Journal()
+    for number, event in enumerate(_read_lines(data)):
+        if number >= _LINES:
+            return journal, False
+        kind, address = event.get("type"), event.get("addr")
+        if kind == "begin":
+            journal = Journal(_read_workspace(event.get("workspace")))
+        elif kind == "end":
+            journal.planned.clear()
+        elif isinstance(address, str):
+            _read_event(journal, str(kind), read_address(address), event)
+    return journal, True
+
+
+def _read_event(journal: Journal, kind: str, address: str, event: Mapping[str, Any]) -> None:
+    match kind, event.get("action"):
+        case "planned_change", "create" | "replace":
+            journal.planned[address] = event
+        case _, "create":
+            journal.planned.pop(address, None)
+            journal.begun.pop(address, None)
+            if kind == "apply_start":
+                journal.begun[address] = event
+            elif kind == "apply_complete":
+                journal.created[address] = event
+        case _, "delete":
+            journal.gone.setdefault(address, set()).add(_read_identity(event))
+            if kind == "apply_complete":
+                journal.created.pop(address, None)
+
+
+def compare(
+    journal: Journal, known: Known, execution_id: str, job_id: str, *, is_newest: bool
+) -> list[Orphan]:
+    """Find what the journal tells of and the state does not; ids decide where both have one.
+
+    What was planned or begun may stand in the state with the id of what it replaces. So it does not
+    count as known if that was destroyed, or if the journal is the newest one and wrote no state at
+    all: a runner that was killed has not read everything that Terraform did.
+    """
+    known_ids: dict[str, set[str]] = {}
+    for address, identity in known.resources.get(journal.workspace, ()):
+        known_ids.setdefault(read_address(address), set()).add(identity)
+    at = {"workspace": journal.workspace, "execution_id": execution_id, "job_id": job_id}
+    is_older = is_newest and known.writers.get(journal.workspace) != execution_id
+    found = []
+    for address, event in journal.created.items():
+        given = _read_identity(event)
+        ids = known_ids.get(address)
+        if ids is None or (given and any(ids) and given not in ids):
+            found.append(_make_orphan(address, event, "created", given, at))
+    for address, event in journal.begun.items():
+        ids = known_ids.get(address, set())
+        if is_older or not ids - journal.gone.get(address, set()):
+            found.append(_make_orphan(address, event, "unknown", "", at))
+    for address, event in journal.planned.items():
+        ids = known_ids.get(address, set())
+        if is_older or not ids - journal.gone.get(address, set()):
+            found.append(_make_orphan(address, event, "planned", "", at))
+    return found
+
+
+def _make_orphan(
+    address: str, event: Mapping[str, Any], certainty: str, identity: str, at: Mapping[str, str]
+) -> Orphan:
+    return Orphan.model_validate(
+        {
+            **at,
+            "address": address,
+            "type": _read_text(event, "resource_type"),
+            "certainty": certainty,
+            "id_key": _read_text(event, "id_key"),
+            "id": identity,
+            "import_block": write_import(address, identity) if identity else "",
+            "at": _read_time(event.get("at")),
+        }
+    )
+
+
+def _read_text(event: Mapping[str, Any], key: str) -> str:
+    """Read a text as far as a reply can hold it: no endless one, no half of a surrogate pair."""
+    text = str(event.get(key) or "")[:_TEXT]
+    return text.encode("utf-8", "replace").decode()
+
+
+def _read_identity(event: Mapping[str, Any]) -> str:
+    """Read the id of a resource, whole or not at all: a part of it would import something else."""
+    text = str(event.get("id_value") or "")
+    return text if len(text) <= _TEXT and _read_text(event, "id_value") == text else ""
+
+
+def _read_time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+
+
+def _read_workspace(value: object) -> str:
+    text = str(value or "")
+    return text if _WORKSPACE.fullmatch(text) else read_name(text)
+
+
+def _read_lines(data: bytes) -> Iterator[Mapping[str, Any]]:
+    for line in io.BytesIO(data):
+        try:
+            event = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(event, dict):
+            yield event

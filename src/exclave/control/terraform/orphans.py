@@ -1,0 +1,82 @@
+"""What an apply that was cut off left behind: its journal against the newest state."""
+
+from exclave.base.errors import NotFound
+from exclave.control.access import require_on
+from exclave.control.deps import Deps
+from exclave.control.terraform.journals import Known, find_orphans
+from exclave.control.workers.pool import TookTooLong, TookTooMuch, WorkerDied
+from exclave.domain.identity import InstallId, QueueId, Right, User
+from exclave.domain.jobs import JobId, JobState
+from exclave.domain.lanes import LaneState
+from exclave.storage import attachments, jobs, queues, tf_states
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.terraform import Orphan, OrphansReply
+
+_JOURNALS = 200
+_JOURNAL_S = 10.0
+"""How long reading one journal may take."""
+
+
+async def list_orphans(
+    deps: Deps, user: User, install: InstallId, *, every: bool = False
+) -> OrphansReply:
+    """List what is made but not in the state, on lanes that wait for somebody to look at them.
+
+    With `every`, also of applies that were lost earlier and whose lanes were released since.
+    """
+
+    def find(tx: Tx) -> tuple[Known, list[tuple[AnyRow, bool]]]:
+        queue = QueueId(install)
+        if queues.find_queue(tx, user.org, queue) is None:
+            raise NotFound("there is no such install")
+        require_on(tx, user, Right.READ, install, noun="install")
+        return _list_known(tx, user, queue), _list_journals(tx, user, queue, every=every)
+
+    found: list[Orphan] = []
+    unread: list[str] = []
+    known, journals = await deps.db.read(find)
+    for row, waits in journals:
+        data = await deps.blobs.get(row.blob)
+        try:
+            lost, is_whole = await deps.workers.run(
+                user.org,
+                find_orphans,
+                data,
+                known,
+                (row.execution_id, row.job_id),
+                waits,
+                seconds=_JOURNAL_S,
+            )
+        except (TookTooLong, TookTooMuch, WorkerDied):
+            # One journal that cannot be read must not hide what the others tell.
+            lost, is_whole = [], False
+        found += lost
+        unread += [] if is_whole else [row.execution_id]
+    return OrphansReply(orphans=found, unread=unread)
+
+
+def _list_known(tx: Tx, user: User, queue: QueueId) -> Known:
+    known = Known()
+    for row in tf_states.list_newest(tx, user.org, queue):
+        known.writers[row.workspace] = row.execution_id
+        for one in row.resources:
+            told = (one["address"], one.get("id", ""))
+            known.resources.setdefault(row.workspace, []).append(told)
+    return known
+
+
+def _list_journals(tx: Tx, user: User, queue: QueueId, *, every: bool) -> list[tuple[AnyRow, bool]]:
+    """List the journals of lost applies, and whether their lanes still wait for a look."""
+    lanes = queues.list_lanes(tx, user.org, queue)
+    waiting = {row.execution_id for row in lanes if row.state == LaneState.NEEDS_RECONCILE}
+    rows = attachments.list_named(tx, user.org, queue, "journal.jsonl", limit=_JOURNALS)
+    return [
+        (row, row.execution_id in waiting)
+        for row in rows
+        if (every or row.execution_id in waiting) and _is_lost(tx, user, row)
+    ]
+
+
+def _is_lost(tx: Tx, user: User, row: AnyRow) -> bool:
+    job = jobs.find_job(tx, user.org, JobId(row.job_id))
+    return job is not None and job.state == JobState.LOST

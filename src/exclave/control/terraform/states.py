@@ -1,0 +1,207 @@
+"""Terraform states as runners keep them: sealed bytes, written under a running execution."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import TypeVar
+
+from exclave.base.errors import Conflict, InvalidInput, NotFound, TooLarge
+from exclave.control.deps import Deps
+from exclave.control.limits import quotas
+from exclave.control.limits.measured_stream import Measured
+from exclave.domain.identity import RunnerIdentity
+from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
+from exclave.domain.quotas import QuotaExceeded, Stored
+from exclave.domain.terraform import LockHeld, StateRefused
+from exclave.storage import executions, tf_states
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.group_commit import Raced
+from exclave.storage.executions import Held
+from exclave.wire.terraform import (
+    MAX_ATTACHMENT,
+    LockState,
+    StateHeader,
+    StateReply,
+    UnlockState,
+)
+
+T = TypeVar("T")
+
+
+async def read_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, epoch: int, workspace: str
+) -> tuple[StateHeader, AsyncIterator[bytes]] | None:
+    """Find the newest state of any workspace of the runner's install; then read it."""
+
+    def find(tx: Tx) -> tuple[StateHeader, str] | None:
+        _check_running(tx, who, (execution, epoch))
+        row = tf_states.find_newest(tx, who.org, who.queue, workspace)
+        return None if row is None else (_make_header(tx, who, row), row.blob)
+
+    found = await deps.db.read(find)
+    if found is None:
+        return None
+    header, blob = found
+    return header, deps.blobs.read(blob)
+
+
+async def write_state(
+    deps: Deps,
+    who: RunnerIdentity,
+    execution: ExecutionId,
+    epoch: int,
+    workspace: str,
+    lock_id: str,
+    header: StateHeader,
+    chunks: AsyncIterable[bytes],
+) -> StateReply:
+    """Add a version of a state: first the blob, then its row; the same version again is fine."""
+    if header.sealed_serial is not None:
+        raise InvalidInput("`sealed_serial` is for answers: only people restore an older version")
+    held = (execution, epoch)
+    stored = await deps.db.read(lambda tx: _find_same(tx, who, held, workspace, header))
+    if stored is not None:
+        return StateReply(version=stored)
+    blob = f"tf-states/{who.org}/{who.queue}/{deps.ids.new('tfs')}"
+    sealed = Measured(chunks, MAX_ATTACHMENT)
+    await deps.blobs.put_stream(blob, sealed)
+    values = {
+        "serial": header.serial,
+        "lineage": header.lineage,
+        "sha256": header.sha256,
+        "size": sealed.size,
+        "blob": blob,
+        "resources": [one.model_dump() for one in header.resources],
+    }
+
+    def add(tx: Tx) -> StateReply:
+        executions.find_execution(tx, who.org, execution, lock=True)
+        version = tf_states.add_version(
+            tx, who.org, who.runner, held, who.queue, workspace, lock_id, values
+        )
+        if version is None:
+            raise _explain_refusal(tx, who, held, workspace, lock_id, header)
+        _count(tx, deps, who, execution, workspace, sealed.size)
+        return StateReply(version=version)
+
+    return await _write_or_delete(deps, who, add, blob)
+
+
+async def lock_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: LockState
+) -> None:
+    """Take the lock of a workspace; that of an execution which has ended is free."""
+    held = (execution, wish.epoch)
+
+    def lock(tx: Tx) -> None:
+        executions.find_execution(tx, who.org, execution, lock=True)
+        info = wish.lock.model_dump()
+        if not tf_states.take_lock(
+            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock.id, info
+        ):
+            _check_writer(tx, who, held, wish.workspace)
+            raise _tell_holder(tf_states.find_lock(tx, who.org, who.queue, wish.workspace))
+
+    await deps.db.write(lock, key=who.queue)
+
+
+async def unlock_state(
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: UnlockState
+) -> None:
+    """Give a lock back; one that is gone already is fine."""
+    held = (execution, wish.epoch)
+
+    def unlock(tx: Tx) -> None:
+        if tf_states.drop_lock(
+            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock_id
+        ):
+            return
+        _check_writer(tx, who, held, wish.workspace)
+        row = tf_states.find_lock(tx, who.org, who.queue, wish.workspace)
+        if row is not None:
+            raise _tell_holder(row)
+
+    await deps.db.write(unlock, key=who.queue)
+
+
+def _make_header(tx: Tx, who: RunnerIdentity, row: AnyRow) -> StateHeader:
+    """Describe a version; inside a restored one is the serial that it was written with."""
+    header = StateHeader(
+        serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
+    )
+    if row.restored_from is None:
+        return header
+    key = (who.org, who.queue, row.workspace, row.restored_from)
+    older = tf_states.find_version(tx, *key)
+    return header if older is None else header.model_copy(update={"sealed_serial": older.serial})
+
+
+async def _write_or_delete(deps: Deps, who: RunnerIdentity, add: Callable[[Tx], T], blob: str) -> T:
+    try:
+        return await deps.db.write(add, key=who.queue)
+    except (Superseded, StateRefused, LockHeld, Conflict, Raced, QuotaExceeded, TooLarge):
+        await deps.blobs.delete(blob)
+        raise
+
+
+def _count(
+    tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId, workspace: str, size: int
+) -> None:
+    """Count a version that was just stored.
+
+    A state that is not stored is work that nobody knows of: so a running apply may pass the quota,
+    and only twice of it is the end. The org begins nothing new meanwhile.
+    """
+    most = deps.quotas.tf_states_per_execution_bytes
+    if most and tf_states.sum_sizes(tx, who.org, who.queue, workspace, execution) > most:
+        raise TooLarge(f"the states of an execution have {most} bytes at most", limit=most)
+    quotas.reserve(tx, deps, who.org, Stored.TF_STATES, size, 1, slack=2)
+
+
+def _find_same(
+    tx: Tx, who: RunnerIdentity, held: Held, workspace: str, header: StateHeader
+) -> int | None:
+    """Find the version that a repeated request is about."""
+    _check_writer(tx, who, held, workspace)
+    row = tf_states.find_newest(tx, who.org, who.queue, workspace)
+    if row is None or row.sha256 != header.sha256 or row.serial != header.serial:
+        return None
+    return int(row.version)
+
+
+def _explain_refusal(
+    tx: Tx, who: RunnerIdentity, held: Held, workspace: str, lock_id: str, header: StateHeader
+) -> StateRefused | LockHeld:
+    _check_writer(tx, who, held, workspace)
+    lock = tf_states.find_lock(tx, who.org, who.queue, workspace)
+    if lock is None:
+        return StateRefused(f"the state of `{workspace}` is not locked by this execution")
+    if (lock.execution_id, lock.lock_id) != (held[0], lock_id):
+        return _tell_holder(lock)
+    newest = tf_states.find_newest(tx, who.org, who.queue, workspace)
+    if newest is not None and newest.lineage != header.lineage:
+        return StateRefused(f"the state of `{workspace}` has another lineage")
+    return StateRefused(f"the state of `{workspace}` has a newer serial than {header.serial}")
+
+
+def _check_running(tx: Tx, who: RunnerIdentity, held: Held) -> AnyRow:
+    row = executions.find_execution(tx, who.org, held[0])
+    if row is None or row.runner_id != who.runner:
+        raise NotFound("there is no such execution")
+    if row.epoch != held[1] or row.state != ExecutionState.RUNNING:
+        raise Superseded(f"execution {held[0]} is not running")
+    return row
+
+
+def _check_writer(tx: Tx, who: RunnerIdentity, held: Held, workspace: str) -> None:
+    _check_running(tx, who, held)
+    if not executions.is_writer(tx, who.org, who.runner, held, lane=workspace):
+        raise Superseded(f"execution {held[0]} does not hold `{workspace}`")
+
+
+def _tell_holder(row: AnyRow | None) -> LockHeld:
+    if row is None:
+        return LockHeld("the lock was taken and given back in between; ask again")
+    return LockHeld(
+        f"the state is locked by execution {row.execution_id}",
+        lock=row.info,
+        execution_id=row.execution_id,
+    )

@@ -1,0 +1,77 @@
+"""Older versions of a Terraform state: made the newest again, under a serial that follows on.
+
+The bytes stay as they were sealed, with their old serial inside. The runner raises it when it opens
+them, as only it has the key.
+"""
+
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.terraform.workspaces import (
+    find_queue,
+    miss_version,
+    refuse_busy,
+    show_workspace,
+)
+from exclave.domain.identity import InstallId, Right, User
+from exclave.domain.terraform import StateRefused
+from exclave.storage import queues, tf_states
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.wire.terraform import TfWorkspaceDetail
+
+
+async def restore_version(
+    deps: Deps, user: User, install: InstallId, workspace: str, version: int, reason: str
+) -> TfWorkspaceDetail:
+    """Make an older version the next one; nothing is deleted, and once done it stays done."""
+
+    def restore(tx: Tx) -> None:
+        queue = find_queue(tx, user, install, Right.OPERATE)
+        queues.lock_queue(tx, user.org, queue)
+        refuse_busy(tx, user, queue, workspace)
+        older = tf_states.find_version(tx, user.org, queue, workspace, version)
+        newest = tf_states.find_newest(tx, user.org, queue, workspace)
+        if older is None or newest is None:
+            raise miss_version(workspace, version)
+        if older.version == newest.version:
+            message = f"version {version} is the state of `{workspace}` already"
+            raise StateRefused(message, hint="Nothing has to be restored.")
+        if _find_origin(older) == _find_origin(newest):
+            return
+        values = _make_values(older, newest)
+        held = (older.execution_id, older.epoch)
+        if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
+            raise StateRefused(
+                f"version {version} cannot follow: it is of another lineage",
+                hint="It knows other resources: import what is missing, see `installs orphans`.",
+            )
+        record(
+            tx,
+            deps,
+            user.org,
+            user.name,
+            "tf_state_restored",
+            f"{install}/{workspace}",
+            reason=reason,
+            version=str(version),
+            serial=str(values["serial"]),
+        )
+
+    await deps.db.write(restore, key=install)
+    return await show_workspace(deps, user, install, workspace, None)
+
+
+def _find_origin(row: AnyRow) -> int:
+    """Tell the version that was written with these bytes."""
+    return int(row.version if row.restored_from is None else row.restored_from)
+
+
+def _make_values(older: AnyRow, newest: AnyRow) -> dict[str, object]:
+    return {
+        "serial": newest.serial + 1,
+        "lineage": older.lineage,
+        "sha256": older.sha256,
+        "size": older.size,
+        "blob": older.blob,
+        "resources": older.resources,
+        "restored_from": _find_origin(older),
+    }

@@ -1,0 +1,1 @@
+"""Worker processes for work whose cost a tenant decides."""

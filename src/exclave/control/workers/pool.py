@@ -1,0 +1,348 @@
+"""Work that a tenant can make expensive, in processes beside the server that can be ended.
+
+A call is a plain function of a module and values that pickle. It runs where it cannot hold up the
+event loop, for so many seconds and in so much memory, and no org gets in the way of the others:
+orgs take turns, one org never holds all workers, and neither do calls that may take long, of
+which an org has one at a time.
+"""
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import sys
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, TypeVarTuple
+
+from exclave.base.errors import Problem, TooLarge, Unavailable
+from exclave.control.runtime.request_slots import Busy, step_aside
+from exclave.control.workers.process import CALL, MOST_REPLY, PATIENCE, REPLY, Ending
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+SIZE = 2
+MEMORY_MB = 512
+WAITING = 32
+"""Calls of one org that may wait; more are refused."""
+LONG_S = 5.0
+"""Calls that may take longer than this leave one worker to the others."""
+_KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "PYTHONHOME")
+"""What a worker sees of our environment; the rest may be secret."""
+_WARM = (
+    "exclave.appconfig.read_app",
+    "exclave.control.workers.read_app",
+    "exclave.control.workers.render_texts",
+    "exclave.template.evaluator",
+)
+"""What a worker imports before its first call."""
+_START_S = 60.0
+_END_S = 1.0
+_BUFFER = 1024 * 1024
+
+
+class TookTooLong(Problem):
+    """The work was ended when its time was up; the same request would take as long again."""
+
+    code = "took_too_long"
+    hint = "Make it smaller: shorter templates, fewer files, less nesting."
+
+
+class TookTooMuch(TooLarge):
+    """The work needed more memory than it may have."""
+
+    code = "took_too_much_memory"
+    hint = "Make it smaller; the operator of the control plane sets EXCLAVE_WORKER_MEMORY_MB."
+
+
+class WorkerDied(Unavailable):
+    """A worker ended in the middle of a call."""
+
+    code = "worker_died"
+    hint = "Try again; if it stays, make the request smaller."
+
+
+class Workers(Protocol):
+    """Where expensive work is done."""
+
+    tally: "Tally"
+
+    async def run(self, org: str, function: Callable[[*Ts], T], *args: *Ts, seconds: float) -> T:
+        """Run a function of a module for an org; what it raises is raised here."""
+
+    async def close(self) -> None:
+        """End all workers; calls that run or wait fail."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What metrics tell about the workers."""
+
+    waiting: int = 0
+    running: int = 0
+    calls: int = 0
+    kills: int = 0
+    seconds: float = 0.0
+
+
+class InlineWorkers:
+    """Runs everything at once where it is called: for simulations and unit tests."""
+
+    def __init__(self) -> None:
+        self.tally = Tally()
+
+    async def run(self, org: str, function: Callable[[*Ts], T], *args: *Ts, seconds: float) -> T:
+        """Run the function."""
+        del org, seconds
+        self.tally.calls += 1
+        return function(*args)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+@dataclass(eq=False, slots=True)
+class _Turn:
+    """A call's place: it waits, then holds a worker."""
+
+    org: str
+    long: bool
+    given: asyncio.Future[None]
+    holds: bool = False
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Who waits and who runs. Orgs take turns; an org's short and long calls are two lines."""
+
+    size: int
+    most_waiting: int
+    lines: dict[tuple[str, bool], deque[_Turn]] = field(default_factory=dict)
+    running: Counter[str] = field(default_factory=Counter)
+    long: set[str] = field(default_factory=set)
+    """Orgs of which a long call runs: one of each at a time."""
+
+    def enter(self, org: str, *, long: bool) -> _Turn:
+        line = self.lines.setdefault((org, long), deque())
+        if len(line) >= self.most_waiting:
+            raise Busy(f"{len(line)} pieces of work of this org wait already", retry_after_s=5)
+        turn = _Turn(org, long, asyncio.get_running_loop().create_future())
+        line.append(turn)
+        self.give()
+        return turn
+
+    def leave(self, turn: _Turn) -> None:
+        """Give a place back, whether it was waited for or held."""
+        if turn.holds:
+            self.running[turn.org] -= 1
+            self.running += Counter()  # forgets orgs that run nothing
+            self.long -= {turn.org} if turn.long else set()
+        else:
+            self._shorten(turn)
+        self.give()
+
+    def give(self) -> None:
+        """Give free workers to those whose turn it is."""
+        while turn := self._choose():
+            self._shorten(turn)
+            turn.holds = True
+            self.running[turn.org] += 1
+            self.long |= {turn.org} if turn.long else set()
+            if not turn.given.done():
+                turn.given.set_result(None)
+
+    def refuse_all(self) -> None:
+        """Let everybody who waits fail."""
+        for line in self.lines.values():
+            for turn in line:
+                if not turn.given.done():
+                    turn.given.set_exception(_stop())
+
+    def _choose(self) -> _Turn | None:
+        if self.running.total() >= self.size:
+            return None
+        share = max(1, self.size - 1)
+        for (org, long), line in self.lines.items():
+            may_be_long = len(self.long) < share and org not in self.long
+            if self.running[org] < share and (may_be_long or not long):
+                return line[0]
+        return None
+
+    def _shorten(self, turn: _Turn) -> None:
+        """Take a turn out of its line, which moves behind the others."""
+        line = self.lines.pop((turn.org, turn.long))
+        line.remove(turn)
+        if line:
+            self.lines[turn.org, turn.long] = line
+
+
+class WorkerProcesses:
+    """A few processes, started when they are first needed and kept."""
+
+    def __init__(
+        self, size: int = SIZE, *, memory_mb: int = MEMORY_MB, waiting: int = WAITING
+    ) -> None:
+        self.tally = Tally()
+        self._memory_mb = memory_mb
+        self._queue = _Queue(size, waiting)
+        self._idle: list[_Worker] = []
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    async def run(self, org: str, function: Callable[[*Ts], T], *args: *Ts, seconds: float) -> T:
+        """Run a function of a module in a worker, when it is the org's turn.
+
+        The seconds are of CPU time, and a call may last four times as long. Whoever is cancelled
+        gives the worker back: it is ended, as nothing else stops what it does.
+        """
+        if self._closed:
+            raise _stop()
+        call = pickle.dumps(
+            (function.__module__, function.__qualname__, args, seconds), pickle.HIGHEST_PROTOCOL
+        )
+        turn = self._queue.enter(org, long=seconds > LONG_S)
+        self.tally.waiting += 1
+        async with step_aside():
+            try:
+                try:
+                    await turn.given
+                finally:
+                    self.tally.waiting -= 1
+                return await self._call(call, seconds)  # type: ignore[no-any-return]
+            finally:
+                self._queue.leave(turn)
+
+    async def close(self) -> None:
+        """End all workers; calls that run or wait fail."""
+        self._closed = True
+        self._queue.refuse_all()
+        calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        for worker in self._idle:
+            await worker.end()
+        self._idle.clear()
+
+    async def _call(self, call: bytes, seconds: float) -> Any:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        self.tally.running += 1
+        self.tally.calls += 1
+        work = asyncio.ensure_future(self._use_worker(call, seconds))
+        self._calls.add(work)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._closed:
+                raise _stop() from None
+            raise
+        finally:
+            self._calls.discard(work)
+            self.tally.running -= 1
+            self.tally.seconds += loop.time() - started
+
+    async def _use_worker(self, call: bytes, seconds: float) -> Any:
+        worker = await self._find_worker()
+        try:
+            ending, stays, reply = await worker.ask(call, seconds)
+        except BaseException as error:
+            self.tally.kills += 1
+            await worker.end()
+            if isinstance(error, TimeoutError) or worker.process.returncode == -signal.SIGPROF:
+                raise TookTooLong(f"the work took longer than {seconds:g} s") from None
+            if isinstance(error, OSError | EOFError):
+                raise WorkerDied("a worker ended in the middle of its work") from error
+            raise
+        if stays and not self._closed:
+            self._idle.append(worker)
+        else:
+            await worker.end()
+        return _open_reply(ending, reply)
+
+    async def _find_worker(self) -> "_Worker":
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.process.returncode is None:
+                return worker
+        try:
+            return await _Worker.start(self._memory_mb)
+        except (OSError, EOFError) as error:
+            raise Unavailable("no worker can be started") from error
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A worker's process, seen from here."""
+
+    process: asyncio.subprocess.Process
+
+    @classmethod
+    async def start(cls, memory_mb: int) -> "_Worker":
+        """Start a process that shares no descriptor but its pipes and standard error with us."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            "exclave.control.workers.process",
+            str(os.getpid()),
+            str(memory_mb),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_BUFFER,
+            env={name: os.environ[name] for name in _KEPT if name in os.environ},
+        )
+        worker = cls(process)
+        try:
+            await worker.ask(pickle.dumps((sys.path, _WARM)), _START_S)
+        except BaseException:
+            await worker.end()
+            raise
+        return worker
+
+    async def ask(self, call: bytes, seconds: float) -> tuple[Ending, bool, bytes]:
+        """Run a call; tell how it ended, whether the worker stays, and the reply."""
+        assert self.process.stdout is not None  # noqa: S101 - `start` makes it a pipe
+        async with asyncio.timeout(seconds * PATIENCE):
+            self._send(call)
+            head = await self.process.stdout.readexactly(REPLY.size)
+            ending, leaves, size = REPLY.unpack(head)
+            return Ending(ending), not leaves, await self.process.stdout.readexactly(size)
+
+    async def end(self) -> None:
+        """End the process, whatever it does, and wait until it has."""
+        if self.process.stdout is not None and self.process.stdout.at_eof():
+            # It is ending already. Killed now, asyncio would lose the signal that ended it.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self.process.wait()), _END_S)
+        if self.process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        await asyncio.shield(self.process.wait())
+
+    def _send(self, message: bytes) -> None:
+        assert self.process.stdin is not None  # noqa: S101 - as above
+        self.process.stdin.write(CALL.pack(len(message)))
+        self.process.stdin.write(message)
+
+
+def _stop() -> Unavailable:
+    return Unavailable("the server stops")
+
+
+def _open_reply(ending: Ending, reply: bytes) -> Any:
+    match ending:
+        case Ending.RETURNED:
+            return pickle.loads(reply)  # noqa: S301 - of our own process
+        case Ending.RAISED:
+            raise pickle.loads(reply)  # noqa: S301 - as above
+        case Ending.BROKEN:
+            raise RuntimeError(reply.decode(errors="replace"))
+        case Ending.TOO_MUCH_MEMORY:
+            raise TookTooMuch("the work needs more memory than a worker has")
+        case Ending.TOO_LARGE:
+            raise TookTooMuch(f"the result is larger than {MOST_REPLY} bytes")

@@ -1,0 +1,1 @@
+"""Workflows and jobs as users see and steer them."""

@@ -1,0 +1,101 @@
+"""Jobs as people see and steer them."""
+
+from exclave.base.errors import Conflict, NotFound
+from exclave.control.access import require_on, require_there
+from exclave.control.audit import record
+from exclave.control.deps import Deps
+from exclave.control.dispatch.completion import end_interrupted
+from exclave.control.pagination import clamp, make_page
+from exclave.control.progress.advance import advance, end_unstarted_build, end_unstarted_job
+from exclave.control.workflows import replies
+from exclave.control.workflows.blockers import find_job_blocker
+from exclave.domain.identity import Right, User
+from exclave.domain.jobs import JobId, JobState, Reason
+from exclave.storage import executions, jobs, queues
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.executions import STARTED
+from exclave.wire.jobs import JobReply
+from exclave.wire.model import Page
+
+
+async def list_jobs(
+    deps: Deps,
+    user: User,
+    *,
+    cursor: str,
+    limit: int,
+    queue: str | None,
+    workflow: str | None,
+    state: str | None,
+) -> Page[JobReply]:
+    """List jobs, newest first."""
+    await require_there(deps, user, Right.READ, queue)
+    wanted = clamp(limit)
+    rows = await deps.db.read(
+        lambda tx: jobs.list_jobs(
+            tx,
+            user.org,
+            before=cursor,
+            limit=wanted + 1,
+            queue=queue,
+            workflow=workflow,
+            state=state,
+        )
+    )
+    return make_page(rows, wanted, replies.show_job)
+
+
+async def show_job(deps: Deps, user: User, job: JobId) -> JobReply:
+    """Show a job with its attempts."""
+
+    def show(tx: Tx) -> JobReply:
+        row = find_job(tx, user, job, Right.READ)
+        is_queued = row.state == JobState.QUEUED
+        wanted = (row.queue_id, row.kind, row.lanes)
+        blocker = find_job_blocker(tx, deps, user.org, wanted) if is_queued else None
+        return replies.show_job(row, executions.list_of_job(tx, user.org, job), blocker)
+
+    return await deps.db.read(show)
+
+
+async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
+    """Ask for the end of a job: durable, and at once if no runner has begun it."""
+
+    def cancel(tx: Tx) -> None:
+        row = find_job(tx, user, job, Right.OPERATE)
+        if JobState(row.state).is_final and row.state != JobState.CANCELLED:
+            raise Conflict(f"the job has ended: it is {row.state}")
+        queues.lock_queue(tx, user.org, row.queue_id)  # as those do who offer its jobs
+        happening = end_unstarted_job(tx, user.org, job)
+        if happening is not None:
+            advance(tx, deps, [happening, *end_unstarted_build(tx, user.org, job)])
+        record(tx, deps, user.org, user.name, "job_cancel_requested", job)
+        tx.wake(f"job:{job}")
+
+    await deps.db.write(cancel)
+    return await show_job(deps, user, job)
+
+
+async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobReply:
+    """Take a person's word that the machine which ran the job is gone, without waiting for it."""
+
+    def declare(tx: Tx) -> None:
+        row = find_job(tx, user, job, Right.OPERATE)
+        execution = executions.find_open_of_job(tx, user.org, job)
+        if row.state != JobState.RUNNING or execution is None:
+            raise Conflict(f"the job does not run: it is {row.state}")
+        if not end_interrupted(tx, deps, execution, Reason.DECLARED_LOST, STARTED):
+            raise Conflict("the job ended a moment ago", hint="Look at how it ended.")
+        record(tx, deps, user.org, user.name, "job_declared_lost", job, reason=reason)
+
+    await deps.db.write(declare)
+    return await show_job(deps, user, job)
+
+
+def find_job(tx: Tx, user: User, job: JobId, right: Right) -> AnyRow:
+    """Find a job that the user has this right on."""
+    row = jobs.find_job(tx, user.org, job)
+    if row is None:
+        raise NotFound("there is no such job")
+    require_on(tx, user, right, row.queue_id, noun="job")
+    return row

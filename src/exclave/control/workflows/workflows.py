@@ -1,0 +1,318 @@
+"""Workflows: create, look at, answer, steer. Every call is one event in one transaction."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from exclave.base.digests import digest_json
+from exclave.base.errors import Conflict, Forbidden, NotFound, Problem
+from exclave.control.access import require_on, require_there
+from exclave.control.deps import Deps
+from exclave.control.dispatch.direct_offers import Handover
+from exclave.control.four_eyes import (
+    refuse_approve_all,
+    refuse_own_work,
+    require_approve_all,
+)
+from exclave.control.pagination import clamp, make_page
+from exclave.control.progress.advance import begin_new
+from exclave.control.progress.lane_turns import refuse_crowd
+from exclave.control.workflows import replies
+from exclave.control.workflows.blockers import find_step_blockers
+from exclave.control.workflows.new_workflow import Planned, plan_workflow
+from exclave.control.workflows.step_actions import Wish, aim_at, find_step, steer
+from exclave.domain.four_eyes import SecondPersonNeeded
+from exclave.domain.identity import OrgId, QueueId, Right, User
+from exclave.domain.quotas import Stored
+from exclave.domain.workflows import (
+    Step,
+    StepKind,
+    StepState,
+    Workflow,
+    WorkflowId,
+    WorkflowState,
+)
+from exclave.flow.events import (
+    Answered,
+    ApproveAllSet,
+    Approved,
+    CancelRequested,
+    Denied,
+    Event,
+    Retried,
+    Skipped,
+)
+from exclave.storage import queues, workflows
+from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.types import write_json
+from exclave.storage.usage import Account, Amount, note_growth
+from exclave.wire.model import Page
+from exclave.wire.workflows import (
+    Approve,
+    Deny,
+    NewWorkflow,
+    SendEvent,
+    WorkflowReply,
+    WorkflowSummary,
+)
+
+_PUT_GATE = "Put a step of kind `gate` before it; who may approve answers that."
+_LONGEST_WAIT_S = 15.0
+"""A watcher looks again after this time even if nobody woke it."""
+
+
+async def create_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowReply:
+    """Store a workflow with all its steps, take its turns on lanes, and begin."""
+    workflow = await begin_workflow(deps, user, wish)
+    return await show_workflow(deps, user, workflow)
+
+
+async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowId:
+    """Create a workflow without looking at how far it got."""
+    await require_there(deps, user, Right.OPERATE, wish.queue_id)
+    if wish.approve_all:
+        await deps.db.read(lambda tx: require_approve_all(tx, user, wish.queue_id))
+    made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), wish)
+    if made.unguarded:
+        await _refuse_unguarded(deps, user, made)
+    deps.standing.begin_work(deps.quotas, user.org)
+    if made.row["laned"]:
+        await deps.db.read(lambda tx: refuse_crowd(tx, user.org, made.queue), alone=True)
+    await deps.db.write_each(_begin_all, (deps, made), key=wish.queue_id)
+    return made.id
+
+
+async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
+    """Refuse scripts before any gate to who may not approve; to all, where two people are asked.
+
+    Whether the org asks for two was read with the token, a moment ago: the path of every workflow
+    is spared a query, and a wish that arrived before the switch came before it.
+    """
+    names = list(made.unguarded)
+    told = f"step `{names[0]}` runs without anybody's approval"
+    if user.four_eyes:
+        raise SecondPersonNeeded(
+            f"{told}, and this org asks for four eyes", hint=_PUT_GATE, steps=names[:20]
+        )
+    try:
+        await require_there(deps, user, Right.APPROVE, made.queue)
+    except Forbidden:
+        raise Forbidden(
+            f"{told}, which needs the right to approve",
+            hint=_PUT_GATE,
+            right=Right.APPROVE,
+            steps=names[:20],
+        ) from None
+
+
+def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
+    """Store and begin workflows that arrived together; runners that wait here get their jobs."""
+    deps = requests[0][0]
+    wanted = sorted({(made.org, made.queue) for _, made in requests})
+    handovers = [Handover(tx, deps, *key) for key in wanted]
+    for handover in handovers:
+        handover.look_ahead()
+    known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
+    good = [made for _, made in requests if (made.org, made.queue) in known]
+    workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
+    for made in good:
+        size = sum(len(write_json(step["spec"])) for step in made.steps)
+        note_growth(tx, Account(made.row["org_id"], Stored.DOCUMENTS), Amount(size, 1))
+    begin_new(tx, deps, [workflows.lock_new(tx, m.row, m.steps) for m in good])
+    for handover in handovers:
+        handover.finish()
+    return [
+        None
+        if (made.org, made.queue) in known
+        else NotFound("there is no such install or build queue")
+        for _, made in requests
+    ]
+
+
+async def list_workflows(
+    deps: Deps, user: User, *, cursor: str, limit: int, queue: str | None, state: str | None
+) -> Page[WorkflowSummary]:
+    """List workflows, newest first."""
+    await require_there(deps, user, Right.READ, queue)
+    wanted = clamp(limit)
+    rows = await deps.db.read(
+        lambda tx: workflows.list_workflows(
+            tx, user.org, before=cursor, limit=wanted + 1, queue=queue, state=state
+        )
+    )
+    return make_page(rows, wanted, replies.summarise_workflow)
+
+
+async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> WorkflowReply:
+    """Show a workflow with its steps."""
+
+    def show(tx: Tx) -> WorkflowReply:
+        found, steps = workflows.find_with_steps(tx, user.org, workflow)
+        row = _check(tx, user, found, Right.READ)
+        return replies.show_workflow(row, steps, find_step_blockers(tx, deps, user.org, row, steps))
+
+    return await deps.db.read(show)
+
+
+async def watch_workflow(
+    deps: Deps, user: User, workflow: WorkflowId
+) -> AsyncIterator[WorkflowReply]:
+    """Yield the workflow now and after each change, until it has ended."""
+    seen: WorkflowReply | None = None
+    with deps.hub.watch(f"workflow:{workflow}") as watch:
+        while True:
+            reply = await show_workflow(deps, user, workflow)
+            if reply != seen:
+                yield reply
+            seen = reply
+            if reply.state is not WorkflowState.RUNNING or deps.hub.closed:
+                return
+            await watch.wait(_LONGEST_WAIT_S)
+
+
+async def approve_step(
+    deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Approve
+) -> WorkflowReply:
+    """Approve exactly the digest that a gate shows."""
+
+    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+        del queue
+        refuse_own_work(tx, user, value)
+        return Approved(find_step(value, step).index, answer.digest)
+
+    return await _steer(
+        deps,
+        user,
+        Wish(
+            workflow,
+            Right.APPROVE,
+            "step_approved",
+            aim,
+            step=step,
+            note=answer.comment,
+        ),
+    )
+
+
+async def deny_step(
+    deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Deny
+) -> WorkflowReply:
+    """Refuse a gate, and with `skip` leave out what needs it."""
+    aim = aim_at(step, lambda found: Denied(found.index, answer.digest, skip=answer.skip))
+    return await _steer(
+        deps,
+        user,
+        Wish(
+            workflow,
+            Right.APPROVE,
+            "step_denied",
+            aim,
+            step=step,
+            note=answer.comment,
+        ),
+    )
+
+
+async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) -> WorkflowReply:
+    """Do a step again, unless what a lost job left behind has not been looked at.
+
+    An apply is never done again by itself: its plan is made anew, and approved anew.
+    """
+
+    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+        found = find_step(value, step)
+        _refuse_unsure(tx, user.org, queue, found)
+        spec = workflows.load_specs(tx, (user.org, value.id), [found.index])[found.index]
+        intent = spec.get("intent") or {}
+        if "plan" not in intent:
+            return Retried(found.index)
+        plan = find_step(value, intent["plan"])
+        return Retried(plan.index, lost=found.state is StepState.LOST)
+
+    return await _steer(deps, user, Wish(workflow, Right.OPERATE, "step_retried", aim, step=step))
+
+
+def _refuse_unsure(tx: Tx, org: OrgId, queue: QueueId, step: Step) -> None:
+    unsure = queues.needs_reconcile(tx, org, queue, step.lanes) if step.lanes else ()
+    if unsure:
+        raise Conflict(
+            f"lane `{unsure[0]}` needs a look first: a job on it was lost half-way",
+            hint="Check what it left behind (`exclave installs orphans`), then release the lane:"
+            f" `exclave installs release-lane {queue} {unsure[0]} --reason …`.",
+            lanes=list(unsure),
+        )
+
+
+async def skip_step(
+    deps: Deps, user: User, workflow: WorkflowId, step: str, reason: str
+) -> WorkflowReply:
+    """Go on without a step."""
+    aim = aim_at(step, lambda found: Skipped(found.index, reason))
+    return await _steer(
+        deps, user, Wish(workflow, Right.OPERATE, "step_skipped", aim, step=step, note=reason)
+    )
+
+
+async def send_event(
+    deps: Deps, user: User, workflow: WorkflowId, step: str, event: SendEvent
+) -> WorkflowReply:
+    """Answer a step that waits for the outside world."""
+    await answer_wait(deps, user, workflow, step, event)
+    return await show_workflow(deps, user, workflow)
+
+
+async def answer_wait(
+    deps: Deps, user: User, workflow: WorkflowId, step: str, event: SendEvent
+) -> None:
+    """Answer a waiting step without looking at what became of the workflow."""
+    digest = digest_json(event.outputs)
+
+    def check(tx: Tx, queue: QueueId, found: Step) -> None:
+        del tx, queue
+        if found.kind is not StepKind.WAIT:
+            raise Conflict(f"step `{step}` waits for no event")
+
+    aim = aim_at(step, lambda found: Answered(found.index, found.attempt, digest), check)
+    await steer(
+        deps,
+        user,
+        Wish(
+            workflow,
+            Right.OPERATE,
+            "event_sent",
+            aim,
+            step=step,
+            outputs=event.outputs,
+        ),
+    )
+
+
+async def cancel_workflow(deps: Deps, user: User, workflow: WorkflowId) -> WorkflowReply:
+    """Ask for the end of a workflow; running jobs are stopped, the rest never begins."""
+    wish = Wish(workflow, Right.OPERATE, "cancel_requested", lambda *_: CancelRequested())
+    return await _steer(deps, user, wish)
+
+
+async def set_approve_all(
+    deps: Deps, user: User, workflow: WorkflowId, *, on: bool
+) -> WorkflowReply:
+    """Switch automatic approval of open and coming gates."""
+    action = "approve_all_on" if on else "approve_all_off"
+
+    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+        del queue, value
+        if on:
+            refuse_approve_all(tx, user.org)
+        return ApproveAllSet(on)
+
+    return await _steer(deps, user, Wish(workflow, Right.APPROVE, action, aim))
+
+
+async def _steer(deps: Deps, user: User, wish: Wish) -> WorkflowReply:
+    await steer(deps, user, wish)
+    return await show_workflow(deps, user, wish.workflow)
+
+
+def _check(tx: Tx, user: User, row: AnyRow | None, right: Right) -> AnyRow:
+    if row is None:
+        raise NotFound("there is no such workflow")
+    require_on(tx, user, right, row.queue_id, noun="workflow")
+    return row

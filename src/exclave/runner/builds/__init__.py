@@ -1,0 +1,1 @@
+"""Checks of fetched source, and the provenance of built artifacts."""

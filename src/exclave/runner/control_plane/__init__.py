@@ -1,0 +1,1 @@
+"""Connection to the control plane: identity, tokens, trust, API calls of an execution."""

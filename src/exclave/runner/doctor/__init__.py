@@ -1,0 +1,1 @@
+"""Diagnose why a runner does not work."""

@@ -1,0 +1,112 @@
+"""Checks of the machine itself: data folder, disk, identity, tools."""
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+from exclave.base.errors import Problem
+from exclave.runner.config import RunnerConfig
+from exclave.runner.control_plane.identity import KEY, load_identity, load_key
+from exclave.runner.doctor.findings import Finding, fail, from_problem, ok, warn
+from exclave.runner.processes.isolation import AUTO, read_chosen
+from exclave.runner.processes.users import JobUser, read_run_as
+
+_MIB = 1 << 20
+_ISOLATE = "Run the runner as root with EXCLAVE_RUN_AS=auto, or give it a machine of its own."
+_TOOLS = {
+    "git": "Install git if builds or scripts need it.",
+    "terraform": "Install terraform, if components use it; or tofu, with EXCLAVE_TF_TOOL=tofu.",
+    "tofu": "Install tofu, or terraform instead, if components use it.",
+    "opa": "Install opa if the app has policies.",
+    "helm": "Install helm if components are charts.",
+    "kubectl": "Install kubectl if components are manifests.",
+}
+
+
+def check_folder(config: RunnerConfig) -> Finding:
+    """Is the data folder there, ours, and closed to others?"""
+    folder = config.data
+    if not folder.is_dir():
+        return fail("data folder", f"`{folder}` does not exist", "Enrol the runner; it makes it.")
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        return fail(
+            "data folder", f"`{folder}` cannot be written", "Give it to the user of the runner."
+        )
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        return warn("data folder", f"others may read `{folder}`", f"Run: chmod 700 {folder}")
+    return ok("data folder", f"`{folder}` can be used")
+
+
+def check_disk(config: RunnerConfig) -> Finding:
+    """Is there room to work in?"""
+    place = next((one for one in (config.data, *config.data.parents) if one.is_dir()), config.data)
+    disk = os.statvfs(place)
+    free, need = disk.f_bavail * disk.f_frsize, config.keep_free_bytes
+    message = f"{free // _MIB} MiB free, {need // _MIB} MiB kept free"
+    if free < need:
+        return fail("disk", f"{message}: no work is taken", "Free space, or use a larger disk.")
+    if free < 4 * need:
+        return warn("disk", message, "Free some space: jobs need room to work in.")
+    return ok("disk", message)
+
+
+def check_identity(config: RunnerConfig) -> Finding:
+    """Is the runner enrolled, and its key private?"""
+    try:
+        identity = load_identity(config.data)
+        load_key(config.data)
+    except Problem as problem:
+        return from_problem("identity", problem)
+    file = config.data / KEY
+    if stat.S_IMODE(file.stat().st_mode) & 0o077:
+        return fail("identity", f"others may read `{file}`", f"Run: chmod 600 {file}")
+    return ok("identity", f"enrolled as {identity.runner_id} for queue {identity.queue_id}")
+
+
+def check_isolation(config: RunnerConfig) -> Finding:
+    """Can jobs get at what is the runner's? Tried with a process of the very user."""
+    name = "isolation"
+    if not config.run_as:
+        who = "root" if os.geteuid() == 0 else f"the runner's own user (uid {os.geteuid()})"
+        why = f" ({config.why_not_isolated})" if config.why_not_isolated else ""
+        message = f"jobs run as {who}{why}: they can read its key, secrets and other jobs' files"
+        return warn(name, message, _ISOLATE)
+    chosen = read_chosen(config.data) if config.run_as == AUTO else config.run_as
+    if not chosen:
+        return ok(name, "jobs will run as uids that the first start chooses")
+    try:
+        run_as = read_run_as(chosen, config.capacity)
+    except Problem as problem:
+        return from_problem(name, problem)
+    if run_as is None or _can_read(run_as.users[0], config.data / KEY):
+        return fail(name, f"jobs can read `{config.data / KEY}`", f"Run: chmod 700 {config.data}")
+    if not run_as.is_range and config.capacity > 1:
+        message = f"jobs run as `{config.run_as}`, apart from the runner, but not from each other"
+        return warn(name, message, "Set EXCLAVE_RUN_AS to a range of unused uids, or capacity 1.")
+    return ok(name, f"jobs run as {chosen}, and cannot read the runner's key")
+
+
+def _can_read(user: JobUser, file: Path) -> bool:
+    tried = subprocess.run(  # noqa: S603 - one fixed command
+        ["/bin/sh", "-c", 'test -r "$0"', str(file)],
+        check=False,
+        cwd="/",
+        env={},
+        user=user.uid,
+        group=user.gid,
+        extra_groups=(),
+    )
+    return tried.returncode == 0
+
+
+def check_tools() -> list[Finding]:
+    """Which of the tools that jobs may call are there?"""
+    found = {name: shutil.which(name) for name in _TOOLS}
+    return [
+        ok(f"tool {name}", place)
+        if place is not None
+        else warn(f"tool {name}", "not on the PATH", _TOOLS[name])
+        for name, place in found.items()
+    ]

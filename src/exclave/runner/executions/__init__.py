@@ -1,0 +1,1 @@
+"""The life of an execution on the runner: accept, run, stop, deliver, recover."""

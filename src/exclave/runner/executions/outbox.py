@@ -1,0 +1,58 @@
+"""The outbox: results on disk before they are reported, until they are acknowledged."""
+
+from datetime import datetime
+
+from exclave.base.clock import Clock
+from exclave.runner.data_folder import DataFolder
+from exclave.wire.model import Id, Request
+from exclave.wire.runner import Count, Outcome
+
+
+class WaitingResult(Request):
+    """A result that the control plane has not acknowledged."""
+
+    execution_id: Id
+    epoch: Count
+    outcome: Outcome
+    written_at: datetime
+
+
+class Outbox:
+    """One file per result, synced and renamed into place."""
+
+    def __init__(self, disk: DataFolder, clock: Clock) -> None:
+        self._disk = disk
+        self._clock = clock
+
+    def put(self, execution_id: str, epoch: int, outcome: Outcome) -> WaitingResult:
+        """Keep a result; when this returns, no crash can lose it."""
+        waiting = WaitingResult(
+            execution_id=execution_id,
+            epoch=epoch,
+            outcome=outcome,
+            written_at=self._clock.now(),
+        )
+        self._disk.write(
+            self._disk.outbox / f"{execution_id}.json", waiting.model_dump_json().encode()
+        )
+        return waiting
+
+    def list_waiting(self) -> list[WaitingResult]:
+        """Read what is still to be handed in, oldest execution first."""
+        files = sorted(self._disk.outbox.glob("*.json"))
+        return [WaitingResult.model_validate_json(file.read_bytes()) for file in files]
+
+    def count_waiting(self) -> int:
+        """Count what is still to be handed in."""
+        return sum(1 for _ in self._disk.outbox.glob("*.json"))
+
+    def remove(self, execution_id: str) -> None:
+        """Forget a result that was acknowledged or refused for good."""
+        self._disk.remove(self._disk.outbox / f"{execution_id}.json")
+
+    def abandon(self, execution_id: str) -> None:
+        """Stop trying, but keep the result for a person to read."""
+        file = self._disk.outbox / f"{execution_id}.json"
+        if file.exists():
+            self._disk.write(file.with_suffix(".abandoned"), file.read_bytes())
+            self.remove(execution_id)

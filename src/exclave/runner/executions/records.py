@@ -1,0 +1,52 @@
+"""What the runner keeps on disk about an execution, so that the next start knows it."""
+
+from pathlib import Path
+
+from exclave.runner.data_folder import DataFolder
+from exclave.wire.model import Id, Reply
+from exclave.wire.runner import Count, Dispatch
+
+_RECORD = "execution.json"
+_BEGUN = "begun"
+
+
+class ExecutionRecord(Reply):
+    """An execution that was accepted."""
+
+    execution_id: Id
+    job_id: Id
+    epoch: Count
+    mutating: bool
+
+
+def write_record(disk: DataFolder, folder: Path, dispatch: Dispatch) -> None:
+    """Remember an accepted execution; a folder without this file means nothing."""
+    record = ExecutionRecord(
+        execution_id=dispatch.execution_id,
+        job_id=dispatch.job_id,
+        epoch=dispatch.epoch,
+        mutating=dispatch.mutating,
+    )
+    disk.write(folder / _RECORD, record.model_dump_json().encode())
+
+
+def read_record(folder: Path) -> ExecutionRecord | None:
+    """Read what was accepted; None where nothing was, or it has been put away."""
+    file = folder / _RECORD
+    return ExecutionRecord.model_validate_json(file.read_bytes()) if file.exists() else None
+
+
+def forget_record(disk: DataFolder, folder: Path) -> None:
+    """The execution is settled: the next start only cleans up."""
+    if folder.exists():
+        disk.remove(folder / _RECORD)
+
+
+def mark_begun(disk: DataFolder, folder: Path) -> None:
+    """Remember, before the first command, that something may have been changed."""
+    disk.write(folder / _BEGUN, b"")
+
+
+def has_begun(folder: Path) -> bool:
+    """Tell whether any command may have run."""
+    return (folder / _BEGUN).exists()

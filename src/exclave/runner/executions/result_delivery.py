@@ -1,0 +1,167 @@
+"""Hands in a result: its log first, then the outcome, until the control plane has settled it."""
+
+from exclave.base.errors import Problem
+from exclave.base.logs import Log
+from exclave.client.problems import RemoteProblem
+from exclave.client.retry import RetryPolicy
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.data_folder import DataFolderBroken, remove_tree
+from exclave.runner.deps import Deps
+from exclave.runner.executions.outbox import WaitingResult
+from exclave.runner.executions.records import forget_record
+from exclave.runner.executions.roster import Execution
+from exclave.runner.jobs.executor import MESSAGE_CHARS
+from exclave.runner.logs.protocols import SendLog, ShippedLog
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.terraform.errored_state import rescue_all
+from exclave.runner.terraform.rescued_states import put_by
+from exclave.runner.wakeups import sleep_or
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import LogReply, Outcome, Result
+
+_log = Log("runner.delivery")
+
+RESULTS = RetryPolicy(first_s=1.0, longest_s=300.0)
+_LOOK_EVERY_S = 5.0
+_BACK_WITHIN_S = 2.0
+_UNREADABLE = frozenset({400, 413, 422})
+_SETTLED = frozenset({"superseded", "not_found"})
+"""Codes that decide about a result for good; whatever else is said, it is sent again."""
+
+
+def bind_sender(deps: Deps, execution: Execution) -> SendLog:
+    """Tell how frames of this execution's log are sent: on their own connection, fenced."""
+
+    async def send(offset: int, frame: bytes) -> LogReply:
+        return await deps.session.call(
+            lambda token: deps.api.append_log(
+                token, execution.id, offset=offset, epoch=execution.epoch, frame=frame
+            )
+        )
+
+    return send
+
+
+def bind_uplink(deps: Deps, execution: Execution) -> Uplink:
+    """Make the calls that an execution's work may need."""
+    return Uplink(
+        deps.api,
+        deps.session,
+        execution_id=execution.id,
+        epoch=execution.epoch,
+        link=deps.config.link,
+        clock=deps.clock,
+        randomness=deps.randomness,
+    )
+
+
+async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> None:
+    """Ship the log, hand in the result, put the execution away."""
+    until = deps.clock.monotonic() + deps.timings.result_retry_s
+    if execution.log is not None:
+        await _ship_log(deps, execution, execution.log, until)
+    if execution.folder.exists():
+        patience = RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s)
+        sealer = Sealer(deps.disk.path, deps.randomness)
+        uplink = bind_uplink(deps, execution)
+        await rescue_all(execution.folder, uplink, sealer, patience, deps.mask)
+        put_by(deps.disk.path, execution.folder, execution.id, execution.epoch)
+    settled = await _hand_in(deps, execution, waiting, until)
+    # The record goes first: without a result in the outbox it would look like work cut off.
+    forget_record(deps.disk, execution.folder)
+    if settled:
+        deps.outbox.remove(execution.id)
+    else:
+        deps.outbox.abandon(execution.id)
+    await put_away(deps, execution)
+
+
+async def put_away(deps: Deps, execution: Execution) -> None:
+    """Answer for the execution no more and remove what it left; its sequence keeps it dead."""
+    if execution.shipping is not None:
+        execution.shipping.cancel()
+    forget_record(deps.disk, execution.folder)
+    deps.roster.remove(execution)
+    deps.signals.changed.fire()
+    if execution.folder.exists():
+        try:
+            await remove_tree(execution.folder, lambda: deps.clock.sleep(0))
+        except (OSError, DataFolderBroken) as error:
+            _log.warning("execution_folder_kept", execution_id=execution.id, error=str(error))
+
+
+async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: float) -> None:
+    """The folder goes with the result; so wait for the log, as long as somebody answers."""
+    spent = 0.0
+    while not await log.drain(_LOOK_EVERY_S):
+        if deps.signals.contact_at is not None:
+            spent += _LOOK_EVERY_S
+        if spent >= deps.config.ship_logs_s or deps.clock.monotonic() >= until:
+            _log.warning("log_incomplete", execution_id=execution.id)
+            return
+
+
+async def _hand_in(deps: Deps, execution: Execution, waiting: WaitingResult, until: float) -> bool:
+    """Repeat until it is settled; False when nobody answered for too long."""
+    attempt = 0
+    while deps.clock.monotonic() < until:
+        try:
+            await _send_result(deps, waiting)
+        except IdentityRefused:
+            raise
+        except Problem as problem:
+            status = problem.status if isinstance(problem, RemoteProblem) else 0
+            if problem.code in _SETTLED or (status in _UNREADABLE and not waiting.outcome.outputs):
+                _note_refusal(deps, execution, problem)
+                return True
+            if status in _UNREADABLE:
+                plain = _simplify(waiting.outcome, problem)
+                waiting = deps.outbox.put(waiting.execution_id, waiting.epoch, plain)
+                continue
+            await _wait_before_retry(deps, attempt, problem)
+            attempt += 1
+        else:
+            deps.audit.write("result_acknowledged", execution_id=execution.id)
+            return True
+    deps.audit.write("result_abandoned", execution_id=execution.id)
+    return False
+
+
+async def _send_result(deps: Deps, waiting: WaitingResult) -> None:
+    result = Result(epoch=waiting.epoch, outcome=waiting.outcome)
+    await deps.session.call(lambda token: deps.api.hand_in(token, waiting.execution_id, result))
+
+
+async def _wait_before_retry(deps: Deps, attempt: int, problem: Problem) -> None:
+    """Back off; once the control plane is back, all results come within a moment, spread."""
+    pause = RESULTS.choose_delay(deps.randomness, attempt, problem)
+    began = deps.clock.monotonic()
+    await sleep_or(deps.clock, pause, deps.signals.back.wait())
+    left = pause - (deps.clock.monotonic() - began)
+    if left > 0:
+        await deps.clock.sleep(min(left, _BACK_WITHIN_S * deps.randomness.fraction()))
+
+
+def _simplify(outcome: Outcome, problem: Problem) -> Outcome:
+    """Turn a result that the control plane cannot take into a failure that it can."""
+    return outcome.model_copy(
+        update={
+            "state": OutcomeState.FAILED,
+            "reason": Reason.OUTPUTS_INVALID,
+            "message": _explain_outputs(problem),
+            "outputs": {},
+        }
+    )
+
+
+def _explain_outputs(problem: Problem) -> str:
+    message = f"the control plane did not take the outputs: {problem.message}. {problem.advice}"
+    return message.strip()[:MESSAGE_CHARS]
+
+
+def _note_refusal(deps: Deps, execution: Execution, problem: Problem) -> None:
+    _log.warning("result_refused", execution_id=execution.id, code=problem.code)
+    deps.audit.write(
+        "result_refused", execution_id=execution.id, code=problem.code, message=problem.message
+    )

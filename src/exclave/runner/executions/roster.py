@@ -1,0 +1,98 @@
+"""The executions this process answers for, and the numbers of its requests."""
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from exclave.runner.jobs.executor import Stop
+from exclave.runner.logs.protocols import ShippedLog
+
+MAX_ALIVE = 128
+"""As many as one request may name; an execution that is not named counts as stopped."""
+_REMEMBERED = 10_000
+
+
+class Phase(StrEnum):
+    """Taken, at work, or over with a result that is not acknowledged yet."""
+
+    ACCEPTED = "accepted"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+@dataclass(slots=True, eq=False)
+class Execution:
+    """One execution as this process knows it."""
+
+    id: str
+    epoch: int
+    mutating: bool
+    folder: Path
+    phase: Phase = Phase.ACCEPTED
+    confirmed_at: float = 0.0
+    """When the newest request was sent that the control plane confirmed it by (monotonic)."""
+    superseded: bool = False
+    stop: Stop = field(default_factory=Stop)
+    log: ShippedLog | None = None
+    shipping: asyncio.Task[None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A request's number together with the executions alive at the moment it was drawn."""
+
+    boot: int
+    no: int
+    alive: tuple[Execution, ...]
+
+    @property
+    def ids(self) -> list[str]:
+        """Tell the ids of the executions."""
+        return [execution.id for execution in self.alive]
+
+
+class Roster:
+    """An execution is listed from before its start is asked for until its result is settled."""
+
+    def __init__(self, boot: int) -> None:
+        self.boot = boot
+        self._no = 0
+        self._alive: dict[str, Execution] = {}
+        self._seen: dict[str, None] = {}
+
+    def draw(self) -> Drawn:
+        """Draw the next number and the list that belongs to it, in one step."""
+        self._no += 1
+        return Drawn(self.boot, self._no, tuple(self._alive.values()))
+
+    def add(self, execution: Execution) -> None:
+        """Answer for an execution from now on."""
+        self._alive[execution.id] = execution
+        self._seen[execution.id] = None
+        if len(self._seen) > _REMEMBERED:
+            del self._seen[next(iter(self._seen))]
+
+    def remove(self, execution: Execution) -> None:
+        """Answer for it no more: the next request proves that it stopped."""
+        self._alive.pop(execution.id, None)
+
+    def find(self, execution_id: str) -> Execution | None:
+        """Find an execution that this process answers for."""
+        return self._alive.get(execution_id)
+
+    def has_seen(self, execution_id: str) -> bool:
+        """Tell whether this process ever took it."""
+        return execution_id in self._seen
+
+    def list_alive(self) -> list[Execution]:
+        """List all that this process answers for, oldest first."""
+        return list(self._alive.values())
+
+    def count_busy(self) -> int:
+        """Count those that are not over."""
+        return sum(1 for one in self._alive.values() if one.phase is not Phase.ENDED)
+
+    def count_room(self) -> int:
+        """Count how many more could be named in one request."""
+        return MAX_ALIVE - len(self._alive)

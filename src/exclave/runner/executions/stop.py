@@ -1,0 +1,71 @@
+"""Why and how work is stopped: cancel, supersession, the dead-man timer, shutdown."""
+
+from exclave.runner.deps import Deps
+from exclave.runner.executions.roster import Execution, Phase
+from exclave.wire.jobs import Reason
+
+_SUPERSEDED_GRACE_S = 5.0
+_READ_ONLY_SHARE = 0.1
+"""Read-only work is offered again soon after the dead-man time: its grace must be short."""
+_SHUTDOWN_GRACE_S = 10.0
+_DISABLED_GRACE_S = 90.0
+"""The kill switch promises an end within two minutes, whatever the control plane allows."""
+
+
+def cancel(deps: Deps, execution: Execution) -> None:
+    """Stop because somebody asked for it."""
+    if execution.stop.reason is None and execution.phase is not Phase.ENDED:
+        deps.audit.write("cancel_received", execution_id=execution.id)
+        execution.stop.request(Reason.CANCELLED, choose_grace(deps, execution))
+
+
+def disable(deps: Deps, execution: Execution) -> None:
+    """Stop because the customer threw the kill switch."""
+    deps.audit.write("disabled_execution", execution_id=execution.id)
+    execution.stop.request(Reason.DISABLED, min(choose_grace(deps, execution), _DISABLED_GRACE_S))
+
+
+def supersede(deps: Deps, execution: Execution) -> None:
+    """Stop at once: the work belongs to somebody else, and no success may be reported."""
+    if execution.superseded or execution.phase is Phase.ENDED:
+        return
+    execution.superseded = True
+    deps.audit.write("superseded_received", execution_id=execution.id)
+    execution.stop.request(Reason.RUNNER_STOPPED_IT, _SUPERSEDED_GRACE_S)
+
+
+def shut_down(deps: Deps, execution: Execution) -> None:
+    """Stop because the runner ends."""
+    if execution.phase is not Phase.ENDED:
+        grace = choose_grace(deps, execution)
+        short = grace if execution.mutating else min(grace, _SHUTDOWN_GRACE_S)
+        execution.stop.request(Reason.RUNNER_RESTARTED, short)
+
+
+async def watch_deadman(deps: Deps, execution: Execution) -> None:
+    """Stop work that could not be confirmed for too long, by the monotonic clock alone."""
+    while (left := _count_down(deps, execution)) > 0:
+        await deps.clock.sleep(left)
+    if execution.stop.reason is None:
+        deps.audit.write("deadman_fired", execution_id=execution.id)
+        grace = choose_grace(deps, execution)
+        if not execution.mutating:
+            grace = min(grace, _READ_ONLY_SHARE * deps.timings.deadman_read_only_s)
+        execution.stop.request(Reason.DEADMAN, grace)
+
+
+def is_forsaken(deps: Deps, execution: Execution) -> bool:
+    """Tell whether the last confirmation is older than the dead-man time."""
+    return _count_down(deps, execution) <= 0
+
+
+def choose_grace(deps: Deps, execution: Execution) -> float:
+    """Tell how long work may take to end in peace."""
+    timings = deps.timings
+    return timings.cancel_grace_mutating_s if execution.mutating else timings.cancel_grace_s
+
+
+def _count_down(deps: Deps, execution: Execution) -> float:
+    timings = deps.timings
+    limit = timings.deadman_mutating_s if execution.mutating else timings.deadman_read_only_s
+    return execution.confirmed_at + limit - deps.clock.monotonic()

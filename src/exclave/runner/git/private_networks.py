@@ -1,0 +1,41 @@
+"""Private networks are off limits: an app may not make the build runner look around at home."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+from exclave.base.addresses import is_public
+from exclave.runner.git.urls import Address
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.wire.jobs import Reason
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Look up the addresses of a host."""
+
+
+async def resolve_host(host: str, port: int) -> Sequence[str]:
+    """Ask the system's resolver."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(one[4][0]) for one in found))
+
+
+async def choose_public_ip(address: Address, resolve: Resolve) -> str:
+    """Look up the host once and answer one address to use; a private one is refused.
+
+    git is then told to use this very address: a name that changes meanwhile gains nothing.
+    """
+    try:
+        found = await resolve(address.host, address.port)
+    except (OSError, UnicodeError) as error:
+        message = f"the host `{address.host}` was not found: check the name, and the runner's DNS"
+        raise WorkFailed(Reason.NETWORK, message) from error
+    private = [one for one in found if not is_public(one)]
+    if private or not found:
+        message = (
+            f"the host `{address.host}` has the private address {', '.join(private)}, and apps may"
+            " not fetch from those: set EXCLAVE_GIT_ALLOW_PRIVATE=true on the build runner, or"
+            " write a rewrite rule for it"
+        )
+        raise WorkFailed(Reason.SOURCE_INVALID, message)
+    return next((one for one in found if ":" not in one), found[0])

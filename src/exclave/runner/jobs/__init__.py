@@ -1,0 +1,1 @@
+"""What an executor runs in: context, shell, workspace, inputs and outputs."""

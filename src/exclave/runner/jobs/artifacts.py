@@ -1,0 +1,52 @@
+"""Artifacts on the runner: pulled by digest, checked, unpacked."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from exclave.base.archives import ArchiveProblem, unpack_archive
+from exclave.base.errors import Problem
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.jobs.executor import Work, WorkFailed
+from exclave.runner.jobs.workspace import Workspace
+from exclave.wire.jobs import Reason
+from exclave.wire.specs import Artifact
+
+
+class Puller(Protocol):
+    """What of a registry's client is needed to fetch an artifact."""
+
+    async def pull_layer(self, repository: str, digest: str, target: Path) -> Path:
+        """Write the layer of an artifact to a file; every digest is checked on the way."""
+        ...
+
+
+OpenPuller = Callable[[Uplink], AbstractAsyncContextManager[Puller]]
+
+
+async def fetch_artifact(
+    open_registry: OpenPuller, work: Work, workspace: Workspace, artifact: Artifact, target: Path
+) -> None:
+    """Pull an artifact and unpack it into a new folder of the workspace."""
+    layer = work.folder / f"{target.name}.tar"
+    try:
+        async with open_registry(work.uplink) as registry:
+            await registry.pull_layer(artifact.repository, artifact.digest, layer)
+    except Problem as problem:
+        message = f"{artifact.repository}@{artifact.digest} cannot be pulled: {problem.message}"
+        raise WorkFailed(Reason.ARTIFACT_UNAVAILABLE, message) from problem
+    try:
+        await asyncio.to_thread(_unpack, layer, workspace, target)
+    except ArchiveProblem as problem:
+        message = f"{artifact.repository}@{artifact.digest}: {problem.message}"
+        raise WorkFailed(Reason.ARTIFACT_TAMPERED, message) from problem
+    finally:
+        layer.unlink(missing_ok=True)
+
+
+def _unpack(layer: Path, workspace: Workspace, target: Path) -> None:
+    with layer.open("rb") as data, workspace.touch():
+        target.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unpack_archive(data, target)

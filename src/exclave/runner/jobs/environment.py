@@ -1,0 +1,62 @@
+"""The environment of children: built from nothing, never inherited from the runner."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.runner.jobs.workspace import Workspace
+
+_RESERVED = "EXCLAVE_"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSettings:
+    """What all children of a runner get; one proxy and one CA setting reach every tool."""
+
+    path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    lang: str = "C.UTF-8"
+    proxy: str | None = None
+    no_proxy: str | None = None
+    ca_bundle: Path | None = None
+
+
+def build_env(
+    settings: ChildSettings, workspace: Workspace, *layers: Mapping[str, str]
+) -> dict[str, str]:
+    """Build a child's environment: ours first, then the job's layers; a later one wins.
+
+    Names that begin with `EXCLAVE_` are the runner's to set: a job's are left out.
+    """
+    env = {
+        "PATH": settings.path,
+        "LANG": settings.lang,
+        "HOME": str(workspace.home),
+        "TMPDIR": str(workspace.tmp),
+        **_write_proxy(settings.proxy, settings.no_proxy),
+        **_write_ca(settings.ca_bundle),
+    }
+    for layer in layers:
+        env |= {name: value for name, value in layer.items() if not name.startswith(_RESERVED)}
+    return env
+
+
+def _write_proxy(proxy: str | None, no_proxy: str | None) -> dict[str, str]:
+    if not proxy:
+        return {}
+    names = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")
+    env = dict.fromkeys(names, proxy)
+    return env | (dict.fromkeys(("NO_PROXY", "no_proxy"), no_proxy) if no_proxy else {})
+
+
+def _write_ca(bundle: Path | None) -> dict[str, str]:
+    if bundle is None:
+        return {}
+    names = (
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "GIT_SSL_CAINFO",
+        "AWS_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+    )
+    return dict.fromkeys(names, str(bundle))

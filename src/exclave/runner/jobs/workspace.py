@@ -1,0 +1,123 @@
+"""The folder of one execution: where its commands run, and what lies beside."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.processes.users import JobUser, touch_files
+from exclave.wire.jobs import Reason
+
+KEEP_FREE_BYTES = 128 << 20
+"""With less free space than this no command is started."""
+
+_FOLDER_MODE = 0o700
+_SOCKET_FOLDER = 88
+"""A socket's path has 107 bytes at most; providers of Terraform call theirs `plugin1234567890`."""
+_MIB = 1 << 20
+
+
+ROOM = "job"
+"""The part of an execution's folder that its commands may touch; all else is the runner's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What commands of an execution use. It belongs to the user that they run as."""
+
+    folder: Path
+    user: JobUser | None = None
+
+    @property
+    def work(self) -> Path:
+        """Where commands run."""
+        return self.folder / "work"
+
+    @property
+    def home(self) -> Path:
+        """The home of commands: caches and credentials of tools end with the execution."""
+        return self.folder / "home"
+
+    @property
+    def tmp(self) -> Path:
+        """Where commands put temporary files."""
+        return self.folder / "tmp"
+
+    @property
+    def inputs(self) -> Path:
+        """The job's inputs as one JSON object."""
+        return self.folder / "inputs.json"
+
+    def touch(self) -> AbstractContextManager[None]:
+        """Let this thread touch files as the job's user would; no `await` inside."""
+        return touch_files(self.user)
+
+    def write(self, file: Path, data: bytes, *, mode: int = 0o600) -> None:
+        """Write a new file for commands, in place of whatever one put there."""
+        with self.touch():
+            write_private(file, data, mode=mode)
+
+    def outputs(self, step: int) -> Path:
+        """Where a step writes its outputs."""
+        return self.folder / f"outputs-{step}"
+
+    def script(self, step: int) -> Path:
+        """Where the text of a step's script lies."""
+        return self.folder / f"script-{step}"
+
+
+def prepare_workspace(
+    folder: Path, user: JobUser | None = None, *, keep_free_bytes: int = KEEP_FREE_BYTES
+) -> Workspace:
+    """Make the folders, for the job's user only; refuses to begin on a disk that is nearly full."""
+    check_room(folder, keep_free_bytes)
+    folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    room = folder / ROOM
+    room.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+    room.chmod(_FOLDER_MODE)
+    if user is None:
+        folder.chmod(_FOLDER_MODE)
+    else:
+        os.chown(room, user.uid, user.gid)
+    workspace = Workspace(room, user)
+    with workspace.touch():
+        for one in (workspace.work, workspace.home, workspace.tmp):
+            one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+            one.chmod(_FOLDER_MODE)
+    return workspace
+
+
+@contextmanager
+def find_short_tmp(workspace: Workspace) -> Iterator[Path]:
+    """Give a folder for temporary files whose path is short enough for sockets in it."""
+    if len(os.fsencode(workspace.tmp)) <= _SOCKET_FOLDER:
+        yield workspace.tmp
+        return
+    with tempfile.TemporaryDirectory(prefix="exclave-", ignore_cleanup_errors=True) as name:
+        if workspace.user is not None:
+            os.chown(name, workspace.user.uid, workspace.user.gid)
+        yield Path(name)
+
+
+def check_room(folder: Path, keep_free_bytes: int) -> None:
+    """Refuse to begin work that would run out of disk half-way."""
+    place = folder if folder.exists() else folder.parent
+    disk = os.statvfs(place)
+    free = disk.f_bavail * disk.f_frsize
+    if free < keep_free_bytes:
+        message = (
+            f"the runner's disk has {free // _MIB} MiB left, and {keep_free_bytes // _MIB} MiB are"
+            " needed to begin: free some space or give the runner a larger disk"
+        )
+        raise WorkFailed(Reason.DISK_FULL, message)
+
+
+def write_private(file: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Write a new file that only this user can read, in place of whatever a command put there."""
+    file.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(file, flags, mode), "wb") as out:
+        out.write(data)

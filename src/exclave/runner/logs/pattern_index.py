@@ -1,0 +1,164 @@
+"""Finds many byte strings at once: the cost hardly depends on how many there are."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
+
+from exclave.runner.logs.secret_spellings import MIN_LENGTH
+
+_FEW = 32
+"""Up to so many short needles are looked for one by one: listing short words costs more."""
+
+Span = tuple[int, int]
+
+
+class NeedleSet(Protocol):
+    """Byte strings that are looked for."""
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest one."""
+        ...
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Find every place where a needle stands, overlaps included."""
+        ...
+
+    def first_open(self, data: bytes) -> int:
+        """Find the first place from which on the data may be the beginning of a needle."""
+        ...
+
+
+class _Words:
+    """Needles by the machine words that they contain near their beginning.
+
+    The data is read as words at even distances. Wherever a needle stands, one of those words lies
+    within it, at one of the first offsets. So one intersection of two sets, done in C, tells which
+    needles can be there at all; only those are compared.
+    """
+
+    def __init__(
+        self, kind: Literal["Q", "I"], size: int, offsets: int, shifts: Sequence[int]
+    ) -> None:
+        self._kind = kind
+        self._size = size
+        self._offsets = offsets
+        self._shifts = shifts
+        self._places: dict[int, list[tuple[int, bytes]]] = {}
+
+    @property
+    def shortest(self) -> int:
+        """A needle of this length contains a word wherever it stands."""
+        return self._offsets + self._size - 1
+
+    def add(self, needle: bytes) -> None:
+        """Take a needle, of the shortest length or more."""
+        for offset in range(self._offsets):
+            word = int.from_bytes(needle[offset : offset + self._size], sys.byteorder)
+            self._places.setdefault(word, []).append((offset, needle))
+
+    def find(self, data: bytes, first: int = 0) -> list[tuple[int, bytes]]:
+        """Find where needles may stand: a word of each is there, the rest is to be compared."""
+        if not self._places:
+            return []
+        found = []
+        for word in self._list_hits(data, first):
+            text = word.to_bytes(self._size, sys.byteorder)
+            at = data.find(text, first)
+            while at >= 0:
+                found += [(at - offset, needle) for offset, needle in self._places[word]]
+                at = data.find(text, at + 1)
+        return found
+
+    def _list_hits(self, data: bytes, first: int) -> set[int]:
+        hits: set[int] = set()
+        view = memoryview(data)
+        for shift in self._shifts:
+            begin = first + shift
+            count = (len(data) - begin) // self._size
+            if count > 0:
+                words = view[begin : begin + count * self._size].cast(self._kind)
+                hits |= self._places.keys() & words.tolist()
+        return hits
+
+
+class Needles:
+    """The byte strings to hide, arranged for search."""
+
+    def __init__(self, needles: Iterable[bytes] = ()) -> None:
+        wanted = {needle for needle in needles if len(needle) >= MIN_LENGTH}
+        self._long = _Words("Q", 8, 8, (0,))
+        self._short = _Words("I", 4, 2, (0, 2))
+        self._few = [needle for needle in wanted if len(needle) < self._long.shortest]
+        if len(self._few) > _FEW:
+            for needle in self._few:
+                self._short.add(needle)
+            self._few = []
+        self._heads: dict[bytes, list[bytes]] = {}
+        for needle in wanted:
+            if len(needle) >= self._long.shortest:
+                self._long.add(needle)
+            self._heads.setdefault(needle[:MIN_LENGTH], []).append(needle)
+        self._short_heads = {head[:size] for head in self._heads for size in range(1, MIN_LENGTH)}
+        self.longest = max((len(needle) for needle in wanted), default=0)
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Find every place where a needle stands, overlaps included."""
+        found = {
+            (at, at + len(needle))
+            for words in (self._long, self._short)
+            for at, needle in words.find(data)
+            if at >= 0 and data.startswith(needle, at)
+        }
+        for needle in self._few:
+            at = data.find(needle)
+            while at >= 0:
+                found.add((at, at + len(needle)))
+                at = data.find(needle, at + 1)
+        return list(found)
+
+    def first_open(self, data: bytes) -> int:
+        """Find the first place from which on the data may be the beginning of a needle."""
+        size = len(data)
+        found = [size]
+        for at, needle in self._long.find(data, max(0, size - self.longest + 1)):
+            if 0 <= at < size < at + len(needle) and needle.startswith(data[at:]):
+                found.append(at)
+        # A shorter beginning need not contain a whole word.
+        for at in range(max(0, size - self._long.shortest + 1), size):
+            rest = data[at:]
+            if rest in self._short_heads or any(
+                len(needle) > len(rest) and needle.startswith(rest)
+                for needle in self._heads.get(rest[:MIN_LENGTH], ())
+            ):
+                found.append(at)
+                break
+        return min(found)
+
+
+class Joined:
+    """Several sets of needles as one."""
+
+    def __init__(self, *parts: NeedleSet) -> None:
+        self._parts = [part for part in parts if part.longest]
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest one."""
+        return max((part.longest for part in self._parts), default=0)
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Find every place where a needle stands, overlaps included."""
+        return [span for part in self._parts for span in part.spans(data)]
+
+    def first_open(self, data: bytes) -> int:
+        """Find the first place from which on the data may be the beginning of a needle."""
+        return min((part.first_open(data) for part in self._parts), default=len(data))
+
+
+_NOTHING = Needles()
+
+
+def find_nothing() -> NeedleSet:
+    """Tell that nothing is to be hidden."""
+    return _NOTHING

@@ -1,0 +1,1 @@
+"""Background loops of a runner: poll, renew, heartbeat pace, kill switch."""

@@ -1,0 +1,49 @@
+"""Obeys the kill switch: looks at it every second, stops what runs, says so at once."""
+
+from exclave.base.logs import Log
+from exclave.runner.deps import Deps
+from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.roster import Execution, Phase
+from exclave.runner.executions.stop import disable
+from exclave.runner.wakeups import sleep_or
+
+_log = Log("runner.switch")
+
+LOOK_EVERY_S = 1.0
+_HARD_AFTER_S = 110.0
+"""From the look that found the marker to the end of everything that still runs."""
+
+
+async def watch_switch(deps: Deps) -> None:
+    """Stop all work when the switch is thrown, and say so at once; take work again after."""
+    was = False
+    while True:
+        now = is_thrown(deps.disk.path)
+        if now != was:
+            was = now
+            _log.warning("switch_changed", disabled=now)
+            deps.audit.write("disabled" if now else "enabled")
+            deps.signals.changed.fire()
+            deps.signals.renew_soon.set()
+        if now:
+            _stop_all(deps)
+        await sleep_or(deps.clock, LOOK_EVERY_S)
+
+
+def _stop_all(deps: Deps) -> None:
+    for execution in deps.roster.list_alive():
+        if execution.phase is not Phase.ENDED and execution.stop.reason is None:
+            disable(deps, execution)
+            deps.spawn(_end_hard(deps, execution), f"disabling {execution.id}")
+
+
+async def _end_hard(deps: Deps, execution: Execution) -> None:
+    """Kill what is left, should an executor not keep its word."""
+    until = deps.clock.monotonic() + _HARD_AFTER_S
+    while execution.phase is not Phase.ENDED:
+        left = until - deps.clock.monotonic()
+        if left <= 0:
+            deps.audit.write("killed_by_switch", execution_id=execution.id)
+            await deps.kill_leftovers(execution.folder, deps.clock)
+            return
+        await sleep_or(deps.clock, left, deps.signals.changed.wait())

@@ -1,0 +1,92 @@
+"""What keeps the processes of one execution together, and apart from the runner and each other."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.base.logs import Log
+from exclave.runner.processes import cgroups, prctl
+from exclave.runner.processes.subreaper import Orphans
+from exclave.runner.processes.users import JobUser, Users
+
+_log = Log("runner.cells")
+
+_OPEN_MODE, _CLOSED_MODE = 0o710, 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Where the commands of one execution are put."""
+
+    user: JobUser | None = None
+    """None: they run as the runner's own user."""
+    cgroup: Path | None = None
+    orphans: Orphans | None = None
+
+
+NO_CELL = Cell()
+"""Nothing holds: the processes of an execution are known by their group and marker only."""
+
+
+class Crowded(Exception):  # noqa: N818 - says what happened, like `Problem`
+    """There is no cell for one more execution."""
+
+
+class Cells:
+    """The cells of a runner. Without any means it still has some: then they do not hold."""
+
+    def __init__(
+        self,
+        users: Users | None = None,
+        *,
+        base: Path | None = None,
+        orphans: Orphans | None = None,
+    ) -> None:
+        self._users = users
+        self._base = base
+        self._orphans = orphans
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """Tell the uids whose every process is of a job of this runner."""
+        return frozenset() if self._users is None else self._users.owned
+
+    @contextmanager
+    def hold(self, folder: Path) -> Iterator[Cell]:
+        """Make the cell of an execution, and let its user, if any, into its folder until the end.
+
+        Afterwards the folder is locked for whoever gets the user next.
+        """
+        user = None if self._users is None else self._users.take()
+        if user is None and self._users is not None:
+            raise Crowded("no uid of EXCLAVE_RUN_AS is free: processes run as each of them")
+        cgroup = None if self._base is None else cgroups.make_cgroup(self._base, folder.name)
+        try:
+            if user is not None:
+                os.chown(folder, -1, user.gid)
+                folder.chmod(_OPEN_MODE)
+            yield Cell(user, cgroup, self._orphans)
+        finally:
+            if user is not None and self._users is not None:
+                close_folder(folder)
+                self._users.give_back(user)
+            if cgroup is not None:
+                cgroups.remove_cgroup(cgroup)
+
+
+def close_folder(folder: Path) -> None:
+    """Let nobody but the runner get into an execution's folder any more."""
+    folder.chmod(_CLOSED_MODE)
+
+
+def make_cells(users: Users | None) -> Cells:
+    """Make the cells of this process, by all means that this system has."""
+    if not prctl.is_linux():
+        return Cells()
+    if users is not None:
+        os.setgroups([])  # they would count where the runner touches files for a job
+    base = cgroups.find_cgroups()
+    _log.info("cells_made", isolated=users is not None, cgroups=base is not None)
+    return Cells(users, base=base, orphans=Orphans())

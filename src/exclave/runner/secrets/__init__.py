@@ -1,0 +1,1 @@
+"""Secrets that the runner holds, and sealing of what leaves it."""

@@ -1,0 +1,171 @@
+"""Every secret that this runner holds: none may show in what leaves it, named by a job or not."""
+
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from exclave.base.logs import Log
+from exclave.base.secrets import Secret
+from exclave.runner.logs.masking import mask_text
+from exclave.runner.logs.pattern_index import Needles, NeedleSet
+from exclave.runner.logs.secret_spellings import find_key_needles, find_needles
+
+_log = Log("runner.secrets")
+
+_MOST_BYTES = 16 << 20
+_FORMER = 8
+"""How many earlier contents of a file stay masked: a job may still have read them."""
+_TOKENS = 64
+"""How many tokens stay masked; each lives for minutes, or for as long as a job needs it."""
+
+Reader = Callable[[bytes], Iterable[bytes]]
+"""Tell the needles in the content of a file."""
+Signature = tuple[int, int, int, int]
+
+
+@dataclass(slots=True)
+class HeldFile:
+    """A file with secrets; it is read again whenever it has changed."""
+
+    path: Path
+    read: Reader
+    _seen: Signature | None = None
+    _contents: deque[frozenset[bytes]] = field(default_factory=lambda: deque(maxlen=_FORMER))
+
+    @property
+    def needles(self) -> frozenset[bytes]:
+        """What is in the file, and was in it lately."""
+        return frozenset().union(*self._contents)
+
+    def refresh(self) -> bool:
+        """Read the file if it has changed; tell whether it has."""
+        signature = _look_at(self.path)
+        if signature == self._seen:
+            return False
+        try:
+            with self.path.open("rb") as opened:
+                self._contents.append(frozenset(self.read(opened.read(_MOST_BYTES))))
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            _log.warning("secrets_not_masked", file=str(self.path), error=type(error).__name__)
+        self._seen = signature
+        return True
+
+
+class HeldSecrets:
+    """Collects the needles of all secrets of one runner, for all its jobs. Safe in any thread."""
+
+    def __init__(self, files: Iterable[HeldFile] = (), values: Iterable[str] = ()) -> None:
+        self._files = list(files)
+        self._values = find_needles(values)
+        self._tokens: deque[frozenset[bytes]] = deque(maxlen=_TOKENS)
+        self._lock = threading.Lock()
+        self._needles = Needles(self._values)
+
+    def find(self) -> NeedleSet:
+        """Tell what must not show now; the same object for as long as nothing has changed."""
+        with self._lock:
+            changed = [file.refresh() for file in self._files]
+            if any(changed):
+                self._arrange()
+            return self._needles
+
+    def note_token(self, token: Secret) -> None:
+        """Mask a token of the control plane or of a registry from here on."""
+        with self._lock:
+            self._tokens.append(find_needles([token.reveal()]))
+            self._arrange()
+
+    def mask(self, text: str) -> str:
+        """Mask a text that leaves the runner."""
+        return mask_text(self.find(), text)
+
+    def _arrange(self) -> None:
+        parts = [self._values, *self._tokens, *(file.needles for file in self._files)]
+        self._needles = Needles(frozenset().union(*parts))
+
+
+def read_secrets(data: bytes) -> Iterable[bytes]:
+    """Read a secrets file: every text in it, whatever its shape."""
+    try:
+        return find_needles(_list_texts(json.loads(data)))
+    except (ValueError, RecursionError):
+        # Half-written by hand perhaps: what can be a secret is still not to be shown.
+        return find_needles(data.decode(errors="replace").split('"'))
+
+
+def read_credentials(data: bytes) -> Iterable[bytes]:
+    """Read a file of git credentials: its passwords and private keys, not its addresses."""
+    try:
+        found = json.loads(data)["credentials"]
+        texts = [one.get(key) for one in found for key in ("password", "private_key")]
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return read_secrets(data)
+    return find_needles(text for text in texts if isinstance(text, str))
+
+
+def read_password(data: bytes) -> Iterable[bytes]:
+    """Read a file that holds nothing but a password."""
+    return find_needles([data.decode(errors="replace")])
+
+
+def read_raw_key(data: bytes) -> Iterable[bytes]:
+    """Read a file that holds the bytes of a key."""
+    return find_key_needles(data)
+
+
+def read_hex_keys(data: bytes) -> Iterable[bytes]:
+    """Read a file that holds keys in hex, one per line."""
+    for word in data.decode(errors="replace").split():
+        yield from find_needles([word])
+        try:
+            yield from find_key_needles(bytes.fromhex(word))
+        except ValueError:
+            continue
+
+
+def read_enrolment(data: bytes) -> Iterable[bytes]:
+    """Read the document of a Stack: its one-time token."""
+    found = json.loads(data)
+    token = found.get("enrolment") if isinstance(found, dict) else None
+    return find_needles([token] if isinstance(token, str) else [])
+
+
+def read_url_password(url: str | None) -> list[str]:
+    """Tell the password in an address, as it is written there and as it is meant."""
+    try:
+        password = urlsplit(url or "").password
+    except ValueError:
+        password = None
+    return [password, unquote(password)] if password else []
+
+
+def _look_at(path: Path) -> Signature | None:
+    try:
+        facts = os.stat(path)  # noqa: PTH116 - called for every chunk of output
+    except OSError:
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for part in value.values():
+                yield from _list_texts(part)
+        case list():
+            for part in value:
+                yield from _list_texts(part)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)

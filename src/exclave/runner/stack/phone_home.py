@@ -1,0 +1,112 @@
+"""Phones home: after each start, when inputs or secrets of the Stack change, and when asked to."""
+
+from collections.abc import Mapping
+
+from exclave.base.digests import digest_json
+from exclave.base.errors import Problem
+from exclave.base.logs import Log
+from exclave.client.problems import RemoteProblem
+from exclave.client.retry import RetryPolicy, is_passing
+from exclave.client.stacks import StackApi
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.deps import Deps
+from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.secrets.store import SecretStore
+from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.machine_facts import collect_facts
+from exclave.wire.stacks import INPUT_SECRET, StackReport, StackTerms
+
+_log = Log("runner.stack")
+
+REPORTS = RetryPolicy(first_s=0.5, longest_s=30.0)
+_LOOK_EVERY_S = 1.0
+_AGAIN_AFTER_S = 60.0
+"""A Stack without news asks this often whether the app wants something else of it.
+
+Less often in a big fleet: a poll tells about it too.
+"""
+
+
+class Reporter:
+    """Keeps the control plane's picture of the Stack fresh; never sends a secret's value."""
+
+    def __init__(
+        self, folder: StackFolder, api: StackApi, secrets: SecretStore, *, isolated: bool = False
+    ) -> None:
+        self._folder = folder
+        self._isolated = isolated
+        self._api = api
+        self._secrets = secrets
+
+    async def run(self, deps: Deps) -> None:
+        """Report, then look for changes, for as long as the runner runs."""
+        sent, sent_at = "", 0.0
+        failures = 0
+        while True:
+            pause = _LOOK_EVERY_S
+            try:
+                report = await self.build_report()
+                digest = digest_json(report.model_dump())
+                now = deps.clock.monotonic()
+                again_after = max(_AGAIN_AFTER_S, deps.pace.every_s)
+                if digest != sent or deps.signals.report_wanted or now - sent_at > again_after:
+                    deps.signals.report_wanted = False
+                    await self._send(deps, report, digest)
+                    sent, sent_at, failures = digest, now, 0
+            except IdentityRefused:
+                raise
+            except Problem as problem:
+                _log.warning("report_failed", code=problem.code, message=problem.message)
+                pause = REPORTS.choose_delay(deps.randomness, failures, problem)
+                failures += 1
+            except WorkFailed as failed:
+                _log.warning("report_failed", message=failed.message)
+            await deps.clock.sleep(pause)
+
+    async def build_report(self) -> StackReport:
+        """Put together what is told about this Stack."""
+        terms = self._folder.read_document().terms
+        there = await self._secrets.list_names()
+        given = self._folder.read_json(self._folder.inputs)
+        return StackReport(
+            facts=collect_facts(self._folder, isolated=self._isolated),
+            secrets={secret.name: secret.name in there for secret in terms.secrets},
+            inputs=_choose_inputs(terms, given),
+            sensitive_inputs=[
+                one.name
+                for one in terms.inputs
+                if one.sensitive and f"{INPUT_SECRET}{one.name}" in there
+            ],
+        )
+
+    async def _send(self, deps: Deps, report: StackReport, digest: str) -> None:
+        try:
+            terms = await deps.session.call(lambda token: self._api.report(token, report))
+        except RemoteProblem as problem:
+            if is_passing(problem):
+                raise
+            self._note(deps, digest, problem)
+            return
+        if terms != self._folder.read_document().terms:
+            deps.audit.write("terms_changed")
+        self._folder.write_terms(terms)
+        self._note(deps, digest)
+        deps.audit.write("stack_reported", digest=digest)
+
+    def _note(self, deps: Deps, digest: str, problem: Problem | None = None) -> None:
+        """Leave the answer where `stack status` and `stack inputs set` find it."""
+        told: dict[str, object] = {
+            "at": deps.clock.now().isoformat(),
+            "digest": digest,
+            "ok": problem is None,
+        }
+        if problem is not None:
+            _log.warning("report_refused", code=problem.code, message=problem.message)
+            told |= {"message": problem.message, "hint": problem.advice}
+        self._folder.write_json(self._folder.reported, told)
+
+
+def _choose_inputs(terms: StackTerms, given: Mapping[str, str]) -> dict[str, str]:
+    """Tell what the customer entered, of the inputs that the app has; nothing sensitive."""
+    open_names = {one.name for one in terms.inputs if not one.sensitive}
+    return {name: value for name, value in given.items() if name in open_names}

@@ -1,0 +1,111 @@
+"""Plans a module: checks it, saves the plan sealed, tells what it would do, asks the policies."""
+
+import hashlib
+import json
+from typing import Any
+
+from exclave.runner.commands import terraform
+from exclave.runner.jobs.executor import WorkFailed, fail
+from exclave.runner.secrets.sealing import Purpose, Sealer
+from exclave.runner.terraform.diagnostics import explain
+from exclave.runner.terraform.messages import MessageLog
+from exclave.runner.terraform.outputs import tell_outputs
+from exclave.runner.terraform.plan_document import describe_plan, is_noop
+from exclave.runner.terraform.policies import check_policies
+from exclave.runner.terraform.tool_context import Site
+from exclave.wire.jobs import JsonValue, OutcomeState, Reason
+from exclave.wire.runner import Outcome
+from exclave.wire.terraform import PlanDocument, PolicyFinding
+
+PLAN = "plan"
+"""What a sealed plan is sealed for."""
+
+
+async def run_init(site: Site) -> None:
+    """Prepare the module; its output is for people, its failure is classified."""
+    argv = terraform.init(site.tool)
+    async with site.plugins.turn(lambda: site.check_stop("init")):
+        code, out, err = await site.capture("init", argv, quiet=False)
+        if code != 0:
+            raise WorkFailed(*explain("init", (), err + out))
+
+
+async def run_plan(site: Site, var_files: list[Any]) -> None:
+    """Make the plan; it checks the module first, and tells all that is wrong at once."""
+    argv = terraform.plan(
+        site.tool, out=site.plan_file, var_files=var_files, destroy=site.spec.destroy
+    )
+    messages = MessageLog(site.log)
+    code = await site.run("plan", argv, log=messages)
+    if code != 0:
+        raise WorkFailed(*explain("plan", messages.errors, ""))
+
+
+async def read_plan(site: Site) -> tuple[dict[str, Any], str]:
+    """Read the saved plan as JSON, once: with big providers each look costs seconds."""
+    code, out, err = await site.capture("show", terraform.show(site.tool, site.plan_file))
+    if code != 0:
+        raise WorkFailed(*explain("show", (), err))
+    try:
+        return json.loads(out), out
+    except ValueError as error:
+        raise WorkFailed(Reason.RUNNER_ERROR, "the plan cannot be read as JSON") from error
+
+
+async def hand_in_plan(site: Site, sealer: Sealer, document: PlanDocument) -> str:
+    """Hand in the sealed plan and the document for people; answer the digest of the plan."""
+    with site.workspace.touch():
+        data = site.plan_file.read_bytes()
+    uplink, spec = site.work.uplink, site.spec
+    purpose = Purpose(uplink.org_id, uplink.queue_id, spec.workspace, PLAN)
+    await uplink.put_attachment("plan.sealed", sealer.seal(data, purpose))
+    told = document.model_dump_json(by_alias=True).encode()
+    await uplink.put_attachment("plan.json", told)
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+async def plan(site: Site, sealer: Sealer, opa: str, var_files: list[Any]) -> Outcome:
+    """Do the whole job."""
+    await run_init(site)
+    await run_plan(site, var_files)
+    told, text = await read_plan(site)
+    spec, mask = site.spec, site.mask
+    document = describe_plan(told, mask, tool=spec.tool, destroy=spec.destroy)
+    if spec.policies:
+        findings = await check_policies(site, opa, text)
+        document = document.model_copy(update={"policies": findings})
+    digest = await hand_in_plan(site, sealer, document)
+    denied = [one for one in document.policies if one.level == "deny"]
+    outputs = _tell_plan(site, document, told, digest)
+    if denied:
+        message = "\n".join(
+            f"policy `{one.name}` denies this plan: {one.message}" for one in denied
+        )
+        return fail(Reason.POLICY_DENIED, message).model_copy(update={"outputs": outputs})
+    return Outcome(
+        state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, exit_code=0, outputs=outputs
+    )
+
+
+def _tell_plan(
+    site: Site, document: PlanDocument, told: dict[str, Any], digest: str
+) -> dict[str, JsonValue]:
+    noop = is_noop(document)
+    header = None if site.store.newest is None else site.store.newest.header
+    outputs: dict[str, JsonValue] = {
+        "digest": digest,
+        "noop": noop,
+        "serial": 0 if header is None else header.serial,
+        "lineage": "" if header is None else header.lineage,
+        "summary": document.summary.model_dump(by_alias=True),
+        "policies": {"warn": _list_warnings(document.policies)},
+    }
+    if noop:
+        planned = (told.get("planned_values") or {}).get("outputs") or {}
+        now, hidden = tell_outputs(planned, site.spec.workspace, site.mask)
+        outputs |= {"outputs": now, "sensitive_outputs": list[JsonValue](hidden)}
+    return outputs
+
+
+def _list_warnings(findings: list[PolicyFinding]) -> list[JsonValue]:
+    return [f"{one.name}: {one.message}" for one in findings if one.level == "warn"]

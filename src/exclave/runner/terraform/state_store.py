@@ -1,0 +1,182 @@
+"""A workspace's state on the runner: opened and sealed here, described without its values."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exclave.base.secrets import Secret
+from exclave.client.problems import RemoteProblem
+from exclave.client.retry import RetryPolicy
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.jobs.placeholders import STATE
+from exclave.runner.logs.secret_spellings import is_maskable
+from exclave.runner.logs.spool import LogWriter
+from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
+from exclave.runner.terraform.serials import align_serial
+from exclave.runner.terraform.unsent_state import forget_state, keep_state, note_lock
+from exclave.wire.jobs import JsonValue
+from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
+
+PATIENT = RetryPolicy(first_s=0.2, longest_s=5.0)
+"""While an apply runs its state is sent until it arrives; the dead-man timer ends the wait."""
+
+_MOST_HIDDEN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state in clear, and what may be told of it."""
+
+    header: StateHeader
+    document: Mapping[str, Any]
+
+    @property
+    def outputs(self) -> Mapping[str, Any]:
+        """Its outputs: by name `{"value": …, "sensitive": …}`."""
+        found = self.document.get("outputs")
+        return found if isinstance(found, dict) else {}
+
+
+class StateStore:
+    """The one workspace that an execution works on."""
+
+    def __init__(
+        self, workspace: str, *, uplink: Uplink, sealer: Sealer, folder: Path, log: LogWriter
+    ) -> None:
+        self._workspace = workspace
+        self._uplink = uplink
+        self._sealer = sealer
+        self._folder = folder
+        self._log = log
+        self._purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
+        self.newest: State | None = None
+        self.refused: RemoteProblem | None = None
+        """Why a state was not taken; it is kept on disk then."""
+        self.broken: SealBroken | None = None
+        """Why the stored state cannot be opened."""
+
+    async def read(self) -> bytes | None:
+        """Read the newest state in clear; None if there is none yet."""
+        found = await self._uplink.read_state(self._workspace, PATIENT)
+        if found is None:
+            return None
+        try:
+            data = align_serial(self._sealer.unseal(found.sealed, self._purpose), found.header)
+        except SealBroken as problem:
+            self.broken = problem
+            raise
+        if found.header.sealed_serial is not None and self.newest is None:
+            self._log.system(_tell_restored(found.header))
+        self._take(found.header, data)
+        return data
+
+    async def write(self, lock_id: str, data: bytes) -> None:
+        """Seal a new version, keep it on disk, and only then send it, until it arrives."""
+        header = describe_state(data, self._log.mask)
+        self._take(header, data)
+        state = SealedState(header=header, sealed=self._sealer.seal(data, self._purpose))
+        keep_state(self._folder, self._workspace, lock_id, state)
+        try:
+            await self._uplink.write_state(self._workspace, lock_id, state, PATIENT)
+        except RemoteProblem as problem:
+            self.refused = problem
+            raise
+        forget_state(self._folder)
+
+    async def lock(self, lock: LockInfo) -> None:
+        """Take the lock."""
+        note_lock(self._folder, self._workspace, lock.id)
+        await self._uplink.lock_state(self._workspace, lock, PATIENT)
+
+    async def unlock(self, lock_id: str) -> None:
+        """Give the lock back."""
+        await self._uplink.unlock_state(self._workspace, lock_id, PATIENT)
+
+    def _take(self, header: StateHeader, data: bytes) -> None:
+        self.newest = State(header, json.loads(data))
+        hidden = list(dict.fromkeys(list_sensitive(self.newest.document)))[:_MOST_HIDDEN]
+        if hidden:
+            self._log.hide(Secret(value) for value in hidden)
+
+
+def describe_state(data: bytes, mask: Callable[[str], str]) -> StateHeader:
+    """Describe a state without any of its values but ids; `ValueError` if it is no state."""
+    state = json.loads(data)
+    return StateHeader(
+        serial=state["serial"],
+        lineage=state["lineage"],
+        sha256=hashlib.sha256(data).hexdigest(),
+        resources=list(_list_resources(state, mask)),
+    )
+
+
+def list_sensitive(state: Mapping[str, Any]) -> Iterator[str]:
+    """List the texts in a state that Terraform marks as sensitive and that are worth masking."""
+    for output in (state.get("outputs") or {}).values():
+        if output.get("sensitive"):
+            yield from _list_texts(output.get("value"))
+    for resource in state.get("resources") or ():
+        for instance in resource.get("instances") or ():
+            for path in instance.get("sensitive_attributes") or ():
+                yield from _list_texts(_follow(instance.get("attributes"), path))
+
+
+def _tell_restored(header: StateHeader) -> str:
+    return f"the state of serial {header.sealed_serial} was restored, as serial {header.serial}"
+
+
+def _list_resources(
+    state: Mapping[str, Any], mask: Callable[[str], str]
+) -> Iterator[StateResource]:
+    for resource in state.get("resources") or ():
+        if resource.get("mode") != "managed":
+            continue
+        base = f"{resource['type']}.{resource['name']}"
+        base = f"{resource['module']}.{base}" if resource.get("module") else base
+        for instance in resource.get("instances") or ():
+            yield StateResource(
+                address=mask(base + _write_key(instance.get("index_key"))),
+                type=resource["type"],
+                id=mask(_find_id(instance)),
+            )
+
+
+def _write_key(key: object) -> str:
+    return "" if key is None else f"[{json.dumps(key, ensure_ascii=False)}]"
+
+
+def _find_id(instance: Mapping[str, Any]) -> str:
+    found = (instance.get("attributes") or {}).get("id")
+    hidden = any(
+        _follow({"id": ""}, path) == "" for path in instance.get("sensitive_attributes") or ()
+    )
+    return found if isinstance(found, str) and not hidden else ""
+
+
+def _follow(value: Any, path: Iterable[Mapping[str, Any]]) -> Any:
+    for step in path:
+        key = step.get("value")
+        key = key.get("value") if isinstance(key, dict) else key
+        try:
+            value = value[key]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _list_texts(value: JsonValue) -> Iterator[str]:
+    match value:
+        case str():
+            if is_maskable(value):
+                yield value
+        case dict():
+            for part in value.values():
+                yield from _list_texts(part)
+        case list():
+            for part in value:
+                yield from _list_texts(part)
+        case _:
+            pass

@@ -1,0 +1,106 @@
+"""What an execution must not take with it when it ends: its journal, a state nobody has stored."""
+
+import json
+from pathlib import Path
+
+from exclave.base.errors import Kind, Problem
+from exclave.base.logs import Log
+from exclave.client.problems import RemoteProblem
+from exclave.client.retry import RetryPolicy
+from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.data_folder import sync_folder, write_durably
+from exclave.runner.jobs.workspace import ROOM
+from exclave.wire.terraform import SealedState, unpack_state
+
+_log = Log("runner.rescue")
+
+JOURNAL = "journal.jsonl"
+MODULE = Path(ROOM) / "work" / "module"
+"""Where the module of a Terraform job lies in the folder of its execution."""
+_JOURNAL_SENT = "journal.sent"
+_PENDING = "state.pending"
+_LOCK = "state.lock"
+
+
+def keep_state(folder: Path, workspace: str, lock_id: str, state: SealedState) -> None:
+    """Keep a sealed state on disk until the control plane has it."""
+    told = json.dumps({"workspace": workspace, "lock_id": lock_id}).encode()
+    write_durably(folder / _PENDING, told + b"\n" + state.pack())
+
+
+def note_lock(folder: Path, workspace: str, lock_id: str) -> None:
+    """Remember which lock was taken, for a start that finds a state nobody has stored."""
+    told = {"workspace": workspace, "lock_id": lock_id}
+    write_durably(folder / _LOCK, json.dumps(told).encode())
+
+
+def read_lock(folder: Path) -> tuple[str, str] | None:
+    """Tell the workspace and the lock that was taken last."""
+    try:
+        told = json.loads((folder / _LOCK).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return told["workspace"], told["lock_id"]
+
+
+def forget_state(folder: Path) -> None:
+    """The control plane has the state."""
+    (folder / _PENDING).unlink(missing_ok=True)
+    sync_folder(folder)
+
+
+def has_pending_state(folder: Path) -> bool:
+    """Tell whether a state was written that the control plane has not taken."""
+    return (folder / _PENDING).exists()
+
+
+def take_pending(folder: Path) -> bytes | None:
+    """Read the state that nobody has taken, as it is handed in for people."""
+    try:
+        return (folder / _PENDING).read_bytes().partition(b"\n")[2]
+    except FileNotFoundError:
+        return None
+
+
+async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
+    """Hand in the journal as it is now, unless it was handed in like that."""
+    journal, sent = folder / JOURNAL, folder / _JOURNAL_SENT
+    if not journal.exists():
+        return
+    data = journal.read_bytes()
+    if sent.exists() and sent.read_text() == str(len(data)):
+        return
+    try:
+        await uplink.put_attachment("journal.jsonl", data, policy)
+    except RemoteProblem as problem:
+        if problem.kind is Kind.TOO_LARGE:  # these very bytes are not worth another try
+            sent.write_text(str(len(data)))
+        raise
+    sent.write_text(str(len(data)))
+
+
+async def rescue(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
+    """Hand in what is left; it is kept when nobody answers, and dropped when nobody wants it."""
+    for send in (send_journal, _send_state):
+        try:
+            await send(folder, uplink, policy)
+        except IdentityRefused:
+            raise
+        except Problem as problem:
+            _log.warning("rescue_failed", execution_id=uplink.execution_id, code=problem.code)
+
+
+async def _send_state(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
+    """Store the state where it belongs; where that is refused, hand it in for people."""
+    file = folder / _PENDING
+    if not file.exists():
+        return
+    line, _, packed = file.read_bytes().partition(b"\n")
+    told, state = json.loads(line), unpack_state(packed)
+    try:
+        await uplink.write_state(told["workspace"], told["lock_id"], state, policy)
+    except RemoteProblem as problem:
+        _log.warning("state_refused", execution_id=uplink.execution_id, code=problem.code)
+        await uplink.put_attachment("errored.tfstate.sealed", packed, policy)
+    forget_state(folder)

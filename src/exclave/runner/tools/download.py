@@ -1,0 +1,83 @@
+"""Fetches a tool from its maker or a mirror; nothing is kept whose checksum is not right."""
+
+import hashlib
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from exclave.base.errors import Problem
+from exclave.client.downloads import download_file, download_text
+from exclave.client.transport import Link
+from exclave.runner.tools.catalog import Vendor
+
+_MOST_BYTES = 512 << 20
+_WITHIN_S = 600.0
+_SUMS_WITHIN_S = 60.0
+_SUM = re.compile(r"^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?\s*$", re.MULTILINE)
+
+
+class ChecksumWrong(Problem):
+    """What was downloaded is not what its maker published."""
+
+    code = "checksum_wrong"
+    hint = "Do not use the file; check the mirror and who stands between."
+
+
+async def fetch_tool(
+    vendor: Vendor,
+    version: str,
+    folder: Path,
+    *,
+    link: Link,
+    mirror: str,
+    checksums: Mapping[str, str],
+) -> Path:
+    """Download, verify and unpack a tool into a folder; answer its file.
+
+    The checksum is the one of the settings (`name@version`), or else that of the maker's list.
+    """
+    base = f"{mirror.rstrip('/')}/{vendor.name}/{{v}}" if mirror else vendor.folder
+    place = replace(link, url=vendor.fill(base, version))
+    name = vendor.fill(vendor.file, version)
+    wanted = checksums.get(f"{vendor.name}@{version}", "").removeprefix("sha256:")
+    if not wanted:
+        sums = vendor.fill(vendor.sums, version)
+        wanted = find_sum(await download_text(place, sums, within_s=_SUMS_WITHIN_S), name)
+    package = folder / "package"
+    await download_file(place, name, package, most=_MOST_BYTES, within_s=_WITHIN_S)
+    with package.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != wanted.lower():
+        raise ChecksumWrong(f"`{name}` has the checksum {found}, not {wanted}")
+    return unpack_tool(vendor, package, folder)
+
+
+def find_sum(text: str, name: str) -> str:
+    """Find the checksum of a file in a list, or the only one of a list without names."""
+    lines = _SUM.findall(text)
+    for value, listed in lines:
+        if listed == name or (not listed and len(lines) == 1):
+            return str(value)
+    raise ChecksumWrong(f"the list of checksums does not name `{name}`")
+
+
+def unpack_tool(vendor: Vendor, package: Path, folder: Path) -> Path:
+    """Take the one program out of what was downloaded."""
+    target = folder / vendor.name
+    if vendor.zipped:
+        with zipfile.ZipFile(package) as archive, archive.open(vendor.name) as member:
+            left = _MOST_BYTES
+            with target.open("wb") as out:
+                while chunk := member.read(1 << 20):
+                    left -= len(chunk)
+                    if left < 0:
+                        raise ChecksumWrong(f"`{package.name}` unpacks to too much")
+                    out.write(chunk)
+        package.unlink()
+    else:
+        package.replace(target)
+    os.chmod(target, 0o755)  # noqa: PTH101, S103 - a program that the runner starts
+    return target

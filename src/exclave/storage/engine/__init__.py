@@ -1,0 +1,1 @@
+"""Transactions, group commit, sessions and wake-ups; knows no table."""

@@ -1,0 +1,166 @@
+"""The two ways to talk over one PostgreSQL connection, both waiting on the event loop."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import psycopg
+from psycopg import pq
+from psycopg.abc import PQGen
+from psycopg.errors import error_from_result
+from psycopg.waiting import Ready, Wait
+
+from exclave.storage.engine.dialects.failures import translate
+from exclave.storage.engine.greenlets import can_wait, wait_for_socket
+
+T = TypeVar("T")
+Keep = Callable[[pq.abc.PGresult], None]
+
+_GOOD = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
+
+
+class LoopConnection(psycopg.Connection[Any]):
+    """The driver's connection, as SQLAlchemy uses it, whose waiting blocks nobody else."""
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Carry out what the driver wants to do on the socket."""
+        if not can_wait() or timeout is not None:
+            return super().wait(gen, interval, timeout)
+        try:
+            wanted = next(gen)
+            while True:
+                wait_for_socket(self.pgconn.socket, write=bool(wanted & Wait.W))
+                wanted = gen.send(Ready.RW if wanted & Wait.W else Ready.R)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+class Expected(NamedTuple):
+    """A command that was sent, and what its answer is for."""
+
+    sql: str
+    name: bytes = b""
+    """The statement that it prepares."""
+    keep: Keep | None = None
+
+
+_SYNC = Expected("")
+
+
+class Pipeline:
+    """Commands over libpq: sent as they come, answered together when somebody needs an answer.
+
+    An exchange costs more than most statements. What nobody reads (inserts, updates, BEGIN) travels
+    with the next question, and an error in it is raised there.
+    """
+
+    def __init__(self, connection: pq.abc.PGconn) -> None:
+        self._pq = connection
+        self._expected: deque[Expected] = deque()
+        self._known: set[bytes] = set()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is gone."""
+        return self._pq.status != pq.ConnStatus.OK
+
+    def check(self) -> None:
+        """Raise if the database has hung up meanwhile; asks nothing."""
+        try:
+            self._pq.consume_input()  # may find its last words
+            self._pq.consume_input()  # finds that nothing comes after them
+        except psycopg.Error as error:
+            raise self._give_up(error) from error
+
+    def send(
+        self, name: bytes, sql: str, bound: "Sequence[bytes | None]", keep: Keep | None = None
+    ) -> None:
+        """Send a statement, prepared under its name when the connection first runs it.
+
+        `keep` gets its answer.
+        """
+        self._enter()
+        if name not in self._known:
+            self._pq.send_prepare(name, sql.encode())
+            self._known.add(name)
+            self._expected.append(Expected(sql, name))
+        self._pq.send_query_prepared(name, bound)
+        self._expected.append(Expected(sql, keep=keep))
+
+    def say(self, sql: str) -> None:
+        """Send a command without values or rows."""
+        self._enter()
+        self._pq.send_query_params(sql.encode(), None)
+        self._expected.append(Expected(sql))
+
+    def finish(self) -> pq.abc.PGresult | None:
+        """Wait for all answers; give the last, or raise the first error."""
+        self.push()
+        last: pq.abc.PGresult | None = None
+        failed: tuple[pq.abc.PGresult, str] | None = None
+        try:
+            while self._pq.flush():
+                self._wait(write=True)
+            while self._expected:
+                item = self._expected.popleft()
+                result = self._read_answer(item)
+                if result is None:
+                    continue
+                if result.status in _GOOD:
+                    last = result
+                elif failed is None and result.status != pq.ExecStatus.PIPELINE_ABORTED:
+                    failed = result, item.sql
+        except psycopg.Error as error:
+            raise self._give_up(error) from error
+        if failed is not None:
+            raise translate(error_from_result(failed[0]), psycopg.Error, failed[1], lost=self.lost)
+        return last
+
+    def push(self) -> None:
+        """Let the database begin, without waiting for it."""
+        if not self._expected or self.lost:
+            return
+        self._pq.pipeline_sync()
+        self._expected.append(_SYNC)
+        self._pq.flush()
+
+    def leave(self) -> None:
+        """Wait for all answers, and let the driver have the connection."""
+        if self._expected:
+            self.finish()
+        if not self.lost and self._pq.pipeline_status != pq.PipelineStatus.OFF:
+            self._pq.exit_pipeline_mode()
+
+    def _enter(self) -> None:
+        if self._pq.pipeline_status == pq.PipelineStatus.OFF:
+            self._pq.enter_pipeline_mode()
+
+    def _read_answer(self, item: Expected) -> pq.abc.PGresult | None:
+        result = self._read()
+        if item is _SYNC:
+            return None
+        if result is None:
+            raise psycopg.OperationalError("the connection was lost")
+        while self._read() is not None:
+            pass
+        if result.status in _GOOD:
+            if item.keep is not None:
+                item.keep(result)
+        elif item.name:
+            self._known.discard(item.name)
+        return result
+
+    def _read(self) -> pq.abc.PGresult | None:
+        while self._pq.is_busy():
+            self._wait(write=False)
+        return self._pq.get_result()
+
+    def _wait(self, *, write: bool) -> None:
+        wait_for_socket(self._pq.socket, write=write)
+        self._pq.consume_input()
+
+    def _give_up(self, error: psycopg.Error) -> Exception:
+        """Nothing more will come: whatever was under way, nobody knows."""
+        self._expected.clear()
+        return translate(error, psycopg.Error, "", lost=True)

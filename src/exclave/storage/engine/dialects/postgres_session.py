@@ -1,0 +1,317 @@
+"""A connection to PostgreSQL, used through libpq: the driver above it takes longer than the server.
+
+Every statement is prepared by name when a connection first runs it; values and rows go as text.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+
+import psycopg
+from psycopg import pq
+from pydantic_core import from_json
+from sqlalchemy import JSON, Connection, Dialect, Table
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.engine import RootTransaction
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.sql.type_api import TypeEngine
+
+from exclave.storage.engine.dialects.bulk import (
+    Rows,
+    find_converters,
+    list_defaults,
+    list_keys,
+    quote_all,
+    write_assignment,
+)
+from exclave.storage.engine.dialects.failures import translate
+from exclave.storage.engine.dialects.postgres_clock import ServerClock
+from exclave.storage.engine.dialects.postgres_connection import Keep, Pipeline
+from exclave.storage.engine.statements import (
+    Asked,
+    Compiled,
+    Convert,
+    Prepared,
+    Values,
+    name_statement,
+)
+from exclave.storage.engine.types import write_json
+
+CHANNEL = "exclave"
+_PAYLOAD = 7000
+"""Bytes of one notification; PostgreSQL takes less than 8,000."""
+_NOTIFY = name_statement(), f"SELECT pg_notify('{CHANNEL}', $1)"
+_CLOCK = name_statement(), "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_PLAN_FREELY = "SELECT " + ", ".join(
+    f"set_config('enable_{way}', 'on', true)" for way in ("seqscan", "hashjoin", "mergejoin")
+)
+"""For a transaction that lists and searches; what is written is found by its key."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WORDS: Dialect = PGDialect(  # type: ignore[no-untyped-call]
+    paramstyle="numeric_dollar", json_serializer=write_json, json_deserializer=from_json
+)
+"""How statements are written for libpq; one for all, so that each is compiled once."""
+_FROM_TEXT: dict[type, Callable[[bytes], Any]] = {
+    int: int, str: bytes.decode, bool: b"t".__eq__,
+}  # fmt: skip
+
+
+class PostgresSession:
+    """One connection, whose transactions we begin and end by ourselves."""
+
+    def __init__(self, connection: Connection, clock: ServerClock, *, writes: bool) -> None:
+        self._driver = connection.execution_options(isolation_level="AUTOCOMMIT")
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, psycopg.Connection)  # noqa: S101 - the only driver we use
+        self._pq = raw.pgconn
+        self._line = Pipeline(self._pq)
+        self._clock = clock
+        self._writes = writes
+        self._open = False
+        self._micros: int | None = None
+        self._asked = False
+        self._transaction: RootTransaction | None = None
+
+    @property
+    def connection(self) -> Connection:
+        """The connection as SQLAlchemy knows it, in the same transaction."""
+        if self._transaction is None and self._open:
+            if not self._writes:
+                self._line.say(_PLAN_FREELY)
+            self._line.leave()
+            self._transaction = self._driver.begin()
+        self._line.leave()
+        return self._driver
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection is gone."""
+        return self._line.lost
+
+    def begin(self, *, alone: bool = False) -> None:
+        """Begin, and ask for the time now and then; both travel with the first statement."""
+        self._line.check()
+        self._open = not alone
+        self._micros, self._asked = None, False
+        if not alone:
+            self._line.say(_BEGIN_WRITE if self._writes else _BEGIN_READ)
+            if self._clock.is_due():
+                self._ask_clock()
+
+    def read_clock(self) -> datetime:
+        """Tell the database's time; it is waited for only if nobody asked of late."""
+        micros = self._micros or self._clock.tell()
+        if micros is None:
+            if not self._asked:
+                self._ask_clock()
+            self._line.finish()
+            micros = self._micros or 0
+        return _EPOCH + timedelta(microseconds=micros)
+
+    def commit(self) -> None:
+        """Commit, and send what was announced with it."""
+        self._line.say("COMMIT")
+        result = self._line.finish()
+        if result is None or result.command_status != b"COMMIT":
+            error = psycopg.errors.InFailedSqlTransaction("the transaction had failed before")
+            raise translate(error, psycopg.Error, "COMMIT")
+        self._open = False
+        if self._transaction is not None:
+            self._line.leave()
+            self._transaction.commit()  # tells SQLAlchemy; the driver finds nothing left to do
+            self._transaction = None
+
+    def rollback(self) -> None:
+        """Undo the transaction; nobody needs to wait for that."""
+        if self._open and not self.lost:
+            self._line.say("ROLLBACK")
+            self._line.push()
+        self._open = False
+        if self._transaction is not None:
+            self._forget(self._transaction)
+            self._transaction = None
+
+    def set_mark(self) -> None:
+        """Remember this point of the transaction."""
+        self._line.say("SAVEPOINT mark")
+
+    def drop_mark(self) -> None:
+        """Forget the mark; what went wrong since then is raised here."""
+        self._line.say("RELEASE mark")
+        self._line.finish()
+
+    def undo_to_mark(self) -> None:
+        """Undo what happened since the mark; what was under way may have gone wrong as well."""
+        with contextlib.suppress(DBAPIError):
+            self._line.finish()
+        self._line.say("ROLLBACK TO mark")
+        self._line.say("RELEASE mark")
+        self._line.finish()
+
+    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+        """Run a statement; answer its rows."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        return compiled.read(_read_rows(self._run(compiled, values)))
+
+    def ask(self, statement: Prepared, values: Values) -> Asked:
+        """Send a statement; its rows are waited for when they are read."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        kept: list[pq.abc.PGresult] = []
+        self._send(compiled, values, kept.append)
+
+        def read() -> list[Any]:
+            if not kept:
+                self._line.finish()
+            return compiled.read(_read_rows(kept[0]))
+
+        return read
+
+    def change(self, statement: Prepared, values: Values) -> None:
+        """Send a statement."""
+        self._send(statement.compile(_WORDS, _find_reader, values), values)
+
+    def count(self, statement: Prepared, values: Values) -> int:
+        """Run a statement; answer how many rows it changed."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        return self._run(compiled, values).command_tuples or 0
+
+    def insert_each(self, table: Table, rows: Rows) -> None:
+        """Insert many rows as one set."""
+        defaults = list_defaults(table)
+        names = (*rows[0], *(name for name in defaults if name not in rows[0]))
+        self._send_set(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
+
+    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
+        """Update many rows as one set."""
+        names = tuple(rows[0])
+        self._send_set(_write_update(table, names, kept), table, names, rows)
+
+    def announce(self, sender: str, keys: Sequence[str]) -> None:
+        """Send the keys to every listening server, with the commit."""
+        for payload in _cut_payloads(sender, keys):
+            self._line.send(*_NOTIFY, [payload.encode()])
+
+    def close(self) -> None:
+        """Give the connection up."""
+        with contextlib.suppress(DBAPIError):
+            self._line.leave()
+        if self.lost:
+            self._driver.invalidate()
+        self._driver.close()
+
+    def _ask_clock(self) -> None:
+        self._asked = True
+        self._line.send(*_CLOCK, (), self._keep_clock)
+
+    def _keep_clock(self, result: pq.abc.PGresult) -> None:
+        self._micros = int(result.get_value(0, 0) or 0)
+        self._clock.hear(self._micros)
+
+    def _forget(self, transaction: RootTransaction) -> None:
+        """Let SQLAlchemy know; for the driver below it nothing is left to do."""
+        with contextlib.suppress(DBAPIError):
+            self._line.leave()
+        if self.lost:
+            self._driver.invalidate()
+        transaction.close()
+
+    def _run(self, compiled: Compiled, values: Values) -> pq.abc.PGresult:
+        self._send(compiled, values)
+        result = self._line.finish()
+        assert result is not None  # noqa: S101 - it answers the statement
+        return result
+
+    def _send(self, compiled: Compiled, values: Values, keep: Keep | None = None) -> None:
+        bound = [_write_value(value) for value in compiled.bind(values)]
+        self._line.send(compiled.name, compiled.sql, bound, keep)
+
+    def _send_set(
+        self, form: tuple[bytes, str], table: Table, names: tuple[str, ...], rows: Rows
+    ) -> None:
+        """Send the rows as one document: many parameters would be slower."""
+        converters = find_converters(table, names, _WORDS, keep_json=True)
+        plain = [
+            {**row, **{name: convert(row[name]) for name, convert in converters.items()}}
+            for row in rows
+        ]
+        self._line.send(*form, [write_json(plain).encode()])
+
+
+def _read_rows(result: pq.abc.PGresult) -> Iterator[list[bytes | None]]:
+    places = range(result.nfields)
+    for number in range(result.ntuples):
+        yield [result.get_value(number, place) for place in places]
+
+
+def _write_value(value: object) -> bytes | None:
+    """Write a value as PostgreSQL reads it; the statement says which type it has."""
+    match value:
+        case None:
+            return None
+        case str():
+            return value.encode()
+        case bool():
+            return b"t" if value else b"f"
+        case int():
+            return b"%d" % value
+        case _:
+            raise TypeError(f"a value of type {type(value).__name__} cannot be sent")
+
+
+def _find_reader(kind: TypeEngine[Any]) -> Convert | None:
+    implementation = kind.dialect_impl(_WORDS)
+    stored = getattr(implementation, "impl_instance", implementation)
+    parse = bytes.decode if isinstance(stored, JSON) else _FROM_TEXT[stored.python_type]
+    convert = implementation.result_processor(_WORDS, None)
+    if convert is None:
+        return parse
+    return lambda text: convert(parse(text))
+
+
+def _cut_payloads(sender: str, keys: Sequence[str]) -> list[str]:
+    payloads: list[str] = []
+    part: list[str] = []
+    size = 0
+    for key in keys:
+        length = len(json.dumps(key)) + 2
+        if length > _PAYLOAD:
+            continue  # a message; whom it concerns looks for itself when it is woken
+        if part and size + length > _PAYLOAD:
+            payloads.append(json.dumps([sender, *part]))
+            part, size = [], 0
+        part.append(key)
+        size += length
+    return [*payloads, json.dumps([sender, *part])] if part else payloads
+
+
+@lru_cache
+def _write_insert(table: Table, names: tuple[str, ...]) -> tuple[bytes, str]:
+    columns = ", ".join(quote_all(names, _WORDS))
+    rows = _write_rows(table, names)
+    sql = f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM {rows}"  # noqa: S608 - our own names
+    return name_statement(), sql
+
+
+@lru_cache
+def _write_update(table: Table, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[bytes, str]:
+    keys = list_keys(table)
+    changes = ", ".join(
+        write_assignment(column, f"new.{column}", f"{table.name}.{column}", kept=name in kept)
+        for name, column in zip(names, quote_all(names, _WORDS), strict=True)
+        if name not in keys
+    )
+    found = " AND ".join(f"{table.name}.{key} = new.{key}" for key in quote_all(keys, _WORDS))
+    rows = _write_rows(table, names)
+    sql = f"UPDATE {table.name} SET {changes} FROM {rows} WHERE {found}"  # noqa: S608 - our own names
+    return name_statement(), sql
+
+
+def _write_rows(table: Table, names: tuple[str, ...]) -> str:
+    columns = zip(names, quote_all(names, _WORDS), strict=True)
+    typed = ", ".join(f"{column} {table.c[name].type.compile(_WORDS)}" for name, column in columns)
+    return f"json_to_recordset($1::json) AS new ({typed})"

@@ -1,0 +1,175 @@
+"""A connection to SQLite, used without ceremony: statements take microseconds, so must we."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+from pydantic_core import from_json
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.engine import RootTransaction
+from sqlalchemy.sql.type_api import TypeEngine
+
+from exclave.storage.engine.dialects.bulk import (
+    Rows,
+    find_converters,
+    list_defaults,
+    list_keys,
+    quote_all,
+    write_assignment,
+)
+from exclave.storage.engine.dialects.failures import translate
+from exclave.storage.engine.greenlets import call_beside
+from exclave.storage.engine.statements import Asked, Convert, Prepared, Values
+from exclave.storage.engine.types import write_json
+
+_WORDS = sqlite.dialect(paramstyle="qmark", json_serializer=write_json, json_deserializer=from_json)
+"""How statements are written for SQLite; one for all, so that each is compiled once."""
+
+
+class SqliteSession:
+    """One connection; a writer's transactions are SQLAlchemy's too, whose events tell of them."""
+
+    lost = False
+
+    def __init__(self, connection: Connection, *, writes: bool) -> None:
+        self.connection = connection
+        self._writes = writes
+        raw = connection.connection.driver_connection
+        assert isinstance(raw, sqlite3.Connection)  # noqa: S101 - the only driver we use
+        self._raw = raw
+        self._transaction: RootTransaction | None = None
+        self._committer = ThreadPoolExecutor(1, "committer") if writes else None
+
+    def begin(self, *, alone: bool = False) -> None:
+        """Begin."""
+        try:
+            if self._writes:
+                self._transaction = self.connection.begin()
+            elif not alone:
+                self._raw.execute("BEGIN")
+        except sqlite3.Error as error:
+            raise translate(error, sqlite3.Error, "BEGIN") from error
+
+    def read_clock(self) -> None:
+        """Tell nothing: the process that owns the file has the only clock."""
+
+    def commit(self) -> None:
+        """Commit to disk, beside the loop: it is the only thing here that takes long."""
+        if self._transaction is not None:
+            call_beside(self._committer, self._transaction.commit)
+            self._transaction = None
+
+    def rollback(self) -> None:
+        """Undo the transaction, also one whose commit was refused."""
+        if self._transaction is not None:
+            self._transaction.close()
+            self._transaction = None
+        if self.connection.in_transaction():
+            self.connection.rollback()
+        if self._raw.in_transaction:
+            self._raw.rollback()
+
+    def set_mark(self) -> None:
+        """Remember this point of the transaction."""
+        self._run("SAVEPOINT mark")
+
+    def drop_mark(self) -> None:
+        """Forget the mark."""
+        self._run("RELEASE mark")
+
+    def undo_to_mark(self) -> None:
+        """Undo what happened since the mark."""
+        self._run("ROLLBACK TO mark")
+        self._run("RELEASE mark")
+
+    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+        """Run a statement; answer its rows."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        return compiled.read(self._run(compiled.sql, compiled.bind(values)).fetchall())
+
+    def ask(self, statement: Prepared, values: Values) -> Asked:
+        """Run a statement; its rows are there at once."""
+        rows = self.fetch(statement, values)
+        return lambda: rows
+
+    def change(self, statement: Prepared, values: Values) -> None:
+        """Run a statement."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        self._run(compiled.sql, compiled.bind(values))
+
+    def count(self, statement: Prepared, values: Values) -> int:
+        """Run a statement; answer how many rows it changed."""
+        compiled = statement.compile(_WORDS, _find_reader, values)
+        return self._run(compiled.sql, compiled.bind(values)).rowcount
+
+    def insert_each(self, table: Table, rows: Rows) -> None:
+        """Insert many rows by one prepared statement."""
+        defaults = list_defaults(table)
+        names = (*rows[0], *(name for name in defaults if name not in rows[0]))
+        self._run_each(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
+
+    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
+        """Update many rows by one prepared statement."""
+        keys = list_keys(table)
+        changed = tuple(name for name in rows[0] if name not in keys)
+        self._run_each(_write_update(table, changed, kept), table, (*changed, *keys), rows)
+
+    def announce(self, sender: str, keys: Sequence[str]) -> None:
+        """Do nothing: no other server shares the file."""
+
+    def close(self) -> None:
+        """Give the connection up."""
+        if self._committer is not None:
+            self._committer.shutdown()
+        self.connection.close()
+
+    def _run(self, sql: str, bound: Sequence[Any] = ()) -> sqlite3.Cursor:
+        try:
+            return self._raw.execute(sql, bound)
+        except sqlite3.Error as error:
+            raise translate(error, sqlite3.Error, sql) from error
+
+    def _run_each(self, sql: str, table: Table, names: tuple[str, ...], rows: Rows) -> None:
+        converters = find_converters(table, names, _WORDS)
+        places = [(names.index(name), convert) for name, convert in converters.items()]
+        bound = [_pick(row, names, places) for row in rows]
+        if len(bound) == 1:
+            self._run(sql, bound[0])
+            return
+        try:
+            self._raw.executemany(sql, bound)
+        except sqlite3.Error as error:
+            raise translate(error, sqlite3.Error, sql) from error
+
+
+def _find_reader(kind: TypeEngine[Any]) -> Convert | None:
+    return kind.dialect_impl(_WORDS).result_processor(_WORDS, None)
+
+
+def _pick(
+    row: Mapping[str, Any], names: tuple[str, ...], places: list[tuple[int, Callable[[Any], Any]]]
+) -> list[Any]:
+    values = [row[name] for name in names]
+    for place, convert in places:
+        values[place] = convert(values[place])
+    return values
+
+
+@lru_cache
+def _write_insert(table: Table, names: tuple[str, ...]) -> str:
+    columns = ", ".join(quote_all(names, _WORDS))
+    places = ", ".join("?" * len(names))
+    return f"INSERT INTO {table.name} ({columns}) VALUES ({places})"  # noqa: S608 - our own names
+
+
+@lru_cache
+def _write_update(table: Table, names: tuple[str, ...], kept: tuple[str, ...]) -> str:
+    changes = ", ".join(
+        write_assignment(column, "?", column, kept=name in kept)
+        for name, column in zip(names, quote_all(names, _WORDS), strict=True)
+    )
+    found = " AND ".join(f"{column} = ?" for column in quote_all(list_keys(table), _WORDS))
+    return f"UPDATE {table.name} SET {changes} WHERE {found}"  # noqa: S608 - our own names

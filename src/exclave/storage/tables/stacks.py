@@ -1,0 +1,23 @@
+"""Tables of Stacks: the codes by which a customer fetches one."""
+
+from sqlalchemy import Column, PrimaryKeyConstraint, Table, Text
+
+from exclave.storage.engine.types import Instant
+from exclave.storage.tables.core import metadata, of_org, org_column
+
+stack_codes = Table(
+    "stack_codes",
+    metadata,
+    org_column(),
+    Column("id", Text, nullable=False),
+    Column("install_id", Text, nullable=False),
+    Column("hash", Text, nullable=False, unique=True),
+    Column("enrolment_id", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("parent_id", Text),
+    PrimaryKeyConstraint("org_id", "id"),
+    of_org("install_id", "installs"),
+    of_org("enrolment_id", "enrolments"),
+)
