@@ -82,8 +82,9 @@ def test_an_attack_disturbs_nobody_else(
     ended = wait_until(
         lambda: (job := read_job(site, workflow))["state"] in ENDED and job, "the job ends"
     )
-    attempts = [(one["state"], one["reason"]) for one in ended["executions"]]
-    assert (ended["state"], len(attempts)) == ("succeeded", 1), attempts
+    # An offer that never reached the runner is made again; what counts is what ran.
+    started = [one for one in ended["executions"] if one["started_at"] is not None]
+    assert (ended["state"], len(started)) == ("succeeded", 1), ended["executions"]
     assert 500 not in statuses, statuses
     process = site.servers[0].running
     assert process is not None

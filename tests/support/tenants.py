@@ -56,11 +56,20 @@ class Tenant:
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Post and return the reply, which must be a good one."""
-        return _read(self.client.post(path, json=body or {}))
+        return _read(self._send("POST", path, json=body or {}))
 
     def get(self, path: str, **query: Any) -> Any:
         """Get and return the reply, which must be a good one."""
-        return _read(self.client.get(path, params=query))
+        return _read(self._send("GET", path, params=query))
+
+    def _send(self, method: str, path: str, **content: Any) -> httpx.Response:
+        """Send a request, again if the server asks to come back later."""
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            reply = self.client.request(method, path, **content)
+            if reply.status_code != httpx.codes.TOO_MANY_REQUESTS or time.monotonic() > until:
+                return reply
+            time.sleep(float(reply.headers.get("retry-after", 1)))
 
     def add_install(self, name: str = "") -> str:
         """Create an install without an app and return its id."""

@@ -1,14 +1,15 @@
 """Measures for how long a piece of work keeps the event loop from everything else.
 
 Each step of a coroutine, from one wait to the next, holds the loop. Many short steps delay nobody:
-others run in between. Long ones do, and are added up.
+others run in between. Long ones do, and are added up. CPU time is counted: on a busy machine a step
+may take long without using much of it.
 """
 
 import asyncio
 from collections.abc import Coroutine, Generator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from time import perf_counter
+from time import thread_time
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -55,14 +56,14 @@ class Measured(Generic[T]):
         error: BaseException | None = None
         try:
             while True:
-                began = perf_counter()
+                began = thread_time()
                 try:
                     step = self._work.send(value) if error is None else self._work.throw(error)
                 except StopIteration as end:
                     result: T = end.value
                     return result
                 finally:
-                    self._time.add(perf_counter() - began)
+                    self._time.add(thread_time() - began)
                 value = error = None
                 try:
                     value = yield step

@@ -51,7 +51,7 @@ async def test_a_body_with_something_wrong_is_refused(site: Site, row: Row) -> N
                 b"",
                 b"{",
                 b"\xff\xfe",
-                b"[" * 100_000,
+                b"[" * 50_000,
                 b'{"a": NaN}',
                 b"1" * 5000,
                 b'"\\ud800"',

@@ -9,8 +9,8 @@ from exclave.base.loop_time import LONG_S, LoopTime, Measured, note_step
 
 
 def hold_loop(seconds: float) -> None:
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
         pass
 
 

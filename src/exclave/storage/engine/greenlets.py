@@ -13,7 +13,7 @@ import select
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextvars import copy_context
-from time import perf_counter
+from time import thread_time
 from typing import Any, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
@@ -34,9 +34,9 @@ class _Stack(greenlet):
 
     def go_on(self) -> None:
         """Run until it waits or ends, then do what it wants arranged; on the loop's stack only."""
-        self.resumed_at = perf_counter()
+        self.resumed_at = thread_time()
         arrange: Arrange = self.switch()
-        self.busy_s += perf_counter() - self.resumed_at
+        self.busy_s += thread_time() - self.resumed_at
         arrange()
 
     def leave(self, arrange: Arrange) -> None:
@@ -69,8 +69,8 @@ def read_busy_time() -> float:
     """Return a clock, in seconds, that stands still while the caller waits."""
     stack = getcurrent()
     if not isinstance(stack, _Stack):
-        return perf_counter()
-    return stack.busy_s + perf_counter() - stack.resumed_at
+        return thread_time()
+    return stack.busy_s + thread_time() - stack.resumed_at
 
 
 def call_beside(executor: Executor | None, work: Callable[[], T]) -> T:
