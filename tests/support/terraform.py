@@ -28,7 +28,7 @@ from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.job_log import open_log
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import FileSecrets
@@ -235,7 +235,7 @@ class Bench:
             timeout_grace_s=5.0,
             keep_free_bytes=0,
         )
-        self.stop = Stop()
+        self.stop = StopRequest()
         self.tool = "terraform"
 
     def write(self, text: str, name: str = "main.tf") -> None:
@@ -277,12 +277,12 @@ class Bench:
         """Run one job to its end, and hand its outcome in."""
         mutating = spec.operation == "apply"
         found = offer or await self.offer(spec.workspace, mutating=mutating)
-        self.stop = Stop()
+        self.stop = StopRequest()
         folder = self.executions / found.execution_id
         folder.mkdir(parents=True)
         log, spool = open_log(folder / "log", CLOCK)
         dispatch = make_terraform(spec, found, mutating=mutating, **changes)
-        work = Work(dispatch, folder, self.bind(found))
+        work = JobRun(dispatch, folder, self.bind(found))
         outcome = await TerraformExecutor(self.kit).run(work, log, self.stop)
         await asyncio.to_thread(log.close)
         if hand_in:

@@ -38,7 +38,7 @@ from exclave.runner.loops.renew_loop import Renewer
 from exclave.runner.processes.cell import Cells
 from exclave.runner.secrets.held import HeldSecrets
 from exclave.runner.stats import Measure, Tally, measure_machine
-from exclave.runner.wakeups import Signals, sleep_or
+from exclave.runner.wakeups import Signals, wait_first
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import KINDS
 
@@ -210,7 +210,7 @@ class Runner:
             left = until - self._clock.monotonic()
             if left <= 0:
                 break
-            await sleep_or(self._clock, left, deps.signals.changed.wait())
+            await wait_first(self._clock, left, deps.signals.changed.wait())
 
     async def _take_leave(self, renewer: Renewer) -> None:
         """Show what still waits and what does not: the rest is proven to have stopped."""

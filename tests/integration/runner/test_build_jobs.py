@@ -25,7 +25,7 @@ from exclave.runner.executors.build import BuildExecutor, Registry
 from exclave.runner.git.credentials import GitCredentials
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Work
+from exclave.runner.jobs.executor import JobRun
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
@@ -103,7 +103,7 @@ class Site:
             }
         )
         uplink = cast("Uplink", FakeUplink(self.archive))
-        work = Work(make_dispatch(spec), self.bench.folder, uplink)
+        work = JobRun(make_dispatch(spec), self.bench.folder, uplink)
         return await self.executor.run(work, self.bench.log, self.bench.stop)
 
 

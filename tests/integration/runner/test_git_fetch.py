@@ -8,9 +8,8 @@ import pytest
 
 from exclave.runner.git.fetch import GitSettings
 from exclave.runner.git.urls import Rewrite
-from exclave.runner.jobs.context import Stopped
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import Stopped, WorkFailed
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
 from tests.integration.runner.fetch_kit import Fetch

@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 from tests.integration.runner.fetch_kit import Fetch
 from tests.support.git import Repo, make_repo

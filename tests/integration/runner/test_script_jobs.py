@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.executors.noop import NoopExecutor
-from exclave.runner.jobs.executor import Work
+from exclave.runner.jobs.executor import JobRun
 from exclave.wire.jobs import NoopSpec, OutcomeState, Reason, ScriptSpec
 from exclave.wire.logs import Stream
 from tests.unit.runner.work_kit import NO_UPLINK, Bench, make_dispatch, read_spool, script
@@ -218,7 +218,7 @@ async def test_a_step_that_was_stopped_before_it_began_does_not_run(bench: Bench
 
 
 async def test_a_noop_job_succeeds(bench: Bench) -> None:
-    work = Work(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
+    work = JobRun(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
 
     outcome = await NoopExecutor().run(work, bench.log, bench.stop)
 

@@ -11,9 +11,10 @@ from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.audit import verify_audit
 from exclave.runner.config import RunnerConfig
-from exclave.runner.jobs.executor import Stop, Work, end_by_stop
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import end_by_stop
 from exclave.runner.runner import Duty, Runner
 from exclave.runner.stats import Machine
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
@@ -81,8 +82,8 @@ class FakeExecutor:
         self.stopped: dict[str, tuple[Reason, float]] = {}
         self.began: dict[str, float] = {}
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        name = work.dispatch.execution_id
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        name = job.dispatch.execution_id
         self.runs[name] += 1
         self.running[name] = None
         self.began[name] = self.clock.monotonic()

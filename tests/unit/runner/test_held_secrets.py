@@ -164,6 +164,6 @@ def test_names_and_numbers_among_outputs_are_masked(
     (tmp_path / "job").mkdir()
     log, _ = open_log(tmp_path / "job" / "log", ManualClock(), held=held.find)
 
-    told = mask_outputs(log, {"S3CRETVALUE99": [12345678, 7, True, None], "a": {"b": 1.5}})
+    told = mask_outputs(log.mask, {"S3CRETVALUE99": [12345678, 7, True, None], "a": {"b": 1.5}})
 
     assert told == {"***": ["***", 7, True, None], "a": {"b": 1.5}}

@@ -7,7 +7,7 @@ import pytest
 
 from exclave.client.problems import ProxyTooLarge
 from exclave.client.work import WorkApi
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.terraform.rescued_states import RESCUED, send_rescued
 from exclave.runner.terraform.unsent_state import JOURNAL, keep_state
@@ -61,10 +61,10 @@ class NarrowControl(FakeControl):
 class LeavingExecutor(FakeExecutor):
     """Leaves a state, and a journal, that nobody has taken."""
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         del log, stop
-        keep_state(work.folder, "sandbox", "lock", STATE)
-        (work.folder / JOURNAL).write_bytes(b"{}\n" * 100)
+        keep_state(job.folder, "sandbox", "lock", STATE)
+        (job.folder / JOURNAL).write_bytes(b"{}\n" * 100)
         return Outcome(state=OutcomeState.INTERRUPTED, reason=Reason.STATE_REFUSED)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.executions.outbox import WaitingResult
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -61,8 +61,8 @@ def test_superseded_work_stops_at_once_and_reports_no_success(tmp_path: Path) ->
 class Stubborn(FakeExecutor):
     """Succeeds, whatever it is told."""
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        await super().run(work, log, Stop())
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        await super().run(job, log, StopRequest())
         return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED)
 
 

@@ -12,7 +12,7 @@ from exclave.base.ids import Ids, SystemRandomness
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.job_log import JobLog, open_log
 from exclave.runner.logs.spool import Spool
 from exclave.runner.secrets.store import FileSecrets
@@ -73,7 +73,7 @@ class Bench:
         self.folder = folder / EXECUTION
         self.folder.mkdir()
         self.log, self.spool = open_log(self.folder / "log", CLOCK)
-        self.stop = Stop()
+        self.stop = StopRequest()
         self.secrets_file = folder / "secrets.json"
         self.secrets_file.write_text(json.dumps(secrets or {}))
         self.secrets_file.chmod(0o600)
@@ -87,7 +87,7 @@ class Bench:
             keep_free_bytes=0,
         )
         return await executor.run(
-            Work(make_dispatch(spec, **changes), self.folder, NO_UPLINK), self.log, self.stop
+            JobRun(make_dispatch(spec, **changes), self.folder, NO_UPLINK), self.log, self.stop
         )
 
     def texts(self, stream: Stream = Stream.STDOUT) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from exclave.base.archives import LEFT_OUT
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 _TEXTS = (".tf", ".tf.json", ".tfvars", ".tfvars.json", ".hcl", ".tftest.hcl")

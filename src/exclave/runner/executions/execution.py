@@ -17,10 +17,11 @@ from exclave.runner.executions.records import mark_begun
 from exclave.runner.executions.result_delivery import bind_sender, bind_uplink, deliver, put_away
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable, is_forsaken, watch_deadman
-from exclave.runner.jobs.executor import MESSAGE_CHARS, Work, end_by_stop, fail
+from exclave.runner.jobs.executor import JobRun
 from exclave.runner.logs.protocols import ShippedLog
+from exclave.runner.outcomes import MESSAGE_CHARS, end_by_stop, fail
 from exclave.runner.processes.cell import Crowded
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome, Start, StartReply
 
@@ -102,7 +103,7 @@ async def _ask_leave(deps: Deps, execution: Execution, dispatch: Dispatch) -> Le
             if _is_refusal(problem):
                 return Leave.REFUSED
             pause = STARTS.choose_delay(deps.randomness, attempt, problem)
-            await sleep_or(deps.clock, pause, execution.stop.wait())
+            await wait_first(deps.clock, pause, execution.stop.wait())
             attempt += 1
         else:
             return Leave.CANCELLED if reply.cancel else Leave.GRANTED
@@ -167,8 +168,8 @@ async def _execute(
     executor = deps.executors[JobKind(dispatch.spec.kind)]
     try:
         with deps.cells.hold(execution.folder) as cell:
-            work = Work(dispatch, execution.folder, bind_uplink(deps, execution), cell)
-            return await executor.run(work, log.writer, execution.stop)
+            job = JobRun(dispatch, execution.folder, bind_uplink(deps, execution), cell)
+            return await executor.run(job, log.writer, execution.stop)
     except Crowded as crowded:
         return fail(Reason.RUNNER_ERROR, str(crowded))
     except Exception as error:  # noqa: BLE001 - the edge of a job: a bug must not look like success

@@ -7,7 +7,7 @@ from exclave.runner.executions.outbox import WaitingResult
 from exclave.runner.executions.records import ExecutionRecord, has_begun, read_record
 from exclave.runner.executions.result_delivery import bind_sender, deliver, put_away
 from exclave.runner.executions.roster import Execution, Phase
-from exclave.runner.jobs.executor import end_by_stop
+from exclave.runner.outcomes import end_by_stop
 from exclave.runner.processes.cell import close_folder
 from exclave.wire.jobs import Reason
 

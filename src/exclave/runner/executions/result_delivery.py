@@ -11,12 +11,12 @@ from exclave.runner.deps import Deps
 from exclave.runner.executions.outbox import WaitingResult
 from exclave.runner.executions.records import forget_record
 from exclave.runner.executions.roster import Execution
-from exclave.runner.jobs.executor import MESSAGE_CHARS
 from exclave.runner.logs.protocols import SendLog, ShippedLog
+from exclave.runner.outcomes import MESSAGE_CHARS
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.terraform.errored_state import rescue_all
 from exclave.runner.terraform.rescued_states import put_by
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import LogReply, Outcome, Result
 
@@ -137,7 +137,7 @@ async def _wait_before_retry(deps: Deps, attempt: int, problem: Problem) -> None
     """Back off; once the control plane is back, all results come within a moment, spread."""
     pause = RESULTS.choose_delay(deps.randomness, attempt, problem)
     began = deps.clock.monotonic()
-    await sleep_or(deps.clock, pause, deps.signals.back.wait())
+    await wait_first(deps.clock, pause, deps.signals.back.wait())
     left = pause - (deps.clock.monotonic() - began)
     if left > 0:
         await deps.clock.sleep(min(left, _BACK_WITHIN_S * deps.randomness.fraction()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from exclave.runner.jobs.executor import Stop
+from exclave.runner.jobs.executor import StopRequest
 from exclave.runner.logs.protocols import ShippedLog
 
 MAX_ALIVE = 128
@@ -33,7 +33,7 @@ class Execution:
     confirmed_at: float = 0.0
     """When the newest request was sent that the control plane confirmed it by (monotonic)."""
     superseded: bool = False
-    stop: Stop = field(default_factory=Stop)
+    stop: StopRequest = field(default_factory=StopRequest)
     log: ShippedLog | None = None
     shipping: asyncio.Task[None] | None = None
 

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from exclave.base.secrets import Secret
 from exclave.runner.git.urls import Address
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 FILE = "git-credentials.json"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from exclave.base.addresses import is_public
 from exclave.runner.git.urls import Address
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.runner import Dispatch
 

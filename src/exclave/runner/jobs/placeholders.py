@@ -9,8 +9,9 @@ from exclave.base.errors import Problem
 from exclave.base.hcl import escape, escape_template, quote
 from exclave.base.secrets import Secret
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.jobs.executor import Work, WorkFailed
+from exclave.runner.jobs.executor import JobRun
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.terraform.hcl import HclBroken, Place, split_hcl
@@ -100,7 +101,7 @@ def is_placeholder(text: str) -> bool:
 
 
 async def gather_values(
-    work: Work, log: LogWriter, texts: Iterable[str], secrets: SecretStore, sealer: Sealer
+    work: JobRun, log: LogWriter, texts: Iterable[str], secrets: SecretStore, sealer: Sealer
 ) -> Filler:
     """Fetch every value that the texts name, and mask all of them from here on."""
     named = find_placeholders(texts)

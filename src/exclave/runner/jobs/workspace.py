@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.users import JobUser, touch_files
 from exclave.wire.jobs import Reason
 

@@ -1,10 +1,12 @@
 """Masks secrets in a stream of bytes, wherever the stream happens to be cut into chunks."""
 
+import json
 import re
 from collections.abc import Callable
 
 from exclave.runner.logs.pattern_index import Needles as Needles
 from exclave.runner.logs.pattern_index import NeedleSet, Span
+from exclave.wire.jobs import JsonValue
 
 MASK = b"***"
 
@@ -149,3 +151,25 @@ def _find_user_infos(data: bytes, *, ended: bool) -> tuple[list[Span], int, bool
 def _end_of_authority(data: bytes, first: int) -> int:
     match = _AUTHORITY.match(data, first)
     return match.end() if match else first
+
+
+def mask_json(value: JsonValue, mask: Mask) -> JsonValue:
+    """Return a JSON value with every text, key and number in it masked."""
+    match value:
+        case str():
+            return mask(value)
+        case dict():
+            return {mask(key): mask_json(part, mask) for key, part in value.items()}
+        case list():
+            return [mask_json(part, mask) for part in value]
+        case bool() | None:
+            return value
+        case _:
+            return mask_number(value, mask)
+
+
+def mask_number(value: float, mask: Mask) -> JsonValue:
+    """Mask a number that is a secret or contains one, such as a PIN."""
+    text = json.dumps(value)
+    masked = mask(text)
+    return value if masked == text else masked

@@ -1,7 +1,7 @@
 """The poll loop: one outstanding question for work, answered with offers and cancels."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
 
 from exclave import __version__
 from exclave.base.errors import Problem
@@ -64,14 +64,11 @@ class Poller:
         signals = self._deps.signals
         asking = asyncio.create_task(self._deps.session.call(lambda token: self._send(token, free)))
         asking.add_done_callback(_look_at)
-        waits: list[asyncio.Future[Any]] = [
-            asking,
-            asyncio.ensure_future(signals.stopping.wait()),
-        ]
+        waits: list[Awaitable[object]] = [asking, signals.stopping.wait()]
         if free == 0:
-            waits.append(asyncio.ensure_future(self._wait_for_slot()))
-        await wait_first(waits)
-        if signals.stopping.is_set() or not asking.done():
+            waits.append(self._wait_for_slot())
+        await wait_first(self._deps.clock, None, *waits)
+        if signals.stopping.is_set() or asking.cancelled():
             return None
         return asking.result()
 

@@ -7,7 +7,7 @@ from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.deps import Deps
 from exclave.runner.executions.roster import Drawn
 from exclave.runner.executions.stop import cancel, supersede
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 from exclave.wire.runner import Renew, RenewedExecution, RenewReply
 
 _log = Log("runner.renewing")
@@ -29,7 +29,7 @@ class Renewer:
             signals.renew_soon.clear()
             pause = await self._renew_or_back_off()
             while pause > 0 and not signals.renew_soon.is_set():
-                await sleep_or(deps.clock, pause, signals.renew_soon.wait())
+                await wait_first(deps.clock, pause, signals.renew_soon.wait())
                 resting = not (self._failures or deps.roster.list_alive())
                 pause = deps.pace.tell_rest(deps.clock.monotonic()) if resting else 0.0
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exclave.base.clock import Clock
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.logs.pump import Pump
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes import cgroups, prctl, procfs
 from exclave.runner.processes.cell import NO_CELL, Cell
 from exclave.runner.processes.leftovers import kill_cell, record_process
 from exclave.runner.processes.leftovers import kill_leftovers as kill_leftovers
+from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
 
@@ -242,19 +243,6 @@ async def end_child(
             hurrying.cancel()
     if not child.has_exited:
         await child.kill()
-
-
-async def wait_first(clock: Clock, seconds: float | None, *waits: Awaitable[object]) -> None:
-    """Wait until one of them returns, or for that many seconds."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    if seconds is not None:
-        tasks.append(asyncio.ensure_future(clock.sleep(max(0.0, seconds))))
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _wait_or_hurry(

@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
 from exclave.runner.data_folder import write_durably
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 _OTHERS = 0o077

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from exclave.base.hcl import quote
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.placeholders import Filler, is_placeholder
 from exclave.runner.jobs.workspace import write_private
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.terraform.hcl import is_expression, read_variable_types
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.specs import TerraformSpec

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from exclave.runner.logs.masking import Mask, mask_number
 from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import (
     PlanAction,
@@ -15,7 +16,6 @@ from exclave.wire.terraform import (
     PlanSummary,
 )
 
-Mask = Callable[[str], str]
 Change = Mapping[str, Any]
 
 _MOST_ATTRIBUTES = 500
@@ -185,13 +185,6 @@ def mask_value(value: Any, mask: Mask) -> JsonValue:
             return value
         case _:
             return mask_number(value, mask)
-
-
-def mask_number(value: float, mask: Mask) -> JsonValue:
-    """Mask a number if it is a secret, or contains one: a PIN is a text only to its owner."""
-    text = json.dumps(value)
-    masked = mask(text)
-    return value if masked == text else masked
 
 
 def _describe_outputs(changes: object, mask: Mask) -> Iterator[PlannedOutput]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from exclave.base.errors import Problem
 from exclave.client.transport import Link
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import VENDORS, Vendor
 from exclave.runner.tools.download import fetch_tool

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from exclave.client.transport import Link
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import VENDORS
 from exclave.runner.tools.download import ChecksumWrong, find_sum
