@@ -18,6 +18,7 @@ from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import KEY
 from exclave.runner.control_plane.registry_access import bind_registry
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.executors.secrets import SecretsExecutor
@@ -82,7 +83,7 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     advise = _advise_by_file(config) if stack is None else stack.tell_secret_command
     secrets = FileSecrets(config.secrets_file, advise)
     held = collect_held(settings, config, stack)
-    duties: list[Duty] = [watch_switch, send_rescued]
+    duties: list[Duty] = [watch_switch, send_rescued_states]
     if stack is not None:
         isolated = bool(config.run_as)
         duties.append(Reporter(stack, stack_api, secrets, isolated=isolated).run)
@@ -159,6 +160,11 @@ def build_executors(
 def list_pinned(stack: StackFolder) -> dict[str, str]:
     """Tell the control plane's keys as the vendor's script named them."""
     return {key.kid: key.public_key for key in stack.read_document().keys}
+
+
+async def send_rescued_states(deps: Deps) -> None:
+    """Hand in Terraform states that earlier executions could not; see `send_rescued`."""
+    await send_rescued(deps.disk.path, deps.open_uplink, clock=deps.clock, audit=deps.audit)
 
 
 def stop_at_end_of_input(runner: Runner) -> None:

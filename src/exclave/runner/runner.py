@@ -26,10 +26,11 @@ from exclave.runner.control_plane.identity import (
     load_key,
 )
 from exclave.runner.data_folder import DataFolder
-from exclave.runner.deps import Deps, KillLeftovers
+from exclave.runner.executions.deps import Deps, KillLeftovers
 from exclave.runner.executions.outbox import Outbox
 from exclave.runner.executions.recovery import recover
 from exclave.runner.executions.roster import Phase, Roster
+from exclave.runner.executions.stats import Measure, Tally, measure_machine
 from exclave.runner.executions.stop import shut_down
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.logs.protocols import OpenLog
@@ -37,7 +38,6 @@ from exclave.runner.loops.poll_loop import Poller
 from exclave.runner.loops.renew_loop import Renewer
 from exclave.runner.processes.cell import Cells
 from exclave.runner.secrets.held import HeldSecrets
-from exclave.runner.stats import Measure, Tally, measure_machine
 from exclave.runner.wakeups import Signals, wait_first
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import KINDS

@@ -7,7 +7,7 @@ from random import Random
 from exclave.base.clock import Clock
 from exclave.base.digests import digest_json
 from exclave.base.secrets import Secret
-from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import end_by_stop, fail
 from exclave.wire.jobs import OutcomeState, Reason
@@ -61,7 +61,7 @@ class Child:
         self._cloud.finished[self.dispatch.execution_id] = None
 
 
-class SimExecutor:
+class SimExecutor(Executor):
     """Keeps to the contract of an executor: ends within the grace, tells what happened."""
 
     def __init__(

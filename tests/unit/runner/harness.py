@@ -11,12 +11,12 @@ from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.audit import verify_audit
 from exclave.runner.config import RunnerConfig
-from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.runner.executions.stats import Machine
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest
 from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import end_by_stop
 from exclave.runner.runner import Duty, Runner
-from exclave.runner.stats import Machine
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
@@ -70,7 +70,7 @@ class FakeLog:
         return True
 
 
-class FakeExecutor:
+class FakeExecutor(Executor):
     """Works for a while; counts how often each execution ran and remembers how it was stopped."""
 
     def __init__(self, clock: Clock, *, lasts_s: float = 1.0, stops_in_s: float = 1.0) -> None:

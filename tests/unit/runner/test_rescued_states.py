@@ -5,11 +5,14 @@ from typing import Any, cast
 
 import pytest
 
+from exclave.base.ids import SystemRandomness
 from exclave.client.problems import ProxyTooLarge
 from exclave.client.work import WorkApi
-from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.main.runner import send_rescued_states
+from exclave.runner.jobs.executor import EndedRun, JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.terraform.rescued_states import RESCUED, send_rescued
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.terraform.rescued_states import RESCUED, settle_state
 from exclave.runner.terraform.unsent_state import JOURNAL, keep_state
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -67,6 +70,9 @@ class LeavingExecutor(FakeExecutor):
         (job.folder / JOURNAL).write_bytes(b"{}\n" * 100)
         return Outcome(state=OutcomeState.INTERRUPTED, reason=Reason.STATE_REFUSED)
 
+    async def settle(self, ended: EndedRun) -> None:
+        await settle_state(ended, Sealer(ended.data, SystemRandomness()))
+
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
@@ -76,7 +82,7 @@ def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
         control = NarrowControl(house.clock)
         control.narrow = Narrow()
         house.control, house.executor = control, LeavingExecutor(house.clock)
-        house.duties = [send_rescued]
+        house.duties = [send_rescued_states]
         runner, task = house.start()
         name = control.add_job(mutating=True)
         await house.clock.sleep(30)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.runner.control_plane.envelope_trust import Refused
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.execution import finish, run_execution
 from exclave.runner.executions.kill_switch import is_thrown
 from exclave.runner.executions.records import write_record

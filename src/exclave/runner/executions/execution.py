@@ -11,10 +11,10 @@ from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.envelope_trust import is_expired
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.kill_switch import is_thrown
 from exclave.runner.executions.records import mark_begun
-from exclave.runner.executions.result_delivery import bind_sender, bind_uplink, deliver, put_away
+from exclave.runner.executions.result_delivery import bind_sender, deliver, put_away
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable, is_forsaken, watch_deadman
 from exclave.runner.jobs.executor import JobRun
@@ -168,7 +168,8 @@ async def _execute(
     executor = deps.executors[JobKind(dispatch.spec.kind)]
     try:
         with deps.cells.hold(execution.folder) as cell:
-            job = JobRun(dispatch, execution.folder, bind_uplink(deps, execution), cell)
+            uplink = deps.open_uplink(execution.id, execution.epoch)
+            job = JobRun(dispatch, execution.folder, uplink, cell)
             return await executor.run(job, log.writer, execution.stop)
     except Crowded as crowded:
         return fail(Reason.RUNNER_ERROR, str(crowded))

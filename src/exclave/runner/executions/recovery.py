@@ -1,7 +1,7 @@
 """What a new start finds of earlier ones: results to hand in, work that was cut off."""
 
 from exclave.base.logs import Log, bind
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.execution import finish, settle_on_failure
 from exclave.runner.executions.outbox import WaitingResult
 from exclave.runner.executions.records import ExecutionRecord, has_begun, read_record

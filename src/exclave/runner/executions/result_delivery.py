@@ -5,17 +5,14 @@ from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import DataFolderBroken, remove_tree
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.outbox import WaitingResult
 from exclave.runner.executions.records import forget_record
 from exclave.runner.executions.roster import Execution
+from exclave.runner.jobs.executor import EndedRun
 from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.outcomes import MESSAGE_CHARS
-from exclave.runner.secrets.sealing import Sealer
-from exclave.runner.terraform.errored_state import rescue_all
-from exclave.runner.terraform.rescued_states import put_by
 from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import LogReply, Outcome, Result
@@ -43,30 +40,13 @@ def bind_sender(deps: Deps, execution: Execution) -> SendLog:
     return send
 
 
-def bind_uplink(deps: Deps, execution: Execution) -> Uplink:
-    """Make the calls that an execution's work may need."""
-    return Uplink(
-        deps.api,
-        deps.session,
-        execution_id=execution.id,
-        epoch=execution.epoch,
-        link=deps.config.link,
-        clock=deps.clock,
-        randomness=deps.randomness,
-    )
-
-
 async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> None:
     """Ship the log, hand in the result, put the execution away."""
     until = deps.clock.monotonic() + deps.timings.result_retry_s
     if execution.log is not None:
         await _ship_log(deps, execution, execution.log, until)
     if execution.folder.exists():
-        patience = RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s)
-        sealer = Sealer(deps.disk.path, deps.randomness)
-        uplink = bind_uplink(deps, execution)
-        await rescue_all(execution.folder, uplink, sealer, patience, deps.mask)
-        put_by(deps.disk.path, execution.folder, execution.id, execution.epoch)
+        await _settle(deps, execution)
     settled = await _hand_in(deps, execution, waiting, until)
     # The record goes first: without a result in the outbox it would look like work cut off.
     forget_record(deps.disk, execution.folder)
@@ -89,6 +69,18 @@ async def put_away(deps: Deps, execution: Execution) -> None:
             await remove_tree(execution.folder, lambda: deps.clock.sleep(0))
         except (OSError, DataFolderBroken) as error:
             _log.warning("execution_folder_kept", execution_id=execution.id, error=str(error))
+
+
+async def _settle(deps: Deps, execution: Execution) -> None:
+    ended = EndedRun(
+        folder=execution.folder,
+        uplink=deps.open_uplink(execution.id, execution.epoch),
+        patience=RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s),
+        data=deps.disk.path,
+        mask=deps.mask,
+    )
+    for executor in deps.executors.values():
+        await executor.settle(ended)
 
 
 async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: float) -> None:

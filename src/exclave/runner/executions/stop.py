@@ -1,6 +1,6 @@
 """Why and how work is stopped: cancel, supersession, the dead-man timer, shutdown."""
 
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.wire.jobs import Reason
 

@@ -10,7 +10,7 @@ from exclave.base.secrets import Secret
 from exclave.runner.jobs.artifacts import OpenPuller, fetch_artifact
 from exclave.runner.jobs.context import TIMEOUT_GRACE_S, JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.executor import EndedRun, Executor, JobRun, StopRequest, run_guarded
 from exclave.runner.jobs.placeholders import Filler, gather_values
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, find_short_tmp
 from exclave.runner.logs.spool import LogWriter
@@ -30,6 +30,7 @@ from exclave.runner.terraform.module import (
 )
 from exclave.runner.terraform.plan import plan
 from exclave.runner.terraform.plugin_cache import PluginCache
+from exclave.runner.terraform.rescued_states import settle_state
 from exclave.runner.terraform.state_backend import StateProxy
 from exclave.runner.terraform.state_store import StateStore
 from exclave.runner.terraform.tool_context import TerraformContext
@@ -65,6 +66,10 @@ class TerraformExecutor(Executor):
     async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         """Plan or apply and return the outcome, with secrets masked."""
         return await run_guarded(job, log, self._run(job, log, stop))
+
+    async def settle(self, ended: EndedRun) -> None:
+        """Hand in the journal and a state that was not stored, or keep the state for later."""
+        await settle_state(ended, self._kit.sealer)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         tf = self._open_context(job, log, stop)

@@ -10,8 +10,10 @@ from typing import Protocol
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.problems import Unreachable
+from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.logs.masking import Mask
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, WorkFailed, fail
 from exclave.runner.processes.cell import NO_CELL, Cell
@@ -57,6 +59,19 @@ class StopRequest:
         await self._event.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """An execution that has ended, and whose folder is removed once its result is delivered."""
+
+    folder: Path
+    uplink: Uplink
+    patience: RetryPolicy
+    """How long to retry calls to the control plane."""
+    data: Path
+    """The runner's data folder, for what has to outlive the execution's folder."""
+    mask: Mask
+
+
 class Executor(Protocol):
     """Runs jobs of one kind."""
 
@@ -67,6 +82,15 @@ class Executor(Protocol):
         it returns within the grace period plus two seconds, with no process of the job left.
         """
         ...
+
+    async def settle(self, ended: EndedRun) -> None:
+        """Save what an execution left in its folder and must not be lost; by default nothing.
+
+        Called for every ended execution before its result is delivered, also after a restart of
+        the runner, and not only for jobs of this executor's kind: ignore a folder without files
+        of this executor. May be called twice for the same execution.
+        """
+        del ended
 
 
 def classify_problem(problem: Problem) -> Reason:

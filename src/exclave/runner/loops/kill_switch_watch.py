@@ -1,7 +1,7 @@
 """Obeys the kill switch: looks at it every second, stops what runs, says so at once."""
 
 from exclave.base.logs import Log
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.kill_switch import is_thrown
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable

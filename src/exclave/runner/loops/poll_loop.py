@@ -8,8 +8,8 @@ from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.deps import Deps
 from exclave.runner.executions.accept import accept_offers
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.kill_switch import is_thrown
 from exclave.runner.executions.stop import cancel
 from exclave.runner.wakeups import wait_first

@@ -4,7 +4,7 @@ from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.roster import Drawn
 from exclave.runner.executions.stop import cancel, supersede
 from exclave.runner.wakeups import wait_first

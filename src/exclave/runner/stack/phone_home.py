@@ -9,7 +9,7 @@ from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy, is_passing
 from exclave.client.stacks import StackApi
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.stack.folder import StackFolder

@@ -13,16 +13,17 @@ from exclave.runner.audit import Audit
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.access_token import Session
 from exclave.runner.control_plane.envelope_trust import Trust
+from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.control_plane.heartbeat_pace import Pace
 from exclave.runner.data_folder import DataFolder
 from exclave.runner.executions.kill_switch import is_thrown
 from exclave.runner.executions.outbox import Outbox
 from exclave.runner.executions.roster import Roster
+from exclave.runner.executions.stats import Measure, Tally, collect_stats
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.logs.masking import Mask
 from exclave.runner.logs.protocols import OpenLog
 from exclave.runner.processes.cell import Cells
-from exclave.runner.stats import Measure, Tally, collect_stats
 from exclave.runner.wakeups import Signals
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import RunnerTimings, Stats
@@ -60,11 +61,23 @@ class Deps:
 
     @property
     def timings(self) -> RunnerTimings:
-        """Tell the durations that the control plane last decided."""
+        """The durations that the control plane sent last."""
         return self.session.timings
 
+    def open_uplink(self, execution_id: str, epoch: int) -> Uplink:
+        """Return the calls to the control plane that an execution may make."""
+        return Uplink(
+            self.api,
+            self.session,
+            execution_id=execution_id,
+            epoch=epoch,
+            link=self.config.link,
+            clock=self.clock,
+            randomness=self.randomness,
+        )
+
     def collect_stats(self) -> Stats:
-        """Measure what a sign of life tells about the runner."""
+        """Return the measurements that a heartbeat reports."""
         folder = self.disk.path
         return collect_stats(
             self.measure(folder), self.roster, self.outbox, self.tally, disabled=is_thrown(folder)
