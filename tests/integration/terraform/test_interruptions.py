@@ -185,7 +185,7 @@ async def test_a_stop_before_the_work_changes_nothing(bench: Bench) -> None:
         bench.run(make_spec("plan", delay_s=300.0), offer=offer, hand_in=False)
     )
     folder = bench.executions / offer.execution_id
-    await wait_until(running, lambda: b"before another try" in read_folder(folder / "log"))
+    await wait_until(running, lambda: b"before the next attempt" in read_folder(folder / "log"))
 
     bench.stop.request(Reason.CANCELLED, 5.0)
     ran = await running
