@@ -11,7 +11,7 @@ from exclave.control.stacks.stacks import make_document
 from exclave.domain.identity import InstallId, User
 from exclave.main.children import clean_environment, run_child
 from exclave.main.server import Running
-from exclave.main.stack import tell_program
+from exclave.main.stack import build_program_argv
 from exclave.runner.data_folder import remove_tree
 from exclave.runner.stack.folder import StackFolder
 from exclave.wire.installs import InstallReply
@@ -77,7 +77,7 @@ class DevStacks:
             except Problem as problem:
                 log.warning("stack_not_made", install=install, message=problem.message)
             else:
-                words = tell_program("up", "--foreground", "--folder", str(folder.path))
+                words = build_program_argv("up", "--foreground", "--folder", str(folder.path))
                 code = await run_child(words, self._root / f"{install}.log", clean_environment())
                 log.warning("stack_exited", install=install, code=code)
             await asyncio.sleep(_RESTART_S)
@@ -104,7 +104,7 @@ class DevStacks:
             await remove_tree(folder.path, lambda: asyncio.sleep(0))
             output.unlink(missing_ok=True)
             return
-        words = tell_program("uninstall", "--yes", "--folder", str(folder.path))
+        words = build_program_argv("uninstall", "--yes", "--folder", str(folder.path))
         code = await run_child(words, output, clean_environment())
         if code == 0:
             output.unlink(missing_ok=True)

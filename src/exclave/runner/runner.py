@@ -91,7 +91,7 @@ class Runner:
         self._failure: BaseException | None = None
 
     async def run(self) -> None:
-        """Take the data folder, go on where the last process stopped, work until told to stop."""
+        """Lock the data folder, recover, and run jobs until a stop is requested."""
         config = self._config
         disk = DataFolder(
             config.data, reserve_bytes=config.reserve_bytes, executions=config.executions
@@ -111,7 +111,7 @@ class Runner:
             raise self._failure
 
     def request_stop(self) -> None:
-        """Take no more work, end what runs, hand in what can be handed in, then return."""
+        """Accept no more jobs, stop the running ones, deliver results; then `run` returns."""
         self._signals.stopping.set()
 
     async def _prepare(self, disk: DataFolder) -> Deps:
@@ -238,7 +238,7 @@ class Runner:
 
 
 def stop_on_signals(runner: Runner) -> None:
-    """Let SIGTERM and SIGINT end the runner in peace."""
+    """Stop the runner gracefully on SIGTERM and SIGINT."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, runner.request_stop)

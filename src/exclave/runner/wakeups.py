@@ -40,13 +40,13 @@ class Signals:
         """When a renewal last got through, on the monotonic clock; None while none does."""
 
     def note_contact(self, at: float) -> None:
-        """Remember that the control plane answers."""
+        """Record that the control plane answered."""
         was_silent, self.contact_at = self.contact_at is None, at
         if was_silent:
             self.back.fire()
 
     def note_silence(self) -> None:
-        """Remember that the control plane does not answer."""
+        """Record that the control plane does not answer."""
         self.contact_at = None
 
 

@@ -183,7 +183,7 @@ NO_OUTBOX = Mutant(
 )
 NO_DEADMAN = Mutant(
     "no dead-man timer", ((runner_executions, "watch_deadman", _never),
-                          (stop, "is_forsaken", lambda *_: False))
+                          (stop, "is_unconfirmed", lambda *_: False))
 )  # fmt: skip
 NO_ORDER_OF_PROOF = Mutant(
     "an old list proves a stop",
@@ -196,7 +196,7 @@ NO_RECONCILE = Mutant(
     "lost changes leave their lanes free", ((completion, "end_unfinished", _leave_lanes_free),)
 )
 NO_LEAVE = Mutant(
-    "work begins without leave", ((runner_executions, "_ask_leave", _begin_without_leave),)
+    "work begins without leave", ((runner_executions, "_ask_permission", _begin_without_leave),)
 )
 NO_LANES = Mutant(
     "lanes are never busy",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from exclave.runner.control_plane.identity import StrangeKeys
-from exclave.runner.executions.kill_switch import is_thrown, reset_switch, throw_switch
+from exclave.runner.executions.kill_switch import disable_runner, enable_runner, is_disabled
 from exclave.runner.loops.kill_switch_watch import watch_switch
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Stats
@@ -12,7 +12,7 @@ from tests.unit.runner.harness import House, expect, play
 
 
 def throw(house: House) -> None:
-    throw_switch(house.config.data, house.clock.now())
+    disable_runner(house.config.data, house.clock.now())
 
 
 def watch(house: House) -> None:
@@ -22,13 +22,13 @@ def watch(house: House) -> None:
 def test_the_switch_outlives_restarts_and_counts_once(tmp_path: Path) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
 
-    assert throw_switch(tmp_path / "new", at) is True
-    assert throw_switch(tmp_path / "new", at) is False
-    assert is_thrown(tmp_path / "new")
+    assert disable_runner(tmp_path / "new", at) is True
+    assert disable_runner(tmp_path / "new", at) is False
+    assert is_disabled(tmp_path / "new")
     assert (tmp_path / "new" / "disabled").stat().st_mode & 0o777 == 0o600
-    assert reset_switch(tmp_path / "new") is True
-    assert reset_switch(tmp_path / "new") is False
-    assert not is_thrown(tmp_path / "new")
+    assert enable_runner(tmp_path / "new") is True
+    assert enable_runner(tmp_path / "new") is False
+    assert not is_disabled(tmp_path / "new")
 
 
 def test_running_work_is_cancelled_at_once_and_the_heartbeat_says_why(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_nothing_new_is_taken_until_it_is_enabled(tmp_path: Path) -> None:
         assert house.executor.runs == {}
         assert {poll.free for poll in house.control.polls} == {0}
         enabled_at = house.clock.monotonic()
-        reset_switch(house.config.data)
+        enable_runner(house.config.data)
         await house.clock.sleep(10)
 
         expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)

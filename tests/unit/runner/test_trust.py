@@ -54,7 +54,7 @@ class Court:
         return f"{head}.{body}.{encode_bytes(self.control.key.sign(f'{head}.{body}'.encode()))}"
 
     async def judge(self, *offers: Offer) -> Judged:
-        return await self.trust.judge(offers, self.control.get_keys)
+        return await self.trust.verify(offers, self.control.get_keys)
 
 
 def in_court(folder: Path, story: Callable[[Court], Any]) -> Court:

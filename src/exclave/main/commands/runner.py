@@ -16,7 +16,7 @@ from exclave.main.commands.common import (
     json_option,
     run_async,
 )
-from exclave.main.runner import audit_file, run_runner, tell_config
+from exclave.main.runner import audit_file, build_config, run_runner
 from exclave.main.settings import RunnerSettings, read_settings
 from exclave.runner.audit import verify_audit
 from exclave.runner.doctor.doctor import diagnose
@@ -58,7 +58,7 @@ def group(
 @click.pass_obj
 def doctor(settings: RunnerSettings, *, json_mode: bool) -> None:
     """Check every hop between this machine and the control plane, and name the one that fails."""
-    findings = asyncio.run(diagnose(tell_config(settings), SystemClock(), SystemRandomness()))
+    findings = asyncio.run(diagnose(build_config(settings), SystemClock(), SystemRandomness()))
     lines = []
     for finding in findings:
         fix = f"\n        {finding.fix}" if finding.fix else ""

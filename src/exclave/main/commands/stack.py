@@ -23,6 +23,8 @@ from exclave.main.commands.common import (
 )
 from exclave.main.commands.stack_values import StackGroup, inputs, keep_values, secrets
 from exclave.main.stack import (
+    build_program_argv,
+    describe_isolation,
     find_jobs_folder,
     open_secrets,
     read_stack_settings,
@@ -31,10 +33,8 @@ from exclave.main.stack import (
     set_up,
     start_stack,
     supervise,
-    tell_isolation,
-    tell_program,
 )
-from exclave.runner.executions.kill_switch import reset_switch, throw_switch
+from exclave.runner.executions.kill_switch import disable_runner, enable_runner
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.systemd import write_unit
@@ -75,10 +75,12 @@ def up(
     if set_up(stack, environment()):
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
-    if told := tell_isolation(stack):
+    if told := describe_isolation(stack):
         print_err(told)
     if systemd:
-        unit = write_unit(stack, tell_program("up", "--foreground", "--folder", str(stack.path)))
+        unit = write_unit(
+            stack, build_program_argv("up", "--foreground", "--folder", str(stack.path))
+        )
         answer({"unit": unit}, unit.rstrip(), json_mode=json_mode)
     elif foreground:
         begin_logs(read_stack_settings(stack).log_level)
@@ -123,7 +125,7 @@ def disable(folder: Path, *, json_mode: bool) -> None:
     """Stop all work within two minutes and take no more, until `enable`; restarts keep it so."""
     stack = StackFolder(folder)
     stack.read_document()
-    done = throw_switch(stack.runner, SystemClock().now())
+    done = disable_runner(stack.runner, SystemClock().now())
     text = "Disabled: nothing new is taken, and what runs is being stopped."
     _show(stack, text if done else "It was disabled already.", json_mode)
 
@@ -134,7 +136,7 @@ def enable(folder: Path, *, json_mode: bool) -> None:
     """Let the Stack take work again."""
     stack = StackFolder(folder)
     stack.read_document()
-    done = reset_switch(stack.runner)
+    done = enable_runner(stack.runner)
     _show(stack, "Enabled." if done else "It was not disabled.", json_mode)
 
 
@@ -225,11 +227,11 @@ def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
         ("log", stack.log),
     ]
     pairs += [
-        ("missing secret", stack.tell_command("secrets", "set", name))
+        ("missing secret", stack.format_command("secrets", "set", name))
         for name in found.missing_secrets
     ]
     pairs += [
-        ("missing input", stack.tell_command("inputs", "set", f"{name}=…"))
+        ("missing input", stack.format_command("inputs", "set", f"{name}=…"))
         for name in found.missing_inputs
     ]
     pairs.append(("look after it", f"{stack.launcher} --help"))

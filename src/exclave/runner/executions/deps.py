@@ -1,4 +1,4 @@
-"""What the parts of a running runner share."""
+"""Dependencies shared by the parts of a running runner."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -16,7 +16,7 @@ from exclave.runner.control_plane.envelope_trust import Trust
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.control_plane.heartbeat_pace import Pace
 from exclave.runner.data_folder import DataFolder
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.outbox import Outbox
 from exclave.runner.executions.roster import Roster
 from exclave.runner.executions.stats import Measure, Tally, collect_stats
@@ -34,7 +34,7 @@ KillLeftovers = Callable[[Path, Clock], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """Made once per start, after the identity is known; handed to every part."""
+    """The shared dependencies; built once per start, after the identity is known."""
 
     config: RunnerConfig
     api: RunnerApi
@@ -80,7 +80,7 @@ class Deps:
         """Return the measurements that a heartbeat reports."""
         folder = self.disk.path
         return collect_stats(
-            self.measure(folder), self.roster, self.outbox, self.tally, disabled=is_thrown(folder)
+            self.measure(folder), self.roster, self.outbox, self.tally, disabled=is_disabled(folder)
         )
 
     @property

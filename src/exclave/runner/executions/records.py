@@ -1,4 +1,4 @@
-"""What the runner keeps on disk about an execution, so that the next start knows it."""
+"""Records on disk of an accepted execution, read at the next start."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a new start finds of earlier ones: results to hand in, work that was cut off."""
+"""Recovery at start: delivers waiting results and ends executions that a crash cut off."""
 
 from exclave.base.logs import Log, bind
 from exclave.runner.executions.deps import Deps

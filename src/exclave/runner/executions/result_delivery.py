@@ -1,4 +1,4 @@
-"""Hands in a result: its log first, then the outcome, until the control plane has settled it."""
+"""Delivery of results: uploads the log, then the outcome, and retries until it is settled."""
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
@@ -28,7 +28,7 @@ _SETTLED = frozenset({"superseded", "not_found"})
 
 
 def bind_sender(deps: Deps, execution: Execution) -> SendLog:
-    """Tell how frames of this execution's log are sent: on their own connection, fenced."""
+    """Return the function that sends frames of an execution's log."""
 
     async def send(offset: int, frame: bytes) -> LogReply:
         return await deps.session.call(
@@ -41,7 +41,7 @@ def bind_sender(deps: Deps, execution: Execution) -> SendLog:
 
 
 async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> None:
-    """Ship the log, hand in the result, put the execution away."""
+    """Upload the log, settle leftovers, hand in the result and remove the execution."""
     until = deps.clock.monotonic() + deps.timings.result_retry_s
     if execution.log is not None:
         await _ship_log(deps, execution, execution.log, until)
@@ -58,7 +58,7 @@ async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> N
 
 
 async def put_away(deps: Deps, execution: Execution) -> None:
-    """Answer for the execution no more and remove what it left; its sequence keeps it dead."""
+    """Remove the execution from the roster and delete its folder."""
     if execution.shipping is not None:
         execution.shipping.cancel()
     forget_record(deps.disk, execution.folder)

@@ -1,4 +1,4 @@
-"""Builds an artifact: fetch the source, look at it, pack it, push it, say where it comes from."""
+"""Executor of `build` jobs: fetches, checks, packs and pushes a source, with its provenance."""
 
 import asyncio
 import hashlib

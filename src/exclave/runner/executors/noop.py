@@ -1,4 +1,4 @@
-"""Does nothing, all the way through the protocol."""
+"""Executor of `noop` jobs: does nothing."""
 
 from exclave.runner.jobs.executor import Executor, JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
@@ -11,7 +11,7 @@ class NoopExecutor(Executor):
     """The executor of `noop` jobs."""
 
     async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:  # noqa: ARG002
-        """Succeed at once, unless told to stop before."""
+        """Succeed at once, unless a stop was requested before."""
         if stop.reason is not None:
             return end_by_stop(stop.reason, "stopped before it began")
         log.system("nothing to do")

@@ -1,4 +1,4 @@
-"""Looks which secrets of an app are there, and makes those that are to be generated."""
+"""Executor of `secrets` jobs: reports which secrets exist and generates missing ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -44,7 +44,7 @@ class SecretsExecutor(Executor):
         there = await self._store.list_names()
         missing = [one.name for one in wanted if one.required and one.name not in there]
         if missing:
-            return fail(Reason.SECRET_MISSING, self._tell_missing(missing))
+            return fail(Reason.SECRET_MISSING, self._describe_missing(missing))
         held = await self._store.fetch(one.name for one in wanted if one.name in there)
         told: dict[str, JsonValue] = {}
         for one in wanted:
@@ -56,7 +56,7 @@ class SecretsExecutor(Executor):
         )
 
     async def _fill(self, wanted: WantedSecret, log: LogWriter) -> None:
-        """Make what is to be generated, and keep a default; never over what the customer gave."""
+        """Generate the secret or store its default, unless the customer has set a value."""
         if wanted.auto_generate:
             value = generate_secret(self._randomness)
             if await self._store.put_missing(wanted.name, value):
@@ -64,7 +64,7 @@ class SecretsExecutor(Executor):
         elif wanted.default:
             await self._store.put_missing(wanted.name, Secret(wanted.default))
 
-    def _tell_missing(self, names: Sequence[str]) -> str:
+    def _describe_missing(self, names: Sequence[str]) -> str:
         told = "; ".join(f"{name}: {self._advise(name)}" for name in names)
         return f"missing on the customer's side: {told}"
 

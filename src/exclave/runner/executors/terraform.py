@@ -1,4 +1,4 @@
-"""Plans and applies Terraform modules with the tool that the app asks for."""
+"""Executor of `terraform` jobs: plans and applies modules with Terraform or OpenTofu."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from exclave.runner.secrets.store import SecretStore
 from exclave.runner.terraform.apply import apply
 from exclave.runner.terraform.module import (
     TerraformSettings,
+    build_tool_env,
     choose_env,
     choose_tool,
-    tell_env,
     write_cli_config,
     write_override,
     write_variables,
@@ -144,7 +144,7 @@ class TerraformExecutor(Executor):
             context.log.system(
                 f"warning: `{name}` is set by the runner; the job's value is not used"
             )
-        return context.build_env(chosen) | dict(tell_env(rc)) | dict(ours)
+        return context.build_env(chosen) | dict(build_tool_env(rc)) | dict(ours)
 
     async def _find(self, tf: TerraformContext, name: str, version: str) -> Tool:
         async def run(command: Command, seconds: float) -> tuple[int, str]:

@@ -103,7 +103,7 @@ class GitFetcher:
         return _Remote(address, env, pinned, context.workspace.work / "source")
 
     async def _choose_ip(self, address: Address) -> str | None:
-        """Answer the address to insist on; None where the operator, or a proxy, decides."""
+        """Return the IP address to pin; None where the operator or a proxy decides."""
         if self._settings.allow_private or address.trusted or address.protocol == "file":
             return None
         if self._children.proxy and address.protocol != "ssh":
@@ -205,7 +205,7 @@ def _is_short(ref: str) -> bool:
 
 
 def _name(argv: Argv) -> str:
-    """Tell the subcommand: the first word after the options."""
+    """Return the subcommand: the first word after the options."""
     words = iter(argv[1:])
     for word in words:
         if word != "-c":

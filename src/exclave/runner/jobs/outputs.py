@@ -66,7 +66,7 @@ def read_line_outputs(file: Path) -> dict[str, JsonValue]:
 def merge_outputs(
     earlier: Mapping[str, JsonValue], later: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Put the outputs of a later step over those of earlier ones."""
+    """Merge the outputs of a step into those of earlier steps; later values win."""
     merged = {**earlier, **later}
     _check(merged)
     return merged

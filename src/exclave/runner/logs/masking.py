@@ -42,7 +42,7 @@ class Masker:
         self._needles = needles
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next bytes of the stream; return what can be shown by now."""
+        """Add bytes of the stream; return what can be shown by now."""
         data = self._join(data)
         spans, open_at, overlong = _find_user_infos(data, ended=False)
         end = min(open_at, self._needles.first_open(data))
@@ -62,20 +62,20 @@ class Masker:
         return shown
 
     def take_held(self) -> tuple[bytes, int]:
-        """Give up what is held back; return it raw, and how much of it a mask stands for."""
+        """Drop what is held back; return it unmasked, and how much of it a mask covers."""
         held, hidden = self._held, min(self._covered, len(self._held))
         self._held, self._covered = b"", 0
         return held, hidden
 
     def skip(self, context: bytes) -> None:
-        """Take bytes that are not shown but tell where secrets begin; only at a fresh start."""
+        """Add bytes that are not shown but may begin a secret; only at a fresh start."""
         self._covered = len(context)
         self.feed(context)
         # The scheme may lie further back than the context reaches.
         self._overlong = self._overlong or _TRAILING_AUTHORITY.search(context) is not None
 
     def _join(self, data: bytes) -> bytes:
-        """Put new bytes behind those held back; an overlong authority goes on at their seam."""
+        """Append bytes to those held back; an overlong authority continues across the seam."""
         seam = len(self._held)
         data = self._held + data
         if self._overlong:

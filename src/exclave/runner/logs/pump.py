@@ -41,7 +41,7 @@ class Pump:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the pipes are read to the end and closed."""
+        """Whether the pipes are read to the end and closed."""
         return self._done.is_set()
 
     def leave(self) -> None:

@@ -66,7 +66,7 @@ def bind_open_log(
     spool_limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
     held: FindHeld = find_nothing,
 ) -> OpenLog:
-    """Make the function that opens the log in an execution's folder."""
+    """Return the function that opens the log in an execution's folder."""
 
     def open_it(folder: Path, execution_id: str, send: SendLog) -> ShippedLog:  # noqa: ARG001
         return SpooledLog(

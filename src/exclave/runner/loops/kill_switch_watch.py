@@ -2,7 +2,7 @@
 
 from exclave.base.logs import Log
 from exclave.runner.executions.deps import Deps
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable
 from exclave.runner.wakeups import wait_first
@@ -18,7 +18,7 @@ async def watch_switch(deps: Deps) -> None:
     """Stop all work when the switch is thrown, and say so at once; take work again after."""
     was = False
     while True:
-        now = is_thrown(deps.disk.path)
+        now = is_disabled(deps.disk.path)
         if now != was:
             was = now
             _log.warning("switch_changed", disabled=now)

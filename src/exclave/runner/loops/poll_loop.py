@@ -10,7 +10,7 @@ from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.executions.accept import accept_offers
 from exclave.runner.executions.deps import Deps
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.stop import cancel
 from exclave.runner.wakeups import wait_first
 from exclave.wire.runner import PROTOCOL, Poll, PollReply
@@ -143,8 +143,8 @@ def _look_at(asking: asyncio.Task[PollReply]) -> None:
 
 
 def count_free(deps: Deps) -> int:
-    """Tell how much work could be taken now: slots, names in a request, room on the disk."""
-    if is_thrown(deps.disk.path):
+    """Return how many jobs could be accepted now: free slots, room in a request, disk space."""
+    if is_disabled(deps.disk.path):
         return 0
     if deps.measure(deps.disk.path).disk_free_bytes < deps.config.keep_free_bytes:
         return 0

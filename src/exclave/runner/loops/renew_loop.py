@@ -31,7 +31,7 @@ class Renewer:
             while pause > 0 and not signals.renew_soon.is_set():
                 await wait_first(deps.clock, pause, signals.renew_soon.wait())
                 resting = not (self._failures or deps.roster.list_alive())
-                pause = deps.pace.tell_rest(deps.clock.monotonic()) if resting else 0.0
+                pause = deps.pace.seconds_until_next(deps.clock.monotonic()) if resting else 0.0
 
     async def renew(self) -> None:
         """Send one renewal and obey its reply."""

@@ -65,7 +65,7 @@ class Child:
 
     @property
     def has_exited(self) -> bool:
-        """Tell whether the command has ended; its descendants may live on until `close`."""
+        """Whether the command has exited; its descendants may live on until `close`."""
         return self._exited.is_set()
 
     def pump_into(self, log: LogWriter) -> None:
@@ -135,7 +135,7 @@ class Child:
         return killed
 
     def _has_succeeded(self) -> bool:
-        """Tell whether the command ended well by itself; it stays unreaped."""
+        """Return whether the command exited with code 0; it stays unreaped."""
         with suppress(ChildProcessError):
             flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
             ended = os.waitid(os.P_PID, self._process.pid, flags)

@@ -33,7 +33,7 @@ class ProcessRecord:
 
 
 def record_process(folder: Path, execution_id: str, group: int, cell: Cell | None = None) -> None:
-    """Put a started process on record, durably."""
+    """Record a started process durably."""
     user = None if cell is None else cell.user
     record = ProcessRecord(
         execution_id,

@@ -1,4 +1,4 @@
-"""The few switches of the Linux kernel that Python has no words for."""
+"""`prctl` calls that the standard library lacks."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def is_linux() -> bool:
-    """Tell whether these switches exist here."""
+    """Return whether these calls exist on this system."""
     return sys.platform == "linux"
 
 

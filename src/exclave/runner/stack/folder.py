@@ -99,13 +99,13 @@ class StackFolder:
         write_durably(self.launcher, text.encode())
         self.launcher.chmod(0o700)
 
-    def tell_command(self, *words: str) -> str:
+    def format_command(self, *words: str) -> str:
         """Write a command that the customer can paste."""
         return shlex.join([str(self.launcher), *words])
 
-    def tell_secret_command(self, name: str) -> str:
+    def format_secret_command(self, name: str) -> str:
         """Write how the customer gives a secret."""
-        return f"run `{self.tell_command('secrets', 'set', name)}` on the Stack's machine"
+        return f"run `{self.format_command('secrets', 'set', name)}` on the Stack's machine"
 
     def read_json(self, file: Path) -> dict[str, Any]:
         """Read a small document; nothing where there is none."""

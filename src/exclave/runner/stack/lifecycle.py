@@ -17,7 +17,7 @@ from exclave.client.stacks import StackApi
 from exclave.runner.control_plane.access_token import Session
 from exclave.runner.control_plane.identity import IDENTITY, load_identity, load_key
 from exclave.runner.data_folder import DataFolder, remove_tree
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.processes import procfs
 from exclave.runner.processes.leftovers import kill_leftovers
 from exclave.runner.stack.folder import StackFolder
@@ -69,7 +69,7 @@ def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
         install=document.terms.install,
         install_id=document.terms.install_id,
         state=state,
-        disabled=is_thrown(folder.runner),
+        disabled=is_disabled(folder.runner),
         enrolled=(folder.runner / IDENTITY).exists(),
         pid=pid,
         runner_url=document.runner_url,

@@ -14,7 +14,7 @@ from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.errored_state import rescue_all, was_left
 from exclave.runner.terraform.journal import Journal, send_regularly
 from exclave.runner.terraform.messages import MessageLog
-from exclave.runner.terraform.outputs import tell_outputs
+from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan import PLAN, run_init
 from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.runner.terraform.unsent_state import has_pending_state
@@ -115,7 +115,7 @@ def _check_state(tf: TerraformContext, outcome: Outcome, *, unsaved: bool) -> Ou
 
 def _succeed(tf: TerraformContext, messages: MessageLog) -> Outcome:
     newest = tf.store.newest
-    told, hidden = tell_outputs(
+    told, hidden = split_outputs(
         {} if newest is None else newest.outputs, tf.spec.workspace, tf.context.mask
     )
     outputs: dict[str, JsonValue] = {

@@ -37,7 +37,7 @@ _LEFT = (MODULE / ERRORED).relative_to(ROOM)
 async def rescue_all(
     folder: Path, uplink: Uplink, sealer: Sealer, policy: RetryPolicy, mask: Mask
 ) -> None:
-    """Hand in whatever an execution must not take with it."""
+    """Hand in the journal and the unsaved state of an execution."""
     seal_errored(folder, uplink, sealer, mask)
     await rescue(folder, uplink, policy)
 
@@ -90,5 +90,5 @@ def _enter(room: Path) -> Iterator[int]:
 
 
 def was_left(folder: Path) -> bool:
-    """Tell whether a state waits to be handed in."""
+    """Return whether a state waits to be handed in."""
     return has_pending_state(folder) or (folder / MODULE / ERRORED).exists()

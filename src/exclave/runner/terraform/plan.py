@@ -9,7 +9,7 @@ from exclave.runner.outcomes import WorkFailed, fail
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.messages import MessageLog
-from exclave.runner.terraform.outputs import tell_outputs
+from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan_document import describe_plan, is_noop
 from exclave.runner.terraform.policies import check_policies
 from exclave.runner.terraform.tool_context import TerraformContext
@@ -31,7 +31,7 @@ async def run_init(tf: TerraformContext) -> None:
 
 
 async def run_plan(tf: TerraformContext, var_files: list[Any]) -> None:
-    """Make the plan; it checks the module first, and tells all that is wrong at once."""
+    """Create the plan; `plan` validates the module first and reports all errors at once."""
     argv = terraform.plan(tf.tool, out=tf.plan_file, var_files=var_files, destroy=tf.spec.destroy)
     messages = MessageLog(tf.context.log)
     code = await tf.run("plan", argv, log=messages)
@@ -63,7 +63,7 @@ async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocum
 
 
 async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[Any]) -> Outcome:
-    """Do the whole job."""
+    """Run the whole job: init, plan, policies, upload."""
     await run_init(tf)
     await run_plan(tf, var_files)
     told, text = await read_plan(tf)
@@ -74,7 +74,7 @@ async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[A
         document = document.model_copy(update={"policies": findings})
     digest = await hand_in_plan(tf, sealer, document)
     denied = [one for one in document.policies if one.level == "deny"]
-    outputs = _tell_plan(tf, document, told, digest)
+    outputs = _build_outputs(tf, document, told, digest)
     if denied:
         message = "\n".join(
             f"policy `{one.name}` denies this plan: {one.message}" for one in denied
@@ -85,7 +85,7 @@ async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[A
     )
 
 
-def _tell_plan(
+def _build_outputs(
     tf: TerraformContext, document: PlanDocument, told: dict[str, Any], digest: str
 ) -> dict[str, JsonValue]:
     noop = is_noop(document)
@@ -100,7 +100,7 @@ def _tell_plan(
     }
     if noop:
         planned = (told.get("planned_values") or {}).get("outputs") or {}
-        now, hidden = tell_outputs(planned, tf.spec.workspace, tf.context.mask)
+        now, hidden = split_outputs(planned, tf.spec.workspace, tf.context.mask)
         outputs |= {"outputs": now, "sensitive_outputs": list[JsonValue](hidden)}
     return outputs
 

@@ -40,7 +40,7 @@ def describe_plan(plan: Mapping[str, Any], mask: Mask, *, tool: str, destroy: bo
 
 
 def is_noop(document: PlanDocument) -> bool:
-    """Tell whether applying the plan would change nothing; a replacement changes something."""
+    """Return whether applying the plan would change nothing."""
     return not document.outputs and all(one.action == "read" for one in document.resources)
 
 
@@ -124,9 +124,9 @@ class _Walk:
         if unknown is not True and before == after and not _has_true(unknown):
             return
         if hidden[0] is True or hidden[1] is True:
-            yield self._tell(path, None, None, sensitive=True, unknown=unknown is True)
+            yield self._describe(path, None, None, sensitive=True, unknown=unknown is True)
         elif unknown is True:
-            yield from self._tell_unknown(path, before, hidden[0])
+            yield from self._describe_unknown(path, before, hidden[0])
         elif _is_walkable(before, after):
             for key in _list_keys(before, after, unknown):
                 yield from self._walk(
@@ -137,17 +137,17 @@ class _Walk:
                     (_get(hidden[0], key), _get(hidden[1], key)),
                 )
         elif _has_true(hidden[0]) or _has_true(hidden[1]):
-            yield self._tell(path, None, None, sensitive=True)
+            yield self._describe(path, None, None, sensitive=True)
         else:
-            yield self._tell(path, before, after)
+            yield self._describe(path, before, after)
 
-    def _tell_unknown(
+    def _describe_unknown(
         self, path: tuple[str | int, ...], before: Any, hidden: Any
     ) -> Iterator[PlanAttribute]:
         secret = _has_true(hidden)
-        yield self._tell(path, None if secret else before, None, sensitive=secret, unknown=True)
+        yield self._describe(path, None if secret else before, None, sensitive=secret, unknown=True)
 
-    def _tell(
+    def _describe(
         self,
         path: tuple[str | int, ...],
         before: Any,
