@@ -34,7 +34,7 @@ def build_program_argv(*words: str) -> list[str]:
 
 
 def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
-    """Take over what the script brought and the settings of this shell.
+    """Store what the script brought and the settings of this shell.
 
     True if what runs there now, if anything, is of another version.
     """
@@ -107,7 +107,7 @@ async def run_stack_runner(folder: StackFolder) -> int:
 
 
 async def supervise(folder: StackFolder) -> bool:
-    """Supervise the Stack's runner until SIGTERM or SIGINT; False if it ended by itself."""
+    """Supervise the Stack's runner until SIGTERM or SIGINT; return False if it ended before."""
     argv = build_program_argv("run", "--folder", str(folder.path))
     supervisor = Supervisor(folder, argv, clock=SystemClock(), randomness=SystemRandomness())
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What a runner process is told when it starts; read from settings elsewhere."""
+"""The configuration of a runner process, built from its settings."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -178,7 +178,7 @@ async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> Non
 
 
 def _make_passable(folder: Path) -> None:
-    """Make a folder below which others have something; those above it are made like it."""
+    """Create a folder that other users may enter; missing parents get the same mode."""
     try:
         for one in (*reversed(folder.parents), folder):
             if not one.exists():

@@ -1,4 +1,4 @@
-"""A look at fetched source before it becomes an artifact: what is missing is told by line."""
+"""Checks of fetched source before it becomes an artifact; errors name file and line."""
 
 import json
 import posixpath

@@ -17,7 +17,7 @@ _log = Log("runner.accepting")
 
 
 async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
-    """Take what is new, ours and signed. What is known already is the echo of a lost reply."""
+    """Accept the offers that are new and correctly signed; known ones repeat a lost reply."""
     if is_disabled(deps.disk.path):
         _log.warning("offers_ignored", count=len(offers), reason="disabled")
         return

@@ -29,7 +29,7 @@ from exclave.wire.jobs import JobKind
 from exclave.wire.runner import RunnerTimings, Stats
 
 KillLeftovers = Callable[[Path, Clock], Awaitable[bool]]
-"""End every process that an execution left behind; tell whether that is certain."""
+"""Kill every process that an execution left behind; return whether that is certain."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _DISK_RETRY_S = 5.0
 
 
 class Leave(StrEnum):
-    """What became of the wish to begin."""
+    """The answer to the request to start."""
 
     GRANTED = "granted"
     CANCELLED = "cancelled"

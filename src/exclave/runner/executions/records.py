@@ -48,5 +48,5 @@ def mark_begun(disk: DataFolder, folder: Path) -> None:
 
 
 def has_begun(folder: Path) -> bool:
-    """Tell whether any command may have run."""
+    """Return whether any command may have run."""
     return (folder / _BEGUN).exists()

@@ -95,7 +95,7 @@ async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: fl
 
 
 async def _hand_in(deps: Deps, execution: Execution, waiting: WaitingResult, until: float) -> bool:
-    """Repeat until it is settled; False when nobody answered for too long."""
+    """Send the result until it is settled; return False if there was no answer for too long."""
     attempt = 0
     while deps.clock.monotonic() < until:
         try:

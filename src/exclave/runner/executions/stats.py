@@ -44,7 +44,7 @@ def measure_machine(folder: Path) -> Machine:
 def collect_stats(
     machine: Machine, roster: Roster, outbox: Outbox, tally: Tally, *, disabled: bool
 ) -> Stats:
-    """Put together what a renewal tells about the runner."""
+    """Return the statistics that a renewal reports."""
     logs = [one.log for one in roster.list_alive() if one.log is not None]
     return Stats(
         load=machine.load,

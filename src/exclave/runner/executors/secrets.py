@@ -13,7 +13,7 @@ from exclave.wire.runner import Outcome
 from exclave.wire.specs import SecretsSpec, WantedSecret
 
 _LENGTH_STEP = 16
-"""Lengths are told this coarsely: enough to see that a value is there, too little to guess it."""
+"""Reported lengths are rounded up to a multiple of this, so that they reveal little."""
 
 
 class SecretsExecutor(Executor):

@@ -22,7 +22,7 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 
 def write_inputs(workspace: Workspace, dispatch: Dispatch) -> dict[str, str]:
-    """Lay out the job's inputs; tell the variables that name them."""
+    """Write the job's inputs; return the environment variables that point to them."""
     data = json.dumps(dispatch.inputs, ensure_ascii=False, sort_keys=True).encode()
     workspace.write(workspace.inputs, data)
     env = {"EXCLAVE_INPUTS": str(workspace.inputs), "EXCLAVE_JOB": dispatch.job_id}

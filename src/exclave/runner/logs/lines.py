@@ -38,7 +38,7 @@ class LineSplitter:
         return pieces
 
     def flush(self) -> list[Piece]:
-        """Return the beginning of a line that nobody has ended yet, so that it can be read."""
+        """Return the beginning of an unfinished line, so that it can be read."""
         rest, self._rest = self._rest, ""
         return [(rest, True)] if rest else []
 

@@ -21,7 +21,7 @@ _IDLE_S = 0.3
 
 
 class Pump:
-    """Reads until every writer has closed the pipes, or until it is told to leave them."""
+    """Reads until every writer has closed the pipes, or until `leave`."""
 
     def __init__(self, pipes: Mapping[int, Stream], log: LogWriter) -> None:
         self._pipes = dict(pipes)

@@ -48,7 +48,7 @@ class LogWriter(Protocol):
         ...
 
     def close(self) -> tuple[int, str]:
-        """End the log; tell its length and the SHA-256 of the whole stream ("" if unknown).
+        """End the log; return its length and the SHA-256 of the whole stream ("" if unknown).
 
         After a flood this takes seconds; never call it on the event loop.
         """

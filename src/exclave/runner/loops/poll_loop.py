@@ -21,7 +21,7 @@ POLLS = RetryPolicy(first_s=0.5, longest_s=30.0)
 MAX_FREE = 64
 _SHORTEST_HOLD_S = 2.0
 _USUAL_HOLD_S = 600.0
-"""Nobody asks for longer polls than this, except at the wish of a server with a big fleet."""
+"""The longest poll a runner asks for, unless a server with a big fleet wants longer ones."""
 _CUT_AFTER_S = 3.0
 _GOOD_POLLS = 20
 _QUICK_S = 0.05

@@ -75,7 +75,7 @@ class Renewer:
         return pause
 
     def _pace_limit(self) -> float:
-        """While work is at stake the wish to renew never rests longer than the normal pace."""
+        """Return the longest pause between attempts; while jobs run, the normal interval."""
         busy = self._deps.roster.count_busy() > 0
         return self._deps.timings.renew_s * (1 if busy else 4)
 

@@ -116,7 +116,7 @@ class Child:
         return code
 
     def _kill_rest(self) -> int:
-        """Kill what left the group, by all marks of the execution; tell how many there were.
+        """Kill what left the group, by all marks of the execution; return how many there were.
 
         A command that succeeded may leave a service running, if it took off the marker on purpose;
         not so where users of their own keep jobs apart.

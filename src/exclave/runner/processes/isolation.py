@@ -19,7 +19,7 @@ POOL = range(60_578, 61_184)
 """Uids that no distribution gives to people, services, dynamic users or containers."""
 
 STATE = Path("/var/lib/exclave")
-"""Where isolated jobs work: nobody but root gets into data folders."""
+"""The folder of isolated jobs: their users cannot enter data folders."""
 
 _CHOSEN = "uids"
 """The file in the data folder that remembers the range."""

@@ -43,7 +43,7 @@ def bind_child(cgroup: int | None, *, confined: bool) -> Callable[[], None]:
 
 @contextmanager
 def touch_files_as(uid: int, gid: int) -> Iterator[None]:
-    """Let this thread, and no other, touch files with the rights of somebody else.
+    """Access files with the rights of another user in this thread only.
 
     A link that a job laid then leads the runner nowhere that the job could not go itself. No
     `await` may happen inside: another task would go on under the wrong name.

@@ -82,7 +82,7 @@ def is_marked(pid: int, execution_id: str) -> bool:
 
 
 def kill_marked(execution_id: str) -> int:
-    """Kill every process that carries the marker; tell how many there were."""
+    """Kill every process that carries the marker; return how many there were."""
     return sum(
         kill_if(pid, lambda pid=pid: is_marked(pid, execution_id))  # type: ignore[misc]
         for pid in list_marked(execution_id)

@@ -57,7 +57,7 @@ class Orphans:
         return _list_children() - self._ours - self._claimed - self._free
 
     def end(self, claimed: set[int]) -> int:
-        """Kill claimed orphans, and reap those that are dead; tell how many are left."""
+        """Kill claimed orphans and reap the dead ones; return how many are left."""
         with self._lock:
             for pid in list(claimed):
                 procfs.kill_if(pid, lambda: True)  # ours until reaped: the number is not reused

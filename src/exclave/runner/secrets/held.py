@@ -44,7 +44,7 @@ class HeldFile:
         return frozenset().union(*self._contents)
 
     def refresh(self) -> bool:
-        """Read the file if it has changed; tell whether it has."""
+        """Read the file if it has changed; return whether it has."""
         signature = _look_at(self.path)
         if signature == self._seen:
             return False

@@ -42,7 +42,7 @@ class SecretStore(Protocol):
 
 
 class FileSecrets:
-    """Secrets in a JSON file, name to value, that nobody but the runner's user may read."""
+    """Secrets in a JSON file, name to value, readable by the runner's user only."""
 
     def __init__(self, file: Path | None, advise: Callable[[str], str] | None = None) -> None:
         self._file = file

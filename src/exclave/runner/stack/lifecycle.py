@@ -32,7 +32,7 @@ _PARENTS = ("stacks", ".exclave")
 
 
 class StackFailed(Problem):
-    """The Stack does not do what it was told."""
+    """A command of the Stack failed."""
 
     kind: ClassVar = Kind.UNAVAILABLE
     code: ClassVar = "stack_failed"
@@ -60,7 +60,7 @@ class StackStatus:
 
 
 def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
-    """Tell how the Stack is; `secrets` are the names of those that are there."""
+    """Return the status of the Stack; `secrets` are the names of the stored ones."""
     document = folder.read_document()
     pid = find_supervisor(folder)
     ended = folder.read_json(folder.ended)
@@ -159,7 +159,7 @@ async def resign(
     clock: Clock,
     randomness: Randomness,
 ) -> bool:
-    """Tell the control plane that this runner is gone for good; False if it never enrolled."""
+    """Report that this runner is gone for good; return False if it never enrolled."""
     if not (folder.runner / IDENTITY).exists():
         return False
     disk = DataFolder(folder.runner)

@@ -36,7 +36,7 @@ class StackRunning(Problem):
 
 
 class Supervisor:
-    """Runs one child after the other until told to stop, or until a child says that it is over."""
+    """Restarts a child until a stop is requested, or a child exits for good."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ async def take_lock(folder: StackFolder, clock: Clock) -> int:
 
 
 def find_supervisor(folder: StackFolder) -> int | None:
-    """Tell the process that supervises this Stack; None if there is none."""
+    """Return the pid of the process that supervises this Stack; None if there is none."""
     try:
         handle = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

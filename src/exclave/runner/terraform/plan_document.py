@@ -171,7 +171,7 @@ class _Walk:
 
 
 def mask_value(value: Any, mask: Mask) -> JsonValue:
-    """Mask every text of a value, and shorten what nobody reads."""
+    """Return a value with its secrets masked and long texts shortened."""
     match value:
         case str():
             text = mask(value)

@@ -227,7 +227,7 @@ def _read_lock(body: bytes) -> LockInfo:
 
 
 def _describe_problem(problem: RemoteProblem) -> tuple[HTTPStatus, bytes]:
-    """Say it as Terraform's http backend understands it: 423 with the holder, 409 with a reason."""
+    """Return status and body as Terraform's http backend expects: 423 with the holder, else 409."""
     if problem.code != "lock_held":
         return HTTPStatus.CONFLICT, problem.message.encode()
     held = problem.facts.get("lock")

@@ -28,7 +28,7 @@ _MOST_HIDDEN = 500
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state in clear, and what may be told of it."""
+    """A decrypted state, and the facts of it that may be shown."""
 
     header: StateHeader
     document: Mapping[str, Any]

@@ -56,7 +56,7 @@ def has_pending_state(folder: Path) -> bool:
 
 
 def take_pending(folder: Path) -> bytes | None:
-    """Read the state that nobody has taken, as it is handed in for people."""
+    """Return the packed state that was not handed in; None if there is none."""
     try:
         return (folder / _PENDING).read_bytes().partition(b"\n")[2]
     except FileNotFoundError:
@@ -81,7 +81,7 @@ async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> Non
 
 
 async def rescue(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
-    """Hand in what is left; it is kept when nobody answers, and dropped when nobody wants it."""
+    """Hand in journal and state; both stay on disk while the control plane does not answer."""
     for send in (send_journal, _send_state):
         try:
             await send(folder, uplink, policy)

@@ -208,7 +208,7 @@ def _publish(file: Path, target: Path) -> bool:
 
 
 def _lock(file: Path) -> int:
-    """Wait until nobody else, of any process, gets this tool."""
+    """Wait until no other process installs this tool."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
