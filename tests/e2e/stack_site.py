@@ -68,6 +68,11 @@ class StackSite:
     def make_stack(self) -> Any:
         return self.post(f"/v1/installs/{self.install}/stack")
 
+    def make_script(self) -> str:
+        """Create a Stack and return its only file."""
+        (file,) = self.make_stack()["files"]
+        return str(file["content"])
+
     def run_script(
         self, script: str, *words: str, python: str = sys.executable, check: bool = True
     ) -> "subprocess.CompletedProcess[str]":

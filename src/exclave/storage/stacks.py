@@ -7,23 +7,22 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
+from exclave.domain.stacks import StackState
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.tables.core import enrolments
 from exclave.storage.tables.installs import stack_versions
 from exclave.storage.tables.stacks import stack_codes
 
-AWAITING = "awaiting"
-"""The customer has not run it yet."""
-INCOMPLETE = "incomplete"
-"""It runs, and the customer still owes an input."""
-ACTIVE = "active"
-REMOVED = "removed"
-
 
 def add_version(tx: Tx, org: OrgId, stack: str, install: str, version: int, config_id: str) -> None:
     """Make a version of an install's Stack that the customer is to run."""
     row = {"org_id": org, "id": stack, "install_id": install, "version": version}
-    told = {"config_id": config_id, "state": AWAITING, "outputs": {}, "created_at": tx.now}
+    told = {
+        "config_id": config_id,
+        "state": StackState.AWAITING,
+        "outputs": {},
+        "created_at": tx.now,
+    }
     tx.run(insert(stack_versions).values(**row, **told))
 
 

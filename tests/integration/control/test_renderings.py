@@ -169,11 +169,11 @@ async def test_expensive_names_of_secrets_reach_the_stack(
     made = await make_app_install(world.deps, world.user, "shop")
 
     created = await stacks.create_stack(world.deps, world.user, InstallId(made.id))
-    code = created.command.split("/v1/stacks/")[1].split("/")[0]
-    script = await stacks.fetch_script(world.deps, code)
+    code = created.files[0].url.split("/")[-2]
+    script = await stacks.fetch_file(world.deps, code, "local.py")
 
-    assert "20000 acme" in created.script
-    assert "20000 acme" in script
+    assert "20000 acme" in created.files[0].content
+    assert "20000 acme" in script.content
     assert workers.tally.calls == 2
 
 

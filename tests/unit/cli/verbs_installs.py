@@ -145,9 +145,24 @@ def stack() -> Json:
         "id": make_id("stk"),
         "version": 1,
         "expires_at": AT,
-        "command": "curl -fsS https://r.test/v1/stacks/xcs_1/local.py | python3 -",
-        "warning": "plain http",
-        "script": "print('the script')\n",
+        "cloud": "local",
+        "files": [
+            {
+                "name": "local.py",
+                "media_type": "text/x-python",
+                "size": 20,
+                "sha256": "0" * 64,
+                "url": "https://r.test/v1/stacks/xcs_1/local.py",
+                "content": "print('the script')\n",
+            }
+        ],
+        "parameters": [],
+        "instructions": {
+            "summary": "Run the script.",
+            "commands": ["curl -fsS https://r.test/v1/stacks/xcs_1/local.py | python3 -"],
+            "links": [],
+            "warning": "plain http",
+        },
     }
 
 

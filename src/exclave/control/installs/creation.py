@@ -18,12 +18,12 @@ from exclave.control.limits.quotas import check_count
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
 from exclave.domain.quotas import Counted
+from exclave.domain.stacks import Cloud
+from exclave.stacks.registry import get_stack
 from exclave.storage import apps, configs, installs, queues, stacks
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import NewInstall
 
-LOCAL = "local"
-"""The only target that installs can have so far."""
 NEW = "new"
 _MOST_LABELS = 32
 """Of an app, as of an install; one that was synced by an older server may have more."""
@@ -63,7 +63,7 @@ def add_app_install(
         {
             "app_id": app.id,
             "config_id": config.id,
-            "target": LOCAL,
+            "target": find_cloud(app.name, config),
             "state": NEW,
             "approve_all": wish.approve_all,
             "here": wish.here,
@@ -100,17 +100,22 @@ def find_current(tx: Tx, org: OrgId, app: AnyRow) -> AnyRow:
             f"the app `{app.name}` was never synced",
             hint="Upload its directory first: exclave apps sync DIR",
         )
-    refuse_cloud(app.name, config)
+    find_cloud(app.name, config)
     return config
 
 
-def refuse_cloud(app: str, config: AnyRow) -> None:
-    """Refuse configs for targets that there are no Stacks for yet."""
-    cloud = config.outline["cloud"]
-    if cloud != LOCAL:
+def find_cloud(app: str, config: AnyRow) -> Cloud:
+    """Return the cloud that a config is for; raise `Conflict` if there is no Stack for it."""
+    return get_stack(config.outline["cloud"], owner=f"the app `{app}`").cloud
+
+
+def require_same_cloud(install: AnyRow, config: AnyRow) -> None:
+    """Raise `Conflict` if a config is for another cloud than the one that an install is on."""
+    cloud = find_cloud(install.app_name, config)
+    if cloud != install.target:
         raise Conflict(
-            f"the app `{app}` is for `{cloud}`, and installs can only be `{LOCAL}` yet",
-            hint=f'Write runner_type = "{LOCAL}" in its runner.toml and sync it again.',
+            f"the config is for `{cloud}`, and the install is on `{install.target}`",
+            hint="An install stays on its cloud: create another install for the new one.",
         )
 
 

@@ -13,7 +13,7 @@ from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_state.parts import ABSENT, FAILED
 from exclave.control.install_state.state import add_components, write_state
 from exclave.control.installs import input_validation
-from exclave.control.installs.creation import refuse_cloud
+from exclave.control.installs.creation import require_same_cloud
 from exclave.control.installs.input_versions import (
     find_touched,
     list_declared,
@@ -92,7 +92,7 @@ def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
 
 def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _Move:
     target = _find_target(tx, user.org, row, wish.config)
-    refuse_cloud(row.app_name, target)
+    require_same_cloud(row, target)
     declared = list_declared(tx, user.org, target.id)
     before = read_values(tx, deps, user.org, row.id).clear
     old = input_validation.fill_values(list_declared(tx, user.org, row.config_id), before)

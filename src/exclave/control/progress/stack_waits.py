@@ -3,6 +3,7 @@
 from exclave.control.deps import Deps
 from exclave.control.progress.advance import Happening, advance
 from exclave.domain.identity import OrgId
+from exclave.domain.stacks import StackState
 from exclave.flow.events import Answered
 from exclave.storage import install_parts, stacks
 from exclave.storage.engine.database import Tx
@@ -14,7 +15,7 @@ STEP = "stack"
 def answer_active(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:
     """Let workflows go on at once where the Stack runs already."""
     newest = stacks.find_newest(tx, org, install)
-    if newest is not None and newest.state == stacks.ACTIVE:
+    if newest is not None and newest.state == StackState.ACTIVE:
         answer_waits(tx, deps, org, install, "stack")
 
 
