@@ -118,11 +118,11 @@ class ControlClient:
         return await self.calls.post(InstallDetail, path, body)
 
     async def create_stack(self, install_id: str) -> StackCreated:
-        """Make a fresh Stack for the customer of an install."""
+        """Create a Stack for the customer of an install."""
         return await self.calls.post(StackCreated, f"/v1/installs/{part(install_id)}/stack")
 
     async def get_stack(self, install_id: str) -> StackReply:
-        """Read what the customer's Stack told last."""
+        """Return what the customer's Stack reported last."""
         return await self.calls.get(StackReply, f"/v1/installs/{part(install_id)}/stack")
 
     async def enrol_runner(self, body: NewEnrolment) -> EnrolmentCreated:

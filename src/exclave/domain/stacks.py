@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from enum import StrEnum
 from typing import Self
+
+from exclave.domain.identity import OrgId
 
 
 class Cloud(StrEnum):
@@ -26,6 +29,37 @@ class StackState(StrEnum):
     ACTIVE = "active"
     REMOVED = "removed"
     """The customer removed it, and its runner gave up its identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackVersion:
+    """A version of an install's Stack; a config that asks more of the customer makes a new one."""
+
+    id: str
+    version: int
+    state: StackState
+    config_id: str
+    outputs: Mapping[str, object]
+    created_at: datetime
+    run_at: datetime | None
+    """When its last changed report arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackCode:
+    """A code by which a customer fetches the files of a Stack."""
+
+    org: OrgId
+    id: str
+    install_id: str
+    enrolment_id: str
+    """The newest enrolment token that the code gave out."""
+    created_by: str
+    expires_at: datetime
+    parent_id: str | None
+    """The API token that created it; it is revoked with that token."""
+    is_used: bool = False
+    """Whether the runner has enrolled: then the code fetches nothing any more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from exclave.control.stacks.terms import (
     show_terms,
 )
 from exclave.domain.identity import InstallId, OrgId, QueueId, Right, RunnerIdentity, User
-from exclave.domain.stacks import StackState
+from exclave.domain.stacks import StackCode, StackState, StackVersion
 from exclave.stacks.base import StackAddress, StackFile
 from exclave.storage import install_states, installs, runners, stacks
 from exclave.storage.engine.database import AnyRow, Tx
@@ -62,19 +62,16 @@ async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreat
         token, enrolment, expires = _enrol(
             tx, deps, user.org, install, user.name, parent=user.token
         )
-        stacks.add_code(
-            tx,
-            user.org,
-            {
-                "id": deps.ids.new("stc"),
-                "install_id": install,
-                "hash": hash_token(code),
-                "enrolment_id": enrolment,
-                "created_by": user.name,
-                "expires_at": expires,
-                "parent_id": user.token,
-            },
+        stored = StackCode(
+            org=user.org,
+            id=deps.ids.new("stc"),
+            install_id=install,
+            enrolment_id=enrolment,
+            created_by=user.name,
+            expires_at=expires,
+            parent_id=user.token,
         )
+        stacks.add_code(tx, user.org, stored, hash_token(code))
         record(tx, deps, user.org, user.name, "stack_created", install)
         document = build_document(tx, deps, user.org, row, token, package, texts)
         address = StackAddress(deps.runner_url, code)
@@ -110,17 +107,17 @@ async def show_stack(deps: Deps, user: User, install: InstallId) -> StackReply:
 
     def show(tx: Tx) -> StackReply:
         find_app_install(tx, user, install, Right.READ)
-        row = stacks.find_newest(tx, user.org, install)
-        if row is None:
+        version = stacks.find_newest(tx, user.org, install)
+        if version is None:
             raise NotFound("the install has no Stack yet")
         return StackReply(
-            id=row.id,
-            version=row.version,
-            state=row.state,
-            config_id=row.config_id,
-            outputs=row.outputs,
-            created_at=row.created_at,
-            run_at=row.run_at,
+            id=version.id,
+            version=version.version,
+            state=version.state,
+            config_id=version.config_id,
+            outputs=dict(version.outputs),
+            created_at=version.created_at,
+            run_at=version.run_at,
         )
 
     return await deps.db.read(show)
@@ -134,11 +131,11 @@ async def fetch_file(deps: Deps, code: str, name: str) -> StackFile:
     package = load_package()
 
     def fetch(tx: Tx, texts: Renderings) -> StackFile:
-        found = stacks.find_code(tx, hash_token(code))
-        if found is None or found.used_at is not None:
+        stored = stacks.find_code(tx, hash_token(code))
+        if stored is None or stored.is_used:
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
-        org = OrgId(found.org_id)
-        row = installs.find_install(tx, org, found.install_id)
+        org = stored.org
+        row = installs.find_install(tx, org, stored.install_id)
         if row is None or row.config_id is None:
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
         token, enrolment, _ = _enrol(
@@ -146,12 +143,12 @@ async def fetch_file(deps: Deps, code: str, name: str) -> StackFile:
             deps,
             org,
             row.id,
-            found.created_by,
-            parent=found.parent_id,
-            expires_at=found.expires_at,
+            stored.created_by,
+            parent=stored.parent_id,
+            expires_at=stored.expires_at,
         )
-        stacks.point_code(tx, org, found.id, enrolment)
-        record(tx, deps, org, found.created_by, "stack_fetched", row.id)
+        stacks.point_code(tx, org, stored.id, enrolment)
+        record(tx, deps, org, stored.created_by, "stack_fetched", row.id)
         document = build_document(tx, deps, org, row, token, package, texts)
         file = find_stack(row).render(document).find_file(name)
         if file is None:  # nothing is stored: the token before stays good
@@ -163,10 +160,11 @@ async def fetch_file(deps: Deps, code: str, name: str) -> StackFile:
 
 
 def _find_owner(tx: Tx, code: str) -> OrgId:
-    found = stacks.find_code(tx, hash_token(code), lock=False)
-    if found is None:
+    """Return the org that a code belongs to."""
+    stored = stacks.find_code(tx, hash_token(code), lock=False)
+    if stored is None:
         raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
-    return OrgId(found.org_id)
+    return stored.org
 
 
 def find_package(file: str) -> RunnerPackage:
@@ -208,10 +206,9 @@ async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
         row = runners.find_runner(tx, who.org, who.runner, lock=True)
         if version is None or row is None:
             raise NotFound("this runner belongs to no Stack", hint="Its vendor can revoke it.")
-        why = "removed by the customer"
-        revoke_identity(tx, row, runners.REVOKED, why)
+        revoke_identity(tx, row, runners.REVOKED, "removed by the customer")
         record(tx, deps, who.org, who.name, "runner_resigned", who.runner)
-        stacks.update_version(tx, who.org, version.id, {"state": StackState.REMOVED})
+        stacks.set_state(tx, who.org, version.id, StackState.REMOVED)
         _write_stack_state(tx, who.org, who.queue, {"status": StackState.REMOVED})
         tx.wake("installs")
 
@@ -219,14 +216,15 @@ async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
     return Resigned(runner_id=who.runner)
 
 
-def _find_version(tx: Tx, deps: Deps, org: OrgId, install: AnyRow) -> AnyRow:
-    found = stacks.find_newest(tx, org, install.id, lock=True)
-    if found is None:
+def _find_version(tx: Tx, deps: Deps, org: OrgId, install: AnyRow) -> StackVersion:
+    """Return the newest version of an install's Stack, locked; create the first one if needed."""
+    version = stacks.find_newest(tx, org, install.id, lock=True)
+    if version is None:
         stacks.add_version(tx, org, deps.ids.new("stk"), install.id, 1, install.config_id)
-        found = stacks.find_newest(tx, org, install.id)
-    if found is None:
+        version = stacks.find_newest(tx, org, install.id)
+    if version is None:
         raise NotFound("the install has no Stack")
-    return found
+    return version
 
 
 def _enrol(
@@ -257,13 +255,13 @@ def _enrol(
 
 
 def _store_report(
-    tx: Tx, who: RunnerIdentity, version: AnyRow, outputs: dict[str, Any], owed: list[str]
+    tx: Tx, who: RunnerIdentity, version: StackVersion, outputs: dict[str, Any], owed: list[str]
 ) -> None:
+    """Store the outputs of a report, if they changed, and the state of the install's Stack."""
     state = StackState.INCOMPLETE if owed else StackState.ACTIVE
-    told = {**outputs, "owed_inputs": owed} if owed else outputs
-    if (version.state, version.outputs) != (state, told):
-        values = {"state": state, "outputs": told, "run_at": tx.now}
-        stacks.update_version(tx, who.org, version.id, values)
+    reported = {**outputs, "owed_inputs": owed} if owed else outputs
+    if (version.state, version.outputs) != (state, reported):
+        stacks.store_report(tx, who.org, version.id, state, reported)
     changes = {"populated": not owed, "status": state, "outputs": outputs}
     _write_stack_state(tx, who.org, who.queue, changes, runner=who.runner)
 
