@@ -8,7 +8,6 @@ from exclave.cli.lookup import find_install, gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.watch import watch_workflow
-from exclave.client.actions import ActionCalls
 from exclave.wire.actions import (
     ActionReply,
     RunAction,
@@ -30,7 +29,7 @@ _wait = click.option("--wait", is_flag=True, help="Watch it to its end.")
 @_install
 async def list_actions(session: Session, install: str) -> None:
     """List the actions of an install."""
-    page = await _calls(session).list_actions(await find_install(session, install))
+    page = await session.client.actions.list(await find_install(session, install))
     rows = [
         [each.name, ", ".join(map(_tell_trigger, each.triggers)), *_tell_last(each)]
         for each in page.items
@@ -49,7 +48,7 @@ async def run_action(
 ) -> int | None:
     """Run an action now."""
     body = build(RunAction, action=action, env=read_pairs(env, "--env"), role=role)
-    begun = await _calls(session).run_action(await find_install(session, install), body)
+    begun = await session.client.actions.run(await find_install(session, install), body)
     return await _show_begun(session, begun, wait=wait)
 
 
@@ -64,7 +63,7 @@ async def list_runs(
     install_id = await find_install(session, install)
 
     async def fetch(at: str | None, most: int) -> Page[RunReply]:
-        return await _calls(session).list_runs(install_id, at, most, action=action)
+        return await session.client.actions.list_runs(install_id, at, most, action=action)
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
@@ -87,7 +86,7 @@ async def list_runs(
 @_install
 async def list_runbooks(session: Session, install: str) -> None:
     """List the runbooks of an install."""
-    page = await _calls(session).list_runbooks(await find_install(session, install))
+    page = await session.client.actions.list_runbooks(await find_install(session, install))
     rows = [
         [
             each.name,
@@ -110,12 +109,8 @@ async def run_runbook(
 ) -> int | None:
     """Run a runbook now."""
     body = build(RunRunbook, runbook=runbook, inputs=read_pairs(inputs, "--input"))
-    begun = await _calls(session).run_runbook(await find_install(session, install), body)
+    begun = await session.client.actions.run_runbook(await find_install(session, install), body)
     return await _show_begun(session, begun, wait=wait)
-
-
-def _calls(session: Session) -> ActionCalls:
-    return ActionCalls(session.client.calls)
 
 
 async def _show_begun(session: Session, begun: WorkflowReply, *, wait: bool) -> int | None:

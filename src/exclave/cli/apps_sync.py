@@ -19,7 +19,6 @@ from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.terminal import clean, join
 from exclave.cli.watch import watch_workflow
-from exclave.client.apps import AppCalls
 from exclave.client.problems import RemoteProblem
 from exclave.wire.apps import AppFinding, AppReply, NewApp, SyncReply
 
@@ -33,7 +32,7 @@ _INVALID = "app_invalid"
 @click.argument("name")
 async def create(session: Session, name: str) -> None:
     """Create an app on the server; sync gives it its first version."""
-    app = await AppCalls(session.client.calls).create_app(build(NewApp, name=name))
+    app = await session.client.apps.create(build(NewApp, name=name))
     _show(session, app)
     if not session.out.json_mode:
         session.out.say(f"\nNext: exclave apps sync DIRECTORY --app {app.name}")
@@ -43,7 +42,7 @@ async def create(session: Session, name: str) -> None:
 @page_options
 async def list_apps(session: Session, limit: int, cursor: str | None) -> None:
     """List the apps on the server."""
-    page = await gather(session, AppCalls(session.client.calls).list_apps, limit, cursor)
+    page = await gather(session, session.client.apps.list, limit, cursor)
     rows = [
         [app.id, app.name, _show_version(app), str(app.installs), show_time(_find_synced(app))]
         for app in page.items
@@ -56,7 +55,7 @@ async def list_apps(session: Session, limit: int, cursor: str | None) -> None:
 @click.argument("app", metavar="NAME|ID")
 async def get(session: Session, app: str) -> None:
     """Show an app and its current version."""
-    _show(session, await AppCalls(session.client.calls).get_app(app))
+    _show(session, await session.client.apps.get(app))
 
 
 @verb(group, "sync")
@@ -93,7 +92,7 @@ async def sync(
 @page_options
 async def configs(session: Session, app: str, limit: int, cursor: str | None) -> None:
     """List the versions of an app, newest first."""
-    fetch = partial(AppCalls(session.client.calls).list_configs, app)
+    fetch = partial(session.client.apps.list_configs, app)
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
@@ -116,7 +115,7 @@ async def configs(session: Session, app: str, limit: int, cursor: str | None) ->
 @click.argument("after", type=click.IntRange(min=1))
 async def diff(session: Session, app: str, before: int, after: int) -> None:
     """Show what differs between two versions of an app."""
-    reply = await AppCalls(session.client.calls).compare(app, before, after)
+    reply = await session.client.apps.compare(app, before, after)
     text = write_diff(reply, colour=session.out.colour)
     session.out.show(reply, text or f"Versions {before} and {after} have the same content.")
 
@@ -126,8 +125,7 @@ async def _upload(
 ) -> SyncReply:
     with tempfile.TemporaryDirectory(prefix="exclave-upload-") as folder:
         archive = _pack(root, Path(folder, "app.tar"))
-        calls = AppCalls(session.client.calls)
-        return await calls.sync(name, archive, strict=strict, dry_run=dry_run)
+        return await session.client.apps.sync(name, archive, strict=strict, dry_run=dry_run)
 
 
 def _pack(root: Path, archive: Path) -> Path:

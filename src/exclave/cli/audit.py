@@ -13,7 +13,7 @@ group = SuggestingGroup("audit", help="Who did what, and why.")
 @page_options
 async def list_audit(session: Session, limit: int, cursor: str | None) -> None:
     """List what was done, newest first."""
-    page = await gather(session, session.client.list_audit, limit, cursor)
+    page = await gather(session, session.client.audit.list, limit, cursor)
     rows = [
         [show_time(entry.at), entry.actor, entry.action, entry.subject, show_labels(entry.detail)]
         for entry in page.items

@@ -10,7 +10,6 @@ from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.watch import watch_workflow
-from exclave.client.builds import BuildCalls
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
 from exclave.wire.specs import GitSource
@@ -35,10 +34,9 @@ async def list_builds(
     cursor: str | None,
 ) -> None:
     """List builds, newest first."""
-    calls = BuildCalls(session.client.calls)
 
     async def fetch(at: str | None, most: int) -> Page[BuildReply]:
-        return await calls.list_builds(at, most, app=app, part=part, state=state)
+        return await session.client.builds.list(at, most, app=app, part=part, state=state)
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
@@ -63,7 +61,7 @@ async def list_builds(
 @click.argument("build_id", metavar="ID")
 async def get(session: Session, build_id: str) -> None:
     """Show a build: its source, its artifact, or what went wrong."""
-    _show(session, await BuildCalls(session.client.calls).get_build(build_id))
+    _show(session, await session.client.builds.get(build_id))
 
 
 @verb(group, "logs")
@@ -75,7 +73,7 @@ async def logs(
     session: Session, build_id: str, lines: int | None, *, follow: bool, times: bool
 ) -> None:
     """Print the log of a build; with --json one record per line."""
-    found = await BuildCalls(session.client.calls).get_build(build_id)
+    found = await session.client.builds.get(build_id)
     if found.job_id is None:
         raise Conflict("the build has no job", hint="Begin it again: exclave builds create.")
     await print_log(session, found.job_id, lines=lines, follow=follow, times=times)
@@ -94,15 +92,14 @@ async def create(
     A branch or a tag is looked up anew. When the build has succeeded, the current version uses it.
     """
     wish = build_model(NewBuild, app=app, part=part, commit=commit)
-    calls = BuildCalls(session.client.calls)
-    made = await calls.create_build(wish)
+    made = await session.client.builds.create(wish)
     if not wait:
         session.out.show(made, made.id)
         if not session.out.json_mode:
             session.out.say(f"Begun. Follow it: exclave builds logs {made.id} --follow")
         return None
     await _await_end(session, made)
-    ended = await calls.get_build(made.id)
+    ended = await session.client.builds.get(made.id)
     _show(session, ended)
     return None if ended.state is BuildState.SUCCEEDED else _FAILED
 
@@ -114,7 +111,7 @@ async def _await_end(session: Session, made: BuildReply) -> None:
     if not session.out.json_mode:
         await watch_workflow(session, made.workflow_id)
         return
-    async for _ in session.client.follow_workflow(made.workflow_id, session.out.warn):
+    async for _ in session.client.workflows.follow(made.workflow_id, session.out.warn):
         pass
 
 

@@ -19,7 +19,7 @@ from exclave.cli.config import find_login
 from exclave.cli.output import Output
 from exclave.cli.terminal import ask
 from exclave.client.control import ControlClient
-from exclave.client.control_http import ControlCalls
+from exclave.client.control_http import ControlHttp
 
 Body = Callable[..., Coroutine[Any, Any, int | None]]
 
@@ -71,10 +71,10 @@ class Session:
     def connect(self, url: str, token: Secret) -> ControlClient:
         """Connect to a server with a token."""
         deps = self.deps
-        calls = ControlCalls(
+        http = ControlHttp(
             url, token.reveal(), clock=deps.clock, ids=deps.ids, transport=deps.transport
         )
-        self._opened.append(ControlClient(calls))
+        self._opened.append(ControlClient(http))
         return self._opened[-1]
 
     def confirm(self, question: str, *, yes: bool) -> None:
@@ -92,7 +92,7 @@ class Session:
     async def close(self) -> None:
         """Give back what was opened."""
         for client in self._opened:
-            await client.calls.close()
+            await client.close()
 
 
 def verb(group: click.Group, name: str) -> Callable[[Body], click.Command]:

@@ -13,7 +13,6 @@ from exclave.cli import (
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build, read_pairs
 from exclave.cli.installs_common import (
-    calls,
     inputs_file_option,
     install_argument,
     label_option,
@@ -49,7 +48,7 @@ async def list_installs(
     wanted = read_pairs(labels, "--label")
 
     async def fetch(at: str | None, most: int) -> Page[InstallReply]:
-        return await calls(session).list_installs(at, most, app=app, state=state, labels=wanted)
+        return await session.client.installs.list(at, most, app=app, state=state, labels=wanted)
 
     page = await gather(session, fetch, limit, cursor)
     headers = ["ID", "NAME", "APP", "STATE", "CONFIG", "LABELS", "CREATED"]
@@ -93,7 +92,7 @@ async def create(
         here=here,
         provision=not no_provision,
     )
-    made = await session.client.create_install(body)
+    made = await session.client.installs.create(body)
     if wait and made.workflow_id:
         return await watch_workflow(session, made.workflow_id)
     show_install(session, made)
@@ -106,7 +105,7 @@ async def create(
 @install_argument
 async def get(session: Session, install: str) -> None:
     """Show an install: its parts, lanes, runners and last workflows."""
-    found = await session.client.get_install(await find_install(session, install))
+    found = await session.client.installs.get(await find_install(session, install))
     show_install(session, found)
     tell_hints(session, found)
 
@@ -116,14 +115,14 @@ async def get(session: Session, install: str) -> None:
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE|KEY-]...")
 async def labels(session: Session, install: str, pairs: tuple[str, ...]) -> None:
     """Set labels, take them away with KEY-, or only show them."""
-    found = await session.client.get_install(await find_install(session, install))
+    found = await session.client.installs.get(await find_install(session, install))
     gone = {pair[:-1] for pair in pairs if pair.endswith("-") and "=" not in pair}
     given = read_pairs([p for p in pairs if p[:-1] not in gone or "=" in p], "")
     kept = {key: value for key, value in found.labels.items() if key not in gone}
     shown: InstallReply = found
     if pairs:
         body = build(SetLabels, labels={**kept, **given})
-        shown = await calls(session).set_labels(found.id, body)
+        shown = await session.client.installs.set_labels(found.id, body)
     session.out.show({"labels": shown.labels}, show_labels(shown.labels))
 
 
@@ -137,7 +136,7 @@ async def approve_all(session: Session, install: str, switch: str, *, yes: bool)
     if switch == "on":
         session.confirm(f"Approve every coming plan of `{install}` unseen?", yes=yes)
     body = build(SetApproveAll, approve_all=switch == "on")
-    show_install(session, await calls(session).set_approve_all(install_id, body))
+    show_install(session, await session.client.installs.set_approve_all(install_id, body))
     if not session.out.json_mode:
         session.out.say("Running workflows stay as they are: `exclave workflows approve-all`.")
 
@@ -149,7 +148,7 @@ async def manage(session: Session, install: str, by: str) -> None:
     """Say whether its file (`installs sync`) or people decide about an install."""
     install_id = await find_install(session, install)
     body = build(SetManagedBy, managed_by="config" if by == "by-config" else "")
-    show_install(session, await calls(session).set_managed_by(install_id, body))
+    show_install(session, await session.client.installs.set_managed_by(install_id, body))
 
 
 @verb(group, "delete")
@@ -161,7 +160,7 @@ async def delete(session: Session, install: str, forget: str | None, *, yes: boo
     install_id = await find_install(session, install)
     left = " Whatever it runs at the customer stays there." if forget else ""
     session.confirm(f"Delete the install `{install}`?{left}", yes=yes)
-    await calls(session).delete(install_id, forget)
+    await session.client.installs.delete(install_id, forget)
     session.out.show({"id": install_id, "deleted": True}, "")
     if not session.out.json_mode:
         session.out.say(f"Deleted `{install}`.")
@@ -180,7 +179,7 @@ async def release_lane(
     install_id = await find_install(session, install)
     question = f"Release the lane `{lane}` of `{install}`? Whatever ran there must be over."
     session.confirm(question, yes=yes)
-    show_install(session, await session.client.release_lane(install_id, lane, body))
+    show_install(session, await session.client.installs.release_lane(install_id, lane, body))
 
 
 def _tell_next(made: InstallReply) -> str:

@@ -10,7 +10,6 @@ from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session
 from exclave.cli.inputs import read_document, read_pairs
 from exclave.cli.watch import watch_workflow
-from exclave.client.installs import InstallCalls
 from exclave.wire.workflows import WorkflowReply
 
 Body = Callable[..., Any]
@@ -28,11 +27,6 @@ approve_option = click.option(
 def label_option(about: str) -> Callable[[Body], Body]:
     """Add a repeatable `--label key=value`."""
     return click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help=about)
-
-
-def calls(session: Session) -> InstallCalls:
-    """Call about installs."""
-    return InstallCalls(session.client.calls)
 
 
 def read_inputs(pairs: Sequence[str], file: str | None, option: str) -> dict[str, str]:

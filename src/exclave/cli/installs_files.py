@@ -10,7 +10,7 @@ from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import FAILED
 from exclave.cli.inputs import check
-from exclave.cli.installs_common import calls, wait_option
+from exclave.cli.installs_common import wait_option
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.watch import watch_workflow
 from exclave.wire.installs import InstallConfig, InstallsSynced, InstallSynced, SyncInstalls
@@ -40,7 +40,7 @@ async def sync(
         installs=[_read(file, files) for file in files.installs],
         dry_run=True,
     )
-    planned = await calls(session).sync(wish)
+    planned = await session.client.installs.sync(wish)
     refused = [each for each in planned.installs if each.problem]
     changing = [each for each in planned.installs if each.action in {"create", "update"}]
     if refused or dry_run or not changing:
@@ -49,7 +49,7 @@ async def sync(
     if not session.out.json_mode:
         session.out.say(_write(planned))
     session.confirm(f"Change {len(changing)} of {len(planned.installs)} installs?", yes=yes)
-    done = await calls(session).sync(wish.model_copy(update={"dry_run": False}))
+    done = await session.client.installs.sync(wish.model_copy(update={"dry_run": False}))
     return await _end(session, done, wait=wait)
 
 

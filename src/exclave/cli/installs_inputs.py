@@ -7,7 +7,6 @@ from exclave.cli.deps import Session, verb
 from exclave.cli.inputs import build
 from exclave.cli.installs_common import (
     approve_option,
-    calls,
     inputs_file_option,
     install_argument,
     read_inputs,
@@ -29,7 +28,7 @@ group.add_command(inputs)
 @click.option("--version", type=click.IntRange(1), help="As they were at this version.")
 async def get(session: Session, install: str, version: int | None) -> None:
     """Show the inputs of an install by group; sensitive values are not shown."""
-    found = await calls(session).get_inputs(await find_install(session, install), version)
+    found = await session.client.installs.get_inputs(await find_install(session, install), version)
     session.out.show(found, _write(session, found))
     if not session.out.json_mode:
         session.out.say(f"Version {found.version}, {show_time(found.at)}, by {found.by}.")
@@ -66,7 +65,7 @@ async def set_inputs(
         dry_run=dry_run,
         approve_all=approve_all or None,
     )
-    changed = await calls(session).set_inputs(install_id, body)
+    changed = await session.client.installs.set_inputs(install_id, body)
     if not session.out.json_mode:
         session.out.say(_tell(changed, dry_run=dry_run))
     return await show_begun(session, changed.workflow, wait=wait, value=changed)

@@ -8,7 +8,7 @@ from exclave.base.errors import Conflict, InvalidInput, Problem
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import FAILED
 from exclave.cli.inputs import build, read_pairs
-from exclave.cli.installs_common import approve_option, calls, label_option, wait_option
+from exclave.cli.installs_common import approve_option, label_option, wait_option
 from exclave.cli.lookup import find_install
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.watch import watch_workflow
@@ -94,7 +94,7 @@ async def _choose(
         return [await find_install(session, each) for each in installs]
 
     async def fetch(at: str | None, most: int) -> Page[InstallReply]:
-        return await calls(session).list_installs(at, most, app=app, labels=labels)
+        return await session.client.installs.list(at, most, app=app, labels=labels)
 
     return [each.id async for each in iterate(fetch) if each.app_id]
 
@@ -106,7 +106,7 @@ async def _ask_all(
     replies, failed = [], False
     for each in ids:
         try:
-            replies.append(await calls(session).upgrade(each, wish))
+            replies.append(await session.client.installs.upgrade(each, wish))
         except Problem as problem:
             if len(ids) == 1:
                 raise

@@ -8,7 +8,7 @@ from exclave.base.errors import InvalidInput
 from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb
 from exclave.cli.documents import list_changes
-from exclave.cli.installs_common import calls, install_argument
+from exclave.cli.installs_common import install_argument
 from exclave.cli.lookup import find_install
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
@@ -38,13 +38,17 @@ async def state(
         raise InvalidInput("give one of --version and --at, not both")
     install_id = await find_install(session, install)
     moment = None if at is None else _read_time(at)
-    found = await calls(session).get_state(install_id, version=version, at=moment)
+    found = await session.client.installs.get_state(install_id, version=version, at=moment)
     if diff is None:
         session.out.show(found, dump_json(found.document, indent=2))
         _tell_version(session, found)
         return
     base = diff or found.version - 1
-    old = {} if base < 1 else (await calls(session).get_state(install_id, version=base)).document
+    old = (
+        {}
+        if base < 1
+        else (await session.client.installs.get_state(install_id, version=base)).document
+    )
     changes = list_changes(old, found.document)
     lines = "\n".join(each.write() for each in changes)
     value = {"from": base, "to": found.version, "changes": [each.tell() for each in changes]}
@@ -57,7 +61,7 @@ async def state(
 @install_argument
 async def readme(session: Session, install: str) -> None:
     """Print the app's README with the values of this install."""
-    found = await calls(session).get_readme(await find_install(session, install))
+    found = await session.client.installs.get_readme(await find_install(session, install))
     for warning in found.warnings:
         session.out.say(f"warning: {warning}")
     session.out.show(found, found.text.rstrip("\n"))

@@ -8,7 +8,6 @@ from exclave.cli.errors import OK
 from exclave.cli.inputs import build
 from exclave.cli.installs_common import (
     approve_option,
-    calls,
     install_argument,
     show_begun,
     wait_option,
@@ -171,7 +170,7 @@ async def drift(
 
 async def _tell_drift(session: Session, install: str) -> None:
     """Say what differs from its config; the scan as such succeeds all the same."""
-    shown = await session.client.get_install(await find_install(session, install))
+    shown = await session.client.installs.get(await find_install(session, install))
     drifted = list_drifted(shown)
     if not drifted:
         session.out.say("Nothing has drifted.")
@@ -193,5 +192,5 @@ async def _start(
 ) -> int | None:
     body = build(StartWork, kind=kind, approve_all=approve_all or None, **more)
     install_id = await find_install(session, install)
-    begun = await calls(session).start_work(install_id, body)
+    begun = await session.client.installs.start_workflow(install_id, body)
     return await show_begun(session, begun, wait=wait)

@@ -38,7 +38,7 @@ async def list_jobs(
     wanted = JobState(state) if state else None
 
     async def fetch(at: str | None, most: int) -> Page[JobReply]:
-        return await client.list_jobs(
+        return await client.jobs.list(
             at, most, queue_id=queue_id, workflow_id=workflow, state=wanted
         )
 
@@ -65,7 +65,7 @@ async def list_jobs(
 @click.argument("job_id", metavar="ID")
 async def get(session: Session, job_id: str) -> None:
     """Show a job and each attempt to run it."""
-    _show(session, await session.client.get_job(job_id))
+    _show(session, await session.client.jobs.get(job_id))
 
 
 @verb(group, "cancel")
@@ -74,7 +74,7 @@ async def get(session: Session, job_id: str) -> None:
 async def cancel(session: Session, job_id: str, *, yes: bool) -> None:
     """Ask for the end of a job; its processes get time to stop cleanly."""
     session.confirm(f"Cancel the job {job_id}?", yes=yes)
-    _show(session, await session.client.cancel_job(job_id))
+    _show(session, await session.client.jobs.cancel(job_id))
 
 
 @verb(group, "declare-lost")
@@ -86,7 +86,7 @@ async def declare_lost(session: Session, job_id: str, reason: str, *, yes: bool)
     body = build(DeclareLost, reason=reason)
     question = f"Declare {job_id} lost? If it still runs somewhere, two may work at once."
     session.confirm(question, yes=yes)
-    _show(session, await session.client.declare_lost(job_id, body))
+    _show(session, await session.client.jobs.declare_lost(job_id, body))
 
 
 def _show(session: Session, job: JobReply) -> None:

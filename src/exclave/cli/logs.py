@@ -85,7 +85,7 @@ async def print_log(
     if lines is not None or not follow:
         start = await _print_present(session, job_id, start, lines, times=times)
     if follow:
-        async for record in session.client.follow_log(job_id, start, session.out.warn):
+        async for record in session.client.logs.follow(job_id, start, session.out.warn):
             session.out.stream(record, show_record(session, record, times=times))
 
 
@@ -107,7 +107,7 @@ async def _print_present(
 ) -> LogPosition:
     kept: deque[LogRecord] = deque(maxlen=lines)
     end = start
-    async for record in session.client.read_log(job_id, start):
+    async for record in session.client.logs.read(job_id, start):
         end = LogPosition(record.execution_id, record.offset)
         if lines is None:
             session.out.stream(record, show_record(session, record, times=times))
@@ -122,5 +122,5 @@ async def _search_page(
     client: ControlClient, text: str, job: str | None, queue_id: str | None, cursor: str | None
 ) -> LogMatches:
     if job is not None:
-        return await client.search_job_log(job, text, cursor)
-    return await client.search_logs(text, queue_id, cursor)
+        return await client.logs.search_job(job, text, cursor)
+    return await client.logs.search(text, queue_id, cursor)

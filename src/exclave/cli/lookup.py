@@ -8,7 +8,6 @@ import click
 
 from exclave.base.errors import NotFound
 from exclave.cli.deps import Session
-from exclave.client.installs import InstallCalls
 from exclave.client.pages import FetchPage, collect
 from exclave.wire.model import Page
 
@@ -65,7 +64,7 @@ async def find_install(session: Session, name: str) -> str:
     if _ID.fullmatch(name):
         return name
     if _NAME.fullmatch(name):
-        page = await InstallCalls(session.client.calls).list_installs(limit=1, name=name)
+        page = await session.client.installs.list(limit=1, name=name)
         for install in page.items:
             if install.name == name:
                 return install.id
@@ -83,7 +82,7 @@ async def find_workflow(session: Session, text: str) -> str:
     if _ID.fullmatch(text) and not text.startswith("ins_"):
         return text
     install = await find_install(session, text)
-    page = await session.client.list_workflows(None, _RECENT, queue_id=install)
+    page = await session.client.workflows.list(None, _RECENT, queue_id=install)
     if not page.items:
         raise NotFound(f"the install `{text}` has no workflow yet")
     by_people = [each for each in page.items if each.created_by != _SCHEDULE]
@@ -95,5 +94,5 @@ async def find_queue(session: Session, install: str | None, *, build: bool) -> s
     if install and build:
         raise click.UsageError("give one of --install and --build, not both")
     if build:
-        return (await session.client.get_org()).build_queue_id
+        return (await session.client.orgs.get()).build_queue_id
     return await find_install(session, install) if install else None

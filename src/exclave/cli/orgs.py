@@ -15,7 +15,7 @@ group = SuggestingGroup("orgs", help="The tenant that you work in.")
 @verb(group, "show")
 async def show(session: Session) -> None:
     """Show the org of the token in use."""
-    org = await session.client.get_org()
+    org = await session.client.orgs.get()
     pairs = [
         ("name", org.name),
         ("id", org.id),
@@ -28,7 +28,7 @@ async def show(session: Session) -> None:
 @verb(group, "usage")
 async def usage(session: Session) -> None:
     """Show what the org has stored, and how much it may store."""
-    found = await session.client.get_usage()
+    found = await session.client.orgs.get_usage()
     rows = [
         (
             line.kind,
@@ -47,7 +47,7 @@ async def usage(session: Session) -> None:
 @click.argument("name")
 async def create(session: Session, name: str) -> None:
     """Create an org and print the first token of its admin, once; for instance admins."""
-    org = await session.client.create_org(build(NewOrg, name=name))
+    org = await session.client.orgs.create(build(NewOrg, name=name))
     session.out.show(org, org.token)
     if not session.out.json_mode:
         session.out.say(f"Created org `{org.name}` ({org.id}).")
@@ -61,13 +61,13 @@ group.add_command(four_eyes)
 @verb(four_eyes, "status")
 async def show_four_eyes(session: Session) -> None:
     """Show whether every change needs two people."""
-    _show_four_eyes(session, await session.client.get_four_eyes())
+    _show_four_eyes(session, await session.client.orgs.get_four_eyes())
 
 
 @verb(four_eyes, "on")
 async def switch_on(session: Session) -> None:
     """Let every change need two people; takes back a request to switch it off."""
-    _show_four_eyes(session, await session.client.set_four_eyes(SetFourEyes(on=True)))
+    _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=True)))
 
 
 @verb(four_eyes, "off")
@@ -75,7 +75,7 @@ async def switch_on(session: Session) -> None:
 async def switch_off(session: Session, *, yes: bool) -> None:
     """Ask to end it, or agree with another admin who asked."""
     session.confirm("Let one person alone make changes?", yes=yes)
-    _show_four_eyes(session, await session.client.set_four_eyes(SetFourEyes(on=False)))
+    _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=False)))
 
 
 def _show_four_eyes(session: Session, found: FourEyesReply) -> None:

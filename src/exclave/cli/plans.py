@@ -12,7 +12,6 @@ from exclave.cli.graph import describe_state
 from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import Styled, clean_line, indent, join, style
-from exclave.client.terraform import TerraformCalls
 from exclave.wire.terraform import (
     PlanAttribute,
     PlanDocument,
@@ -63,7 +62,7 @@ async def show_workflow_plan(
     if wait and step is not None:
         found = await _wait_for_plan(session, workflow_id, step)
     else:
-        found = await session.client.get_workflow(workflow_id)
+        found = await session.client.workflows.get(workflow_id)
     chosen = list(_choose(found, step))
     if not chosen:
         raise NotFound(_tell_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
@@ -81,7 +80,7 @@ async def show_workflow_plan(
 @click.argument("job_id", metavar="ID")
 async def show_job_plan(session: Session, job_id: str) -> None:
     """Show the plan that a job made."""
-    plan = await TerraformCalls(session.client.calls).get_plan(job_id)
+    plan = await session.client.terraform.get_plan(job_id)
     session.out.show(plan.model_dump(mode="json", by_alias=True), tell_plan(session, plan))
 
 
@@ -127,7 +126,7 @@ def tell_summary(plan: PlanDocument) -> str:
 
 async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> WorkflowReply:
     """Wait until a step has made its plan, or never will."""
-    async for found in session.client.follow_workflow(workflow_id, session.out.warn):
+    async for found in session.client.workflows.follow(workflow_id, session.out.warn):
         chosen = list(_choose(found, step))
         if chosen and all(one.state.is_over for one in chosen):
             break
@@ -158,7 +157,7 @@ def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
 
 
 async def _fetch(session: Session, step: StepReply) -> PlanDocument:
-    return await TerraformCalls(session.client.calls).get_plan(str(step.job_id))
+    return await session.client.terraform.get_plan(str(step.job_id))
 
 
 def _tell_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:

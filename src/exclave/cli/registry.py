@@ -9,7 +9,6 @@ from exclave.cli.inputs import build, read_duration
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.client.registry import RegistryCalls
 from exclave.wire.registry import CollectGarbage, NewRegistryToken
 
 group = SuggestingGroup("registry", help="The OCI registry: token, tokens, list, tags, gc.")
@@ -25,7 +24,7 @@ _STEP = 1024
 async def create_token(session: Session, repository: str, minutes: int, *, push: bool) -> None:
     """Make a password for crane, skopeo, helm, oras or docker, and print it, once."""
     body = build(NewRegistryToken, repository=repository, push=push, minutes=minutes)
-    made = await RegistryCalls(session.client.calls).create_token(body)
+    made = await session.client.registry.create_token(body)
     session.out.show(made, made.password)
     if not session.out.json_mode:
         may = "pull and push" if made.push else "pull"
@@ -42,7 +41,7 @@ group.add_command(tokens)
 @page_options
 async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
     """List the registry tokens that are good; their secrets are not kept anywhere."""
-    fetch = RegistryCalls(session.client.calls).list_tokens
+    fetch = session.client.registry.list_tokens
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
@@ -65,7 +64,7 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 async def revoke_token(session: Session, token_id: str, *, yes: bool) -> None:
     """Make a registry token worthless, at once."""
     session.confirm(f"Revoke the registry token {token_id}?", yes=yes)
-    await RegistryCalls(session.client.calls).revoke_token(token_id)
+    await session.client.registry.revoke_token(token_id)
     session.out.show({"id": token_id, "revoked": True}, "")
     if not session.out.json_mode:
         session.out.say(f"Revoked {token_id}.")
@@ -75,7 +74,7 @@ async def revoke_token(session: Session, token_id: str, *, yes: bool) -> None:
 @page_options
 async def list_repositories(session: Session, limit: int, cursor: str | None) -> None:
     """List the org's repositories."""
-    fetch = RegistryCalls(session.client.calls).list_repositories
+    fetch = session.client.registry.list_repositories
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [each.name, str(each.tags), str(each.manifests), show_size(each.size)]
@@ -89,7 +88,7 @@ async def list_repositories(session: Session, limit: int, cursor: str | None) ->
 @page_options
 async def list_tags(session: Session, repository: str, limit: int, cursor: str | None) -> None:
     """List the tags of a repository."""
-    fetch = partial(RegistryCalls(session.client.calls).list_tags, repository)
+    fetch = partial(session.client.registry.list_tags, repository)
     page = await gather(session, fetch, limit, cursor)
     rows = [[each.tag, each.digest, show_time(each.changed_at)] for each in page.items]
     session.out.show(page, session.out.table(["TAG", "DIGEST", "CHANGED"], rows))
@@ -101,7 +100,7 @@ async def list_tags(session: Session, repository: str, limit: int, cursor: str |
 async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -> None:
     """Remove what no tag, no manifest and no app version leads to."""
     body = build(CollectGarbage, dry_run=dry_run, older_than_s=read_duration(older_than))
-    report = await RegistryCalls(session.client.calls).collect_garbage(body)
+    report = await session.client.registry.collect_garbage(body)
     pairs = [
         ("manifests", str(report.manifests)),
         ("blobs", f"{report.blobs} ({show_size(report.bytes)})"),

@@ -21,7 +21,7 @@ _HEADERS = ("ID", "NAME", "KIND", "QUEUE", "STATE", "PRESENCE", "RUNNING", "SEEN
 @page_options
 async def list_runners(session: Session, limit: int, cursor: str | None) -> None:
     """List runners and whether they are there."""
-    page = await gather(session, session.client.list_runners, limit, cursor)
+    page = await gather(session, session.client.runners.list, limit, cursor)
     rows = [
         [
             runner.id,
@@ -44,7 +44,7 @@ async def list_runners(session: Session, limit: int, cursor: str | None) -> None
 @click.argument("runner_id", metavar="ID")
 async def get(session: Session, runner_id: str) -> None:
     """Show a runner with what it measures of itself."""
-    _show(session, await session.client.get_runner(runner_id))
+    _show(session, await session.client.runners.get(runner_id))
 
 
 @verb(group, "enrol")
@@ -55,7 +55,7 @@ async def enrol(session: Session, install: str | None, *, build: bool) -> None:
     queue_id = await find_queue(session, install, build=build)
     if queue_id is None:
         raise click.UsageError("say what the runner is for: --install NAME, or --build")
-    made = await session.client.enrol_runner(NewEnrolment(queue_id=queue_id))
+    made = await session.client.runners.enrol(NewEnrolment(queue_id=queue_id))
     pairs = [
         ("token", made.token),
         ("expires", show_time(made.expires_at)),
@@ -74,7 +74,7 @@ async def revoke(session: Session, runner_id: str, reason: str, *, yes: bool) ->
     """Take a runner's identity away; it cannot ask for work or report any more."""
     body = build(RevokeRunner, reason=reason)
     session.confirm(f"Revoke the runner {runner_id}? It has to be enrolled anew then.", yes=yes)
-    _show(session, await session.client.revoke_runner(runner_id, body))
+    _show(session, await session.client.runners.revoke(runner_id, body))
 
 
 def show_start_command(made: EnrolmentCreated) -> str:

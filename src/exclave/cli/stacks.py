@@ -26,7 +26,7 @@ group = SuggestingGroup("stacks")
 async def make_stack(session: Session, install: str, output: Path | None) -> None:
     """Make a fresh Stack for the customer, valid for an hour: a script, and one line to paste."""
     install_id = await find_install(session, install)
-    made = await session.client.create_stack(install_id)
+    made = await session.client.stacks.create(install_id)
     if output is not None:
         _write_script(output, made.script)
     session.out.show(made, _write_text(made, output))
@@ -41,7 +41,7 @@ async def make_stack(session: Session, install: str, output: Path | None) -> Non
 @click.argument("install", metavar="NAME|ID")
 async def show_outputs(session: Session, install: str) -> None:
     """Show what the customer's Stack told about itself."""
-    found = await session.client.get_stack(await find_install(session, install))
+    found = await session.client.stacks.get(await find_install(session, install))
     pairs = [
         ("version", str(found.version)),
         ("state", found.state),

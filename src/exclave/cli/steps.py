@@ -48,7 +48,7 @@ async def approve(
     gate = step or await _find_gate(session, workflow_id)
     bound = digest or await _ask_digest(session, workflow_id, gate, "Approve")
     body = build(Approve, digest=bound, comment=comment)
-    show_workflow(session, await session.client.answer_step(workflow_id, gate, "approve", body))
+    show_workflow(session, await session.client.workflows.approve(workflow_id, gate, body))
 
 
 @verb(group, "deny")
@@ -71,7 +71,7 @@ async def deny(
     gate = step or await _find_gate(session, workflow_id)
     bound = digest or await _ask_digest(session, workflow_id, gate, "Deny")
     body = build(Deny, digest=bound, comment=comment, skip=skip)
-    show_workflow(session, await session.client.answer_step(workflow_id, gate, "deny", body))
+    show_workflow(session, await session.client.workflows.deny(workflow_id, gate, body))
 
 
 @verb(group, "retry")
@@ -80,7 +80,7 @@ async def deny(
 async def retry(session: Session, workflow: str, step: str) -> None:
     """Try a failed or lost step again; an apply is planned and approved again."""
     workflow_id = await find_workflow(session, workflow)
-    show_workflow(session, await session.client.answer_step(workflow_id, step, "retry"))
+    show_workflow(session, await session.client.workflows.retry(workflow_id, step))
 
 
 @verb(group, "skip")
@@ -91,7 +91,7 @@ async def skip(session: Session, workflow: str, step: str, reason: str) -> None:
     """Go on without a step."""
     workflow_id = await find_workflow(session, workflow)
     body = build(SkipStep, reason=reason)
-    show_workflow(session, await session.client.answer_step(workflow_id, step, "skip", body))
+    show_workflow(session, await session.client.workflows.skip(workflow_id, step, body))
 
 
 @verb(group, "event")
@@ -106,7 +106,7 @@ async def event(
     workflow_id = await find_workflow(session, workflow)
     outputs = {**(read_document(file) if file else {}), **read_pairs(pairs, "--output")}
     body = build(SendEvent, outputs=outputs)
-    show_workflow(session, await session.client.answer_step(workflow_id, step, "event", body))
+    show_workflow(session, await session.client.workflows.send_event(workflow_id, step, body))
 
 
 @verb(group, "approve-all")
@@ -119,7 +119,7 @@ async def approve_all(session: Session, workflow: str, *, off: bool, yes: bool) 
     if not off:
         session.confirm(f"Approve all that {workflow_id} is going to do, unseen?", yes=yes)
     body = SetApproveAll(approve_all=not off)
-    show_workflow(session, await session.client.set_approve_all(workflow_id, body))
+    show_workflow(session, await session.client.workflows.set_approve_all(workflow_id, body))
 
 
 @verb(group, "cancel")
@@ -129,7 +129,7 @@ async def cancel(session: Session, workflow: str, *, yes: bool) -> None:
     """Ask for the end of a workflow; running jobs get time to stop cleanly."""
     workflow_id = await find_workflow(session, workflow)
     session.confirm(f"Cancel the workflow {workflow_id}?", yes=yes)
-    show_workflow(session, await session.client.cancel_workflow(workflow_id))
+    show_workflow(session, await session.client.workflows.cancel(workflow_id))
 
 
 def show_workflow(session: Session, workflow: WorkflowReply) -> None:
@@ -161,7 +161,7 @@ def show_workflow(session: Session, workflow: WorkflowReply) -> None:
 
 async def _find_gate(session: Session, workflow_id: str) -> str:
     """Find the one gate that is open; which of several is meant has to be said."""
-    workflow = await session.client.get_workflow(workflow_id)
+    workflow = await session.client.workflows.get(workflow_id)
     gates = [step.name for step in workflow.steps if _is_open_gate(step)]
     if len(gates) == 1:
         return gates[0]
@@ -176,7 +176,7 @@ async def _ask_digest(session: Session, workflow_id: str, name: str, answer: str
             "an answer to a gate is bound to a digest, and there is no terminal to ask",
             hint=f"Look with `exclave workflows get {workflow_id}`, then add --digest.",
         )
-    workflow = await session.client.get_workflow(workflow_id)
+    workflow = await session.client.workflows.get(workflow_id)
     found = {step.name: step for step in workflow.steps}
     if name not in found:
         steps = ", ".join(found)

@@ -9,7 +9,6 @@ from exclave.cli.lookup import find_install
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import clean_line
-from exclave.client.terraform import TerraformCalls
 from exclave.wire.terraform import (
     OrphansReply,
     RestoreState,
@@ -31,7 +30,7 @@ _SHORT = 12
 async def list_states(session: Session, install: str) -> None:
     """List the Terraform workspaces of an install with their newest states."""
     install_id = await find_install(session, install)
-    page = await TerraformCalls(session.client.calls).list_states(install_id)
+    page = await session.client.terraform.list_states(install_id)
     if not page.items and not session.out.json_mode:
         session.out.say("Nothing found.")
     rows = [_tell_row(one) for one in page.items]
@@ -46,8 +45,7 @@ async def list_states(session: Session, install: str) -> None:
 async def show_state(session: Session, install: str, workspace: str, version: int | None) -> None:
     """Show the header and the resources of a state; its values are sealed and stay so."""
     install_id = await find_install(session, install)
-    calls = TerraformCalls(session.client.calls)
-    _show(session, await calls.get_state(install_id, workspace, version))
+    _show(session, await session.client.terraform.get_state(install_id, workspace, version))
 
 
 @verb(states, "versions")
@@ -56,7 +54,7 @@ async def show_state(session: Session, install: str, workspace: str, version: in
 async def list_versions(session: Session, install: str, workspace: str) -> None:
     """List the kept versions of a state, newest first."""
     install_id = await find_install(session, install)
-    found = await TerraformCalls(session.client.calls).get_state(install_id, workspace)
+    found = await session.client.terraform.get_state(install_id, workspace)
     rows = [
         [
             str(one.version),
@@ -84,8 +82,7 @@ async def unlock_state(
     body = build(UnlockWorkspace, reason=reason)
     install_id = await find_install(session, install)
     session.confirm(f"Unlock the state of `{workspace}` of `{install}`?", yes=yes)
-    calls = TerraformCalls(session.client.calls)
-    _show(session, await calls.unlock_state(install_id, workspace, body))
+    _show(session, await session.client.terraform.unlock_state(install_id, workspace, body))
 
 
 @verb(states, "rescued")
@@ -94,7 +91,7 @@ async def unlock_state(
 async def list_rescued(session: Session, install: str, workspace: str) -> None:
     """List states that a runner could not store and handed in, newest first."""
     install_id = await find_install(session, install)
-    page = await TerraformCalls(session.client.calls).list_rescued(install_id, workspace)
+    page = await session.client.terraform.list_rescued(install_id, workspace)
     if not page.items and not session.out.json_mode:
         session.out.say("Nothing found.")
     rows = [
@@ -140,12 +137,11 @@ async def restore_state(
         )
     body = build(RestoreState, execution_id=execution, version=version, reason=reason)
     install_id = await find_install(session, install)
-    calls = TerraformCalls(session.client.calls)
     if version is not None:
-        await _warn_of_forgotten(session, calls, install_id, workspace, version)
+        await _warn_of_forgotten(session, install_id, workspace, version)
     what = f"version {version}" if execution is None else f"what {execution} rescued"
     session.confirm(f"Make {what} the state of `{workspace}` of `{install}`?", yes=yes)
-    _show(session, await calls.restore_state(install_id, workspace, body))
+    _show(session, await session.client.terraform.restore_state(install_id, workspace, body))
 
 
 @verb(group, "orphans")
@@ -154,7 +150,7 @@ async def restore_state(
 async def list_orphans(session: Session, install: str, *, every: bool) -> None:
     """List resources that interrupted applies made and no state knows, with import blocks."""
     install_id = await find_install(session, install)
-    found = await TerraformCalls(session.client.calls).list_orphans(install_id, every=every)
+    found = await session.client.terraform.list_orphans(install_id, every=every)
     session.out.show(found, tell_orphans(found))
     if session.out.json_mode:
         return
@@ -182,11 +178,11 @@ def tell_orphans(found: OrphansReply) -> str:
 
 
 async def _warn_of_forgotten(
-    session: Session, calls: TerraformCalls, install_id: str, workspace: str, version: int
+    session: Session, install_id: str, workspace: str, version: int
 ) -> None:
     """Name what the current state knows and the version does not: Terraform would make it anew."""
-    older = (await calls.get_state(install_id, workspace, version)).newest
-    newest = (await calls.get_state(install_id, workspace)).newest
+    older = (await session.client.terraform.get_state(install_id, workspace, version)).newest
+    newest = (await session.client.terraform.get_state(install_id, workspace)).newest
     kept = {(one.address, one.id) for one in (older.resources if older else ())}
     for one in newest.resources if newest else ():
         if (one.address, one.id) not in kept:

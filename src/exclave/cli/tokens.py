@@ -11,7 +11,6 @@ from exclave.cli.inputs import build, read_duration
 from exclave.cli.lookup import find_install, gather, is_id, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.client.apps import AppCalls
 from exclave.client.pages import collect
 from exclave.wire.identity import (
     GrantModel,
@@ -32,7 +31,7 @@ group = SuggestingGroup("tokens", help="API tokens: list, create, revoke.")
 @page_options
 async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
     """List the org's tokens; their secrets are not kept anywhere."""
-    page = await gather(session, session.client.list_tokens, limit, cursor)
+    page = await gather(session, session.client.tokens.list, limit, cursor)
     now = session.deps.clock.now()
     rows = [
         [
@@ -82,7 +81,7 @@ async def create(
         expires_in_s=read_duration(expires_in),
         instance_admin=instance_admin,
     )
-    made = await session.client.create_token(body)
+    made = await session.client.tokens.create(body)
     session.out.show(made, made.token)
     if not session.out.json_mode:
         until = show_time(made.expires_at)
@@ -102,7 +101,7 @@ async def _make_grants(
     if install:
         scope, scope_id = ScopeKind.INSTALL, await find_install(session, install)
     if app:
-        found = await AppCalls(session.client.calls).get_app(app)
+        found = await session.client.apps.get(app)
         scope, scope_id = ScopeKind.APP, found.id
     return [GrantModel(role=Role(role), scope=scope, scope_id=scope_id) for role in roles]
 
@@ -122,10 +121,10 @@ async def revoke(
     if not dry_run:
         more = ""
         if (cascade or runners) and not yes:
-            found = await session.client.revoke_token(token_id, **reach, dry_run=True)
+            found = await session.client.tokens.revoke(token_id, **reach, dry_run=True)
             more = f" and with it {_count(found.revoked) or 'nothing else'}"
         session.confirm(f"Revoke the token {token_id}{more}?", yes=yes)
-    done = await session.client.revoke_token(token_id, **reach, dry_run=dry_run)
+    done = await session.client.tokens.revoke(token_id, **reach, dry_run=dry_run)
     rows = [
         *([each.kind, each.id, each.name, "revoked"] for each in done.revoked.items),
         *([each.kind, each.id, each.name, "still valid"] for each in done.still_valid.items),
@@ -140,7 +139,7 @@ async def revoke(
 async def confirm(session: Session, token: str) -> None:
     """Vouch that a token belongs to another person than its maker, where four eyes are asked."""
     token_id = await find_token(session, token)
-    await session.client.confirm_token(token_id)
+    await session.client.tokens.confirm(token_id)
     session.out.show({"id": token_id, "confirmed": True}, "")
     if not session.out.json_mode:
         session.out.say(f"Confirmed {token_id}.")
@@ -150,7 +149,7 @@ async def find_token(session: Session, text: str) -> str:
     """Turn the name of the one valid token that has it into its id; an id stays what it is."""
     if is_id(text):
         return text
-    page = await collect(session.client.list_tokens, limit=_MOST_TOKENS)
+    page = await collect(session.client.tokens.list, limit=_MOST_TOKENS)
     now = session.deps.clock.now()
     found = [
         each.id

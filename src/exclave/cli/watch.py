@@ -52,7 +52,7 @@ class _Watcher:
         last = self._begun
         if last is not None:
             self._take(last)
-        following = self._session.client.follow_workflow(workflow_id, self._tell_trouble)
+        following = self._session.client.workflows.follow(workflow_id, self._tell_trouble)
         try:
             async for last in following:
                 self._take(last)
@@ -116,7 +116,7 @@ class _Watcher:
 
     async def _follow_log(self, name: str, job_id: str) -> None:
         try:
-            async for record in self._session.client.follow_log(job_id):
+            async for record in self._session.client.logs.follow(job_id):
                 at = datetime.fromtimestamp(record.t_ms / 1000, UTC)
                 value = {"event": "log", "step": name, "job_id": job_id, "record": record}
                 text = "| " + show_record(self._session, record)

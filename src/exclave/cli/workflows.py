@@ -43,7 +43,7 @@ async def list_workflows(
     wanted = WorkflowState(state) if state else None
 
     async def fetch(at: str | None, most: int) -> Page[WorkflowSummary]:
-        return await client.list_workflows(at, most, queue_id=queue_id, state=wanted)
+        return await client.workflows.list(at, most, queue_id=queue_id, state=wanted)
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
@@ -67,7 +67,7 @@ async def list_workflows(
 async def get(session: Session, workflow: str) -> None:
     """Show a workflow and where its steps stand."""
     workflow_id = await find_workflow(session, workflow)
-    steps.show_workflow(session, await session.client.get_workflow(workflow_id))
+    steps.show_workflow(session, await session.client.workflows.get(workflow_id))
 
 
 @verb(group, "run")
@@ -96,7 +96,7 @@ async def run(
         raise click.UsageError("say where to run it: --install NAME, --build or `queue_id`")
     given = {"approve_all": approve_all, "plan_only": plan_only}
     fields |= {name: True for name, wanted in given.items() if wanted}
-    begun = await session.client.create_workflow(check(NewWorkflow, fields, file))
+    begun = await session.client.workflows.create(check(NewWorkflow, fields, file))
     if watch:
         return await watch_workflow(session, begun.id, begun)
     session.out.show(begun, begun.id)

@@ -86,7 +86,7 @@ def test_an_answer_of_another_shape_is_no_bug_of_ours(cli: Cli, fake: FakeContro
     ran = cli("runners", "list")
 
     assert ran.code == 1
-    assert "something else than `Page[RunnerReply]`" in ran.err
+    assert "returned a body that is not a valid `Page[RunnerReply]`" in ran.err
 
 
 def test_a_bug_ends_with_three_and_no_traceback(
