@@ -18,11 +18,13 @@ from exclave.wire.actions import (
 )
 from exclave.wire.model import Page
 
-group = SuggestingGroup("actions", help="List, run, look at runs.")
-runbooks = SuggestingGroup("runbooks", help="List, run.")
+group = SuggestingGroup("actions", help="Run actions of an install and list their runs.")
+runbooks = SuggestingGroup("runbooks", help="Run runbooks of an install.")
 
 _install = click.argument("install", metavar="INSTALL")
-_wait = click.option("--wait", is_flag=True, help="Watch it to its end.")
+_wait = click.option(
+    "--wait", is_flag=True, help="Wait for the workflow to end and show its progress."
+)
 
 
 @verb(group, "list")
@@ -40,8 +42,14 @@ async def list_actions(session: Session, install: str) -> None:
 @verb(group, "run")
 @_install
 @click.argument("action")
-@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
-@click.option("--role", default="", help="The role to run with, by name.")
+@click.option(
+    "--env",
+    "env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Environment variable. Can be repeated.",
+)
+@click.option("--role", default="", help="Name of the role to run the action with.")
 @_wait
 async def run_action(
     session: Session, install: str, action: str, env: tuple[str, ...], role: str, *, wait: bool
@@ -54,7 +62,7 @@ async def run_action(
 
 @verb(group, "runs")
 @_install
-@click.option("--action", help="Only this one.")
+@click.option("--action", help="Only show runs of this action.")
 @page_options
 async def list_runs(
     session: Session, install: str, action: str | None, limit: int, cursor: str | None
@@ -102,7 +110,13 @@ async def list_runbooks(session: Session, install: str) -> None:
 @verb(runbooks, "run")
 @_install
 @click.argument("runbook")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of an input. Can be repeated.",
+)
 @_wait
 async def run_runbook(
     session: Session, install: str, runbook: str, inputs: tuple[str, ...], *, wait: bool

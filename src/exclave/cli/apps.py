@@ -36,11 +36,11 @@ class _AppsGroup(SuggestingGroup):
 
 @click.group("apps", cls=_AppsGroup)
 def group() -> None:
-    """Apps: new, validate, graph, sync, diff."""
+    """Create, validate, sync and compare apps."""
 
 
 _directory = click.argument("directory", type=click.Path(path_type=Path), default=".")
-_json = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+_json = click.option("--json", "json_mode", is_flag=True, help="Print the result as JSON.")
 
 
 def _command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
@@ -59,10 +59,10 @@ def _command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
 
 @_command("validate")
 @_directory
-@click.option("--strict", is_flag=True, help="Unknown keys are errors.")
-@click.option("--fetch", is_flag=True, help="Also get remote files that the app names.")
+@click.option("--strict", is_flag=True, help="Treat unknown keys as errors.")
+@click.option("--fetch", is_flag=True, help="Also download remote files that the app refers to.")
 def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> int:
-    """Check an app directory: all findings at once; exit 0 if nothing must be repaired."""
+    """Check an app directory and list all findings; exit with 0 if there are no errors."""
     reading = read_app(directory, strict=strict, fetcher=_choose_fetcher() if fetch else None)
     if json_mode:
         print_json(apps_text.describe(reading))
@@ -75,11 +75,13 @@ def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> 
 @_directory
 @click.option(
     "--format", "form", type=click.Choice(("text", "dot", "mermaid", "json")), default="text",
-    help="How to draw it.",
+    help="Output format.",
 )  # fmt: skip
-@click.option("--input", "inputs", multiple=True, help="Show what a change of this input touches.")
+@click.option(
+    "--input", "inputs", multiple=True, help="Show which components a change of this input affects."
+)
 def graph(directory: Path, *, form: str, inputs: tuple[str, ...], json_mode: bool) -> int:
-    """Draw which component needs which."""
+    """Draw the dependencies between components."""
     reading = read_app(directory)
     unknown = set(inputs) - {each.name for each in reading.app.inputs}
     if unknown:
@@ -93,10 +95,14 @@ def graph(directory: Path, *, form: str, inputs: tuple[str, ...], json_mode: boo
 
 @_command("render")
 @_directory
-@click.option("--values", type=click.Path(path_type=Path), help="The state, as JSON.")
-@click.option("--only", default="", help="One part, such as `components.api` or `sandbox`.")
+@click.option(
+    "--values", type=click.Path(path_type=Path), help="JSON file with the state to render with."
+)
+@click.option(
+    "--only", default="", help="Only render this part, such as `components.api` or `sandbox`."
+)
 def render(directory: Path, *, values: Path | None, only: str, json_mode: bool) -> int:
-    """Show every templated field for a state, and what is still unknown."""
+    """Render every templated field with a state, and list what the state lacks."""
     from exclave.cli import apps_render  # noqa: PLC0415 - the other commands render nothing
 
     reading = read_app(directory)
@@ -112,7 +118,7 @@ def render(directory: Path, *, values: Path | None, only: str, json_mode: bool) 
 @_command("schema")
 @click.argument("kind", default="")
 def schema(kind: str, *, json_mode: bool) -> None:
-    """Print the JSON Schema of a file kind; without KIND list the kinds (--json: all schemas)."""
+    """Print the JSON Schema of a kind of file, or list the kinds (with --json: all schemas)."""
     from exclave.appconfig.catalog import KINDS, find_kind  # noqa: PLC0415 - as above
     from exclave.appconfig.schema import build_component_schema, build_schema  # noqa: PLC0415 - as above
 
@@ -130,7 +136,7 @@ def schema(kind: str, *, json_mode: bool) -> None:
 @_command("new")
 @click.argument("name", type=click.Path(path_type=Path))
 def new(name: Path, *, json_mode: bool) -> None:
-    """Write a small working app into a new directory."""
+    """Create a directory with a small working app."""
     from exclave.appconfig.starter import write_starter  # noqa: PLC0415 - as above
 
     files = write_starter(name)

@@ -31,7 +31,7 @@ _INVALID = "app_invalid"
 @verb(group, "create")
 @click.argument("name")
 async def create(session: Session, name: str) -> None:
-    """Create an app on the server; sync gives it its first version."""
+    """Create an app on the server; `apps sync` uploads its first version."""
     app = await session.client.apps.create(build(NewApp, name=name))
     _show(session, app)
     if not session.out.json_mode:
@@ -60,14 +60,14 @@ async def get(session: Session, app: str) -> None:
 
 @verb(group, "sync")
 @click.argument("directory", type=click.Path(path_type=Path), default=".")
-@click.option("--app", default="", help="The app; the name of the directory if left out.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and store nothing.")
-@click.option("--strict", is_flag=True, help="Unknown keys are errors.")
-@click.option("--wait", is_flag=True, help="Watch the builds until they are over.")
+@click.option("--app", default="", help="Name of the app.  [default: name of the directory]")
+@click.option("--dry-run", is_flag=True, help="Show what would change without storing anything.")
+@click.option("--strict", is_flag=True, help="Treat unknown keys as errors.")
+@click.option("--wait", is_flag=True, help="Wait for the builds to end and show their progress.")
 async def sync(
     session: Session, directory: Path, app: str, *, dry_run: bool, strict: bool, wait: bool
 ) -> int | None:
-    """Upload an app directory: its content becomes the next version, unless nothing changed."""
+    """Upload an app directory as the next version, unless nothing changed."""
     root = session.deps.cwd / directory
     name = app or root.resolve().name
     _tell_installs(session, root)
@@ -83,7 +83,7 @@ async def sync(
     else:
         _show_sync(session, reply)
     if reply.workflow_id and not (watched or session.out.json_mode):
-        session.out.say(f"\nThe builds: exclave workflows watch {reply.workflow_id}")
+        session.out.say(f"\nWatch the builds: exclave workflows watch {reply.workflow_id}")
     return await watch_workflow(session, watched) if watched else None
 
 
@@ -114,7 +114,7 @@ async def configs(session: Session, app: str, limit: int, cursor: str | None) ->
 @click.argument("before", type=click.IntRange(min=1))
 @click.argument("after", type=click.IntRange(min=1))
 async def diff(session: Session, app: str, before: int, after: int) -> None:
-    """Show what differs between two versions of an app."""
+    """Show the differences between two versions of an app."""
     reply = await session.client.apps.compare(app, before, after)
     text = write_diff(reply, colour=session.out.colour)
     session.out.show(reply, text or f"Versions {before} and {after} have the same content.")
@@ -136,7 +136,7 @@ def _pack(root: Path, archive: Path) -> Path:
 
 def _tell_installs(session: Session, root: Path) -> None:
     if not session.out.json_mode and (root / INSTALLS).is_dir():
-        session.out.say(f"{INSTALLS}/ is left out; `exclave installs sync` reads it.")
+        session.out.say(f"{INSTALLS}/ is not part of the app; `exclave installs sync` reads it.")
 
 
 def _show_refusal(session: Session, name: str, facts: Mapping[str, Any]) -> int:
@@ -145,7 +145,7 @@ def _show_refusal(session: Session, name: str, facts: Mapping[str, Any]) -> int:
         components = int(facts["components"])
     except (KeyError, ValueError, TypeError) as error:
         raise InvalidInput(
-            f"the app `{name}` has errors, and the server does not say which"
+            f"the app `{name}` has errors, but the server did not list them"
         ) from error
     told = [(each, each.text) for each in found]
     text = write_report(name, told, components, colour=session.out.colour)
@@ -166,7 +166,7 @@ def _show_sync(session: Session, reply: SyncReply) -> None:
 def _summarise(reply: SyncReply) -> str:
     version = f"version {reply.config.version}" if reply.config else "no version"
     if not reply.changed:
-        return f"{reply.app}: nothing changed, {version} stays"
+        return f"{reply.app}: nothing changed, {version} stays current"
     if reply.dry_run:
         return f"{reply.app}: dry run, nothing was stored"
     return f"{reply.app}: {version} is stored"

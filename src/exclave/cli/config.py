@@ -105,7 +105,7 @@ def _choose_server(stored: Login | None, dev_file: Path) -> str:
         return stored.url
     if os.path.lexists(dev_file):
         raise InvalidInput(
-            f"EXCLAVE_TOKEN is set without EXCLAVE_URL; it is not sent where {dev_file} points",
+            f"EXCLAVE_TOKEN is set without EXCLAVE_URL; it is not sent to the server in {dev_file}",
             hint="Set EXCLAVE_URL too, or unset EXCLAVE_TOKEN to use the login in that file.",
         )
     return DEFAULT_URL
@@ -122,7 +122,7 @@ def _read_dev_file(file: Path) -> Login | None:
     fields = found if isinstance(found, dict) else {}
     login = _read_login(fields.get("control_url"), fields.get("token"), file)
     if not is_loopback(_find_host(login.url)):
-        raise _refuse(file, f"its address {login.url} is not on this machine")
+        raise _refuse(file, f"its URL {login.url} is not on this machine")
     return login
 
 
@@ -157,13 +157,13 @@ def _find_host(url: str) -> str:
 def _refuse(file: Path, why: str) -> NotLoggedIn:
     return NotLoggedIn(
         f"the login in {file} is not used: {why}",
-        hint="`exclave dev` writes this file anew when it starts. Or run `exclave auth login`.",
+        hint="`exclave dev` writes this file again when it starts. Or run `exclave auth login`.",
     )
 
 
 def _read_login(url: object, token: object, file: Path) -> Login:
     if not isinstance(url, str) or not isinstance(token, str):
-        raise _blame(file, ValueError("it lacks an address or a token"))
+        raise _blame(file, ValueError("it has no URL or no token"))
     return Login(url.rstrip("/"), Secret(token), str(file))
 
 

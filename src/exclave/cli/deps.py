@@ -105,13 +105,13 @@ def verb(group: click.Group, name: str) -> Callable[[Body], click.Command]:
             code = asyncio.run(_drive(_open_session(context, json_mode=json_mode), body, arguments))
             context.exit(code or 0)
 
-        flag = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+        flag = click.option("--json", "json_mode", is_flag=True, help="Print the result as JSON.")
         return group.command(name)(flag(run))
 
     return decorate
 
 
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 async def _drive(session: Session, body: Body, arguments: Mapping[str, Any]) -> int | None:

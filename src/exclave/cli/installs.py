@@ -28,13 +28,15 @@ from exclave.wire.jobs import ReleaseLane
 from exclave.wire.model import Page
 from exclave.wire.workflows import SetApproveAll
 
-group = SuggestingGroup("installs", help="Places at customers, their work.")
+group = SuggestingGroup("installs", help="Manage installs: an app in one customer's account.")
 
 
 @verb(group, "list")
-@click.option("--app", metavar="NAME|ID", help="Only installs of this app.")
-@label_option("Only with this label; may be repeated.")
-@click.option("--state", help="Only in this state: new, provisioning, active, failed, …")
+@click.option("--app", metavar="NAME|ID", help="Only show installs of this app.")
+@label_option("Only show installs with this label. Can be repeated.")
+@click.option(
+    "--state", help="Only show installs in this state: new, provisioning, active, failed, …"
+)
 @page_options
 async def list_installs(
     session: Session,
@@ -57,13 +59,21 @@ async def list_installs(
 
 @verb(group, "create")
 @click.argument("app", required=False)
-@click.option("--name", required=True, help="Its name, unique in the org.")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option("--name", required=True, help="Name of the install, unique in the org.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of an input. Can be repeated.",
+)
 @inputs_file_option
-@label_option("May be repeated.")
-@click.option("--approve-all", is_flag=True, help="Approve all plans of this install by itself.")
-@click.option("--here", is_flag=True, help="Run it on the machine of `exclave dev`.")
-@click.option("--no-provision", is_flag=True, help="Only create it; provision it later.")
+@label_option("Label of the install. Can be repeated.")
+@click.option(
+    "--approve-all", is_flag=True, help="Approve all plans of this install automatically."
+)
+@click.option("--here", is_flag=True, help="Run the install on the machine of `exclave dev`.")
+@click.option("--no-provision", is_flag=True, help="Create the install without provisioning it.")
 @wait_option
 async def create(
     session: Session,
@@ -78,9 +88,9 @@ async def create(
     no_provision: bool,
     wait: bool,
 ) -> int | None:
-    """Create an install of APP and begin to provision it.
+    """Create an install of APP and start provisioning it.
 
-    Without APP it is only a queue, for workflows of your own.
+    Without APP the install is an empty queue for your own workflows.
     """
     body = build(
         NewInstall,
@@ -104,7 +114,7 @@ async def create(
 @verb(group, "get")
 @install_argument
 async def get(session: Session, install: str) -> None:
-    """Show an install: its parts, lanes, runners and last workflows."""
+    """Show an install: its components, lanes, runners and recent workflows."""
     found = await session.client.installs.get(await find_install(session, install))
     show_install(session, found)
     tell_hints(session, found)
@@ -114,7 +124,7 @@ async def get(session: Session, install: str) -> None:
 @install_argument
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE|KEY-]...")
 async def labels(session: Session, install: str, pairs: tuple[str, ...]) -> None:
-    """Set labels, take them away with KEY-, or only show them."""
+    """Show labels, set them with KEY=VALUE, or remove them with KEY-."""
     found = await session.client.installs.get(await find_install(session, install))
     gone = {pair[:-1] for pair in pairs if pair.endswith("-") and "=" not in pair}
     given = read_pairs([p for p in pairs if p[:-1] not in gone or "=" in p], "")
@@ -131,21 +141,23 @@ async def labels(session: Session, install: str, pairs: tuple[str, ...]) -> None
 @click.argument("switch", type=click.Choice(["on", "off"]))
 @yes_option
 async def approve_all(session: Session, install: str, switch: str, *, yes: bool) -> None:
-    """Let all coming workflows of an install approve their plans by themselves, or not."""
+    """Switch automatic approval of the plans of all future workflows of an install."""
     install_id = await find_install(session, install)
     if switch == "on":
-        session.confirm(f"Approve every coming plan of `{install}` unseen?", yes=yes)
+        session.confirm(f"Approve every future plan of `{install}` without review?", yes=yes)
     body = build(SetApproveAll, approve_all=switch == "on")
     show_install(session, await session.client.installs.set_approve_all(install_id, body))
     if not session.out.json_mode:
-        session.out.say("Running workflows stay as they are: `exclave workflows approve-all`.")
+        session.out.say(
+            "Running workflows do not change; for those use `exclave workflows approve-all`."
+        )
 
 
 @verb(group, "manage")
 @install_argument
 @click.argument("by", type=click.Choice(["by-config", "by-hand"]))
 async def manage(session: Session, install: str, by: str) -> None:
-    """Say whether its file (`installs sync`) or people decide about an install."""
+    """Set whether an install is managed by its file (`installs sync`) or by people."""
     install_id = await find_install(session, install)
     body = build(SetManagedBy, managed_by="config" if by == "by-config" else "")
     show_install(session, await session.client.installs.set_managed_by(install_id, body))
@@ -153,12 +165,16 @@ async def manage(session: Session, install: str, by: str) -> None:
 
 @verb(group, "delete")
 @install_argument
-@click.option("--forget", metavar="REASON", help="Delete it although something may be left.")
+@click.option(
+    "--forget",
+    metavar="REASON",
+    help="Delete although resources may be left; the reason is recorded.",
+)
 @yes_option
 async def delete(session: Session, install: str, forget: str | None, *, yes: bool) -> None:
-    """Delete an install that is deprovisioned; its history stays in the audit log."""
+    """Delete a deprovisioned install; its history stays in the audit log."""
     install_id = await find_install(session, install)
-    left = " Whatever it runs at the customer stays there." if forget else ""
+    left = " Its resources in the customer's account are not removed." if forget else ""
     session.confirm(f"Delete the install `{install}`?{left}", yes=yes)
     await session.client.installs.delete(install_id, forget)
     session.out.show({"id": install_id, "deleted": True}, "")
@@ -169,15 +185,15 @@ async def delete(session: Session, install: str, forget: str | None, *, yes: boo
 @verb(group, "release-lane")
 @install_argument
 @click.argument("lane")
-@click.option("--reason", required=True, help="What you checked; it is kept in the audit log.")
+@click.option("--reason", required=True, help="What you checked; recorded in the audit log.")
 @yes_option
 async def release_lane(
     session: Session, install: str, lane: str, reason: str, *, yes: bool
 ) -> None:
-    """Let work on a lane go on, after a person has checked its resources."""
+    """Unblock a lane after you have checked its resources."""
     body = build(ReleaseLane, reason=reason)
     install_id = await find_install(session, install)
-    question = f"Release the lane `{lane}` of `{install}`? Whatever ran there must be over."
+    question = f"Release the lane `{lane}` of `{install}`? Nothing must still be running there."
     session.confirm(question, yes=yes)
     show_install(session, await session.client.installs.release_lane(install_id, lane, body))
 
@@ -187,7 +203,7 @@ def _tell_next(made: InstallReply) -> str:
         return f"exclave runners enrol --install {made.name}"
     if made.here:
         return f"exclave workflows watch {made.workflow_id}"
-    return f"exclave installs stack {made.name}  (the customer runs what it prints)"
+    return f"exclave installs stack {made.name}  (prints what the customer has to run)"
 
 
 for more in (installs_files, installs_inputs, installs_views, installs_work, stacks, tf_states):

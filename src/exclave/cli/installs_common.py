@@ -15,9 +15,13 @@ from exclave.wire.workflows import WorkflowReply
 Body = Callable[..., Any]
 
 install_argument = click.argument("install", metavar="NAME|ID")
-wait_option = click.option("--wait", is_flag=True, help="Watch the workflow to its end.")
+wait_option = click.option(
+    "--wait", is_flag=True, help="Wait for the workflow to end and show its progress."
+)
 inputs_file_option = click.option(
-    "--inputs-file", metavar="FILE", help="Values of inputs: a TOML or JSON table; `-` is stdin."
+    "--inputs-file",
+    metavar="FILE",
+    help="TOML or JSON file with values of inputs; `-` reads stdin.",
 )
 approve_option = click.option(
     "--approve-all", is_flag=True, help="Approve all plans of this workflow in advance."

@@ -20,16 +20,18 @@ group = SuggestingGroup("installs")
 
 @verb(group, "sync")
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
-@click.option("--app", metavar="NAME|ID", help="Their app.  [default: the name of the directory]")
-@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option(
+    "--app", metavar="NAME|ID", help="App of the installs.  [default: name of the directory]"
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change without changing anything.")
 @yes_option
 @wait_option
 async def sync(
     session: Session, path: Path, app: str | None, *, dry_run: bool, yes: bool, wait: bool
 ) -> int | None:
-    """Create and update installs from their files: all, or none if one cannot be.
+    """Create and update installs from their files; if one fails, none is changed.
 
-    Values that a file does not name stay; installs without a file are not touched.
+    Values that a file does not set are kept; installs without a file are not changed.
     """
     files = read_install_files(session.deps.cwd / path)
     _tell_findings(session, files)
@@ -107,7 +109,7 @@ def _list_lines(each: InstallSynced) -> Iterator[str]:
 async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | None:
     if not done.applied:
         session.out.show(done, _write(done))
-        session.out.say("Something changed meanwhile; nothing was done. Try again.")
+        session.out.say("The installs changed meanwhile; nothing was done. Try again.")
         return FAILED
     if not wait:
         session.out.show(done, "\n".join(map(_tell_done, done.installs)))
@@ -125,8 +127,8 @@ def _tell_done(each: InstallSynced) -> str:
     return f"{each.name}: {_DONE[each.action]}{watch}"
 
 
-_DONE = {"create": "created", "update": "changed", "none": "as its file says"}
+_DONE = {"create": "created", "update": "changed", "none": "matches its file"}
 _WORDS = {
-    "create": "is created", "update": "is changed", "none": "is as its file says",
+    "create": "is created", "update": "is changed", "none": "matches its file",
     "refuse": "cannot be changed",
 }  # fmt: skip

@@ -19,13 +19,13 @@ from exclave.cli.root import SuggestingGroup
 from exclave.wire.installs import InputReply, InputsChanged, InputsReply, SetInputs
 
 group = SuggestingGroup("installs")
-inputs = SuggestingGroup("inputs", help="Values of inputs: get, set.")
+inputs = SuggestingGroup("inputs", help="Show and set the inputs of an install.")
 group.add_command(inputs)
 
 
 @verb(inputs, "get")
 @install_argument
-@click.option("--version", type=click.IntRange(1), help="As they were at this version.")
+@click.option("--version", type=click.IntRange(1), help="Show the inputs of this version.")
 async def get(session: Session, install: str, version: int | None) -> None:
     """Show the inputs of an install by group; sensitive values are not shown."""
     found = await session.client.installs.get_inputs(await find_install(session, install), version)
@@ -38,8 +38,15 @@ async def get(session: Session, install: str, version: int | None) -> None:
 @install_argument
 @click.argument("pairs", nargs=-1, metavar="[NAME=VALUE]...")
 @inputs_file_option
-@click.option("--unset", multiple=True, metavar="NAME", help="Back to the default.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be deployed again.")
+@click.option(
+    "--unset",
+    multiple=True,
+    metavar="NAME",
+    help="Reset this input to its default. Can be repeated.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be redeployed without changing anything."
+)
 @approve_option
 @wait_option
 async def set_inputs(
@@ -53,7 +60,7 @@ async def set_inputs(
     approve_all: bool,
     wait: bool,
 ) -> int | None:
-    """Give inputs new values; exactly what reads the changed ones is deployed again."""
+    """Set inputs and redeploy the components that use the changed ones."""
     values = read_inputs(pairs, inputs_file, "an input as")
     if not values and not unset:
         raise InvalidInput("there is nothing to set", hint="Write NAME=VALUE.")
@@ -73,15 +80,15 @@ async def set_inputs(
 
 def _tell(changed: InputsChanged, *, dry_run: bool) -> str:
     if not changed.changed:
-        return "No value changed; nothing is started."
+        return "No value changed; nothing was started."
     parts = [*(["the sandbox and all on it"] if changed.sandbox else []), *changed.components]
     would = "Would change" if dry_run else "Changed"
     told = f"{would}: {', '.join(changed.changed)}."
     if not parts:
-        return f"{told} Nothing reads that."
+        return f"{told} No component uses it."
     if dry_run or changed.workflow:
-        return f"{told} Touched: {', '.join(parts)}."
-    return f"{told} Nothing that reads it is deployed yet."
+        return f"{told} Affected: {', '.join(parts)}."
+    return f"{told} No component that uses it is deployed yet."
 
 
 def _write(session: Session, found: InputsReply) -> str:

@@ -14,14 +14,14 @@ _MOST_CHARS = 100
 _NEXT = {
     "provisioning": (
         "See what it waits for: exclave workflows get {name}\n"
-        "What the customer's Stack tells and misses: exclave installs stack-outputs {name}"
+        "What the customer's Stack reported and still needs: exclave installs stack-outputs {name}"
     ),
     "failed": (
-        "A workflow ended half-way. See where, and retry it: exclave workflows get {name}\n"
-        "If the app was changed, take that and begin anew: exclave installs upgrade {name},"
+        "A workflow failed. See where, and retry it: exclave workflows get {name}\n"
+        "If the app has changed, upgrade and provision again: exclave installs upgrade {name},"
         " exclave installs provision {name}"
     ),
-    "deprovisioned": "Nothing of it is left. Remove it: exclave installs delete {name}",
+    "deprovisioned": "All its resources are removed. Delete it: exclave installs delete {name}",
 }
 """What a person does next, by the state of the install."""
 
@@ -79,18 +79,18 @@ def tell_hints(session: Session, install: InstallDetail) -> None:
     blocked = [lane.name for lane in install.lanes if lane.state == "needs_reconcile"]
     if blocked:
         command = f"exclave installs release-lane {install.name} {blocked[0]} --reason …"
-        session.out.say(f"\nA lane needs a look: check its resources, then `{command}`.")
+        session.out.say(f"\nA lane is blocked: check its resources, then `{command}`.")
         session.out.say(f"What a lost apply left behind: exclave installs orphans {install.name}")
     drifted = list_drifted(install)
     if drifted:
-        session.out.say(f"\nSomething drifted. Put it right: {write_repair(install, drifted)}")
+        session.out.say(f"\nDrift was found. Repair it: {write_repair(install, drifted)}")
     stale = [each for each in install.parts if each.config_version and not each.is_current]
     if stale:
         command = f"exclave installs deploy {install.name} --all"
-        session.out.say(f"\nNot all parts are as the config says. Deploy them: {command}")
+        session.out.say(f"\nSome components differ from the config. Deploy them: {command}")
     if install.newest_version and install.newest_version != install.config_version:
         command = f"exclave installs upgrade {install.name} --dry-run"
-        session.out.say(f"\nThe app has a newer config. See what would change: {command}")
+        session.out.say(f"\nThe app has a newer version. See what would change: {command}")
 
 
 def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
@@ -116,7 +116,7 @@ def _show_approval(install: InstallReply) -> str:
         return ""
     if install.approval_option == "auto":
         return "by policies that pass, else by people"
-    return "all plans by themselves" if install.approve_all else "by people"
+    return "all plans automatically" if install.approve_all else "by people"
 
 
 def _list_options(install: InstallReply) -> list[tuple[str, str]]:

@@ -21,13 +21,21 @@ _holder = SuggestingGroup("installs")
 
 @verb(_holder, "upgrade")
 @click.argument("installs", nargs=-1, metavar="[NAME|ID]...")
-@label_option("All installs with this label; may be repeated.")
-@click.option("--all", "everything", is_flag=True, help="All installs.")
-@click.option("--app", metavar="NAME|ID", help="With --label or --all: only those of this app.")
-@click.option("--config", type=click.IntRange(1), help="This version, not the newest.")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
-@click.option("--deploy", is_flag=True, help="Also deploy what differs.")
-@click.option("--dry-run", is_flag=True, help="Only show what differs.")
+@label_option("Upgrade all installs with this label. Can be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Upgrade all installs.")
+@click.option(
+    "--app", metavar="NAME|ID", help="With --label or --all: only upgrade installs of this app."
+)
+@click.option("--config", type=click.IntRange(1), help="Version to use.  [default: the newest]")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of an input. Can be repeated.",
+)
+@click.option("--deploy", is_flag=True, help="Deploy the components that differ.")
+@click.option("--dry-run", is_flag=True, help="Show what differs without changing anything.")
 @approve_option
 @yes_option
 @wait_option
@@ -46,10 +54,10 @@ async def upgrade(
     yes: bool,
     wait: bool,
 ) -> int | None:
-    """Move installs to the newest config of their app; nothing is deployed without --deploy."""
+    """Move installs to the newest version of their app; --deploy also deploys it."""
     wanted = read_pairs(labels, "--label")
     if sum(map(bool, (installs, wanted, everything))) != 1:
-        raise InvalidInput("name installs, or use --label, or --all")
+        raise InvalidInput("pass installs, --label or --all")
     ids = await _choose(session, installs, wanted, app)
     wish = build(
         Upgrade,
@@ -71,7 +79,7 @@ async def upgrade(
         return FAILED if failed else None
     if not session.out.json_mode:
         session.out.say(_write(moving))
-    session.confirm(f"Move {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
+    session.confirm(f"Upgrade {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
     real = wish.model_copy(update={"dry_run": False})
     done, failed_now = await _ask_all(session, [each.install_id for each in moving], real)
     return await _end(session, done, wait=wait, failed=failed or failed_now)
@@ -137,7 +145,7 @@ def _write(replies: list[UpgradeReply]) -> str:
 
 def _list_lines(each: UpgradeReply) -> Iterator[str]:
     if not _is_move(each):
-        yield f"{each.name}: is at config {each.to_version} already"
+        yield f"{each.name}: already at config {each.to_version}"
         return
     yield f"{each.name}: config {each.from_version} -> {each.to_version}"
     for part in each.parts:
@@ -147,7 +155,7 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
     for name in each.dropped_inputs:
         yield f"  - value of input {name}"
     if each.new_stack:
-        yield "  ! the customer is asked for more; their Stack learns it with the upgrade"
+        yield "  ! the customer has to enter more values; the upgrade tells their Stack"
     for obstacle in each.obstacles:
         yield f"  ! not possible yet: {obstacle.message}"
         yield f"    {obstacle.hint}"
@@ -155,7 +163,7 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
 
 def _tell_done(each: UpgradeReply) -> str:
     begun = f"  exclave workflows watch {each.workflow.id}" if each.workflow else ""
-    return f"{each.name}: is at config {each.to_version} now{begun}"
+    return f"{each.name}: now at config {each.to_version}{begun}"
 
 
 def _is_move(each: UpgradeReply) -> bool:

@@ -21,21 +21,23 @@ _PREVIOUS = 0
 
 @verb(group, "state")
 @install_argument
-@click.option("--version", type=click.IntRange(1), help="This version, not the newest.")
-@click.option("--at", metavar="TIME", help="As it was at a time: 2026-01-31T12:00:00Z.")
+@click.option("--version", type=click.IntRange(1), help="Version to use.  [default: the newest]")
+@click.option(
+    "--at", metavar="TIME", help="Show the state at this time, such as 2026-01-31T12:00:00Z."
+)
 @click.option(
     "--diff",
     is_flag=False,
     flag_value=_PREVIOUS,
     type=click.IntRange(0),
-    help="Show what changed since version N, or since the one before.",
+    help="Show the changes since version N, or since the previous version.",
 )
 async def state(
     session: Session, install: str, version: int | None, at: str | None, diff: int | None
 ) -> None:
-    """Print the state: all that templates can read below `.nuon`, as JSON."""
+    """Print the state as JSON: everything that templates can read below `.nuon`."""
     if version is not None and at is not None:
-        raise InvalidInput("give one of --version and --at, not both")
+        raise InvalidInput("pass --version or --at, not both")
     install_id = await find_install(session, install)
     moment = None if at is None else _read_time(at)
     found = await session.client.installs.get_state(install_id, version=version, at=moment)

@@ -22,9 +22,11 @@ group = SuggestingGroup("installs")
 group.add_command(upgrade)
 
 _components = click.argument("components", nargs=-1, metavar="[COMPONENT]...")
-_all = click.option("--all", "everything", is_flag=True, help="All components.")
-_plan_only = click.option("--plan-only", is_flag=True, help="Change nothing, only plan.")
-_sandbox = click.option("--sandbox", is_flag=True, help="Only the sandbox, not the components.")
+_all = click.option("--all", "everything", is_flag=True, help="Select all components.")
+_plan_only = click.option("--plan-only", is_flag=True, help="Make plans without applying them.")
+_sandbox = click.option(
+    "--sandbox", is_flag=True, help="Reprovision the sandbox without the components."
+)
 
 
 @verb(group, "provision")
@@ -32,7 +34,7 @@ _sandbox = click.option("--sandbox", is_flag=True, help="Only the sandbox, not t
 @approve_option
 @wait_option
 async def provision(session: Session, install: str, *, approve_all: bool, wait: bool) -> int | None:
-    """Provision an install for the first time, or again after it was deprovisioned."""
+    """Provision a new install, or one that was deprovisioned."""
     return await _start(session, install, WorkKind.PROVISION, approve_all=approve_all, wait=wait)
 
 
@@ -45,7 +47,7 @@ async def provision(session: Session, install: str, *, approve_all: bool, wait: 
 async def reprovision(
     session: Session, install: str, *, sandbox: bool, plan_only: bool, approve_all: bool, wait: bool
 ) -> int | None:
-    """Bring everything to what the config says, from the sandbox up."""
+    """Apply the whole config again: the sandbox, then all components."""
     kind = WorkKind.REPROVISION_SANDBOX if sandbox else WorkKind.REPROVISION
     return await _start(
         session, install, kind, plan_only=plan_only, approve_all=approve_all, wait=wait
@@ -73,7 +75,7 @@ async def deprovision(
 @install_argument
 @_components
 @_all
-@click.option("--dependents", is_flag=True, help="Also what needs them.")
+@click.option("--dependents", is_flag=True, help="Include components that depend on them.")
 @_plan_only
 @approve_option
 @wait_option
@@ -88,7 +90,7 @@ async def deploy(
     approve_all: bool,
     wait: bool,
 ) -> int | None:
-    """Deploy components as the install's config says."""
+    """Deploy components of the install's config version."""
     kind = _choose(components, WorkKind.DEPLOY, WorkKind.DEPLOY_ALL, everything=everything)
     return await _start(
         session,
@@ -106,7 +108,7 @@ async def deploy(
 @install_argument
 @_components
 @_all
-@click.option("--dependents", is_flag=True, help="Also what needs them.")
+@click.option("--dependents", is_flag=True, help="Include components that depend on them.")
 @approve_option
 @yes_option
 @wait_option
@@ -121,7 +123,7 @@ async def teardown(
     yes: bool,
     wait: bool,
 ) -> int | None:
-    """Tear components down, those first that need others."""
+    """Tear down components, dependent ones first."""
     kind = _choose(components, WorkKind.TEARDOWN, WorkKind.TEARDOWN_ALL, everything=everything)
     install_id = await find_install(session, install)
     what = ", ".join(f"`{name}`" for name in components) or "all components"
@@ -141,7 +143,7 @@ async def teardown(
 @install_argument
 @wait_option
 async def sync_secrets(session: Session, install: str, *, wait: bool) -> int | None:
-    """Look which secrets the customer has entered, and bring them where they are used."""
+    """Check which secrets the customer has entered, and update where they are used."""
     return await _start(session, install, WorkKind.SYNC_SECRETS, approve_all=False, wait=wait)
 
 
@@ -152,7 +154,7 @@ async def sync_secrets(session: Session, install: str, *, wait: bool) -> int | N
 async def drift(
     session: Session, install: str, parts: tuple[str, ...], *, wait: bool
 ) -> int | None:
-    """Look for drift: in the sandbox, in components, or without PART in all that is deployed."""
+    """Check the sandbox or components for drift; without PART everything that is deployed."""
     names = [part.removeprefix("component:") for part in parts if part != "sandbox"]
     code = await _start(
         session,
@@ -176,14 +178,14 @@ async def _tell_drift(session: Session, install: str) -> None:
         session.out.say("Nothing has drifted.")
         return
     session.out.say(f"Drifted: {', '.join(drifted)}. How: exclave workflows plan {shown.name}")
-    session.out.say(f"Put it right: {write_repair(shown, drifted)}")
+    session.out.say(f"Repair it: {write_repair(shown, drifted)}")
 
 
 def _choose(
     components: tuple[str, ...], some: WorkKind, every: WorkKind, *, everything: bool
 ) -> WorkKind:
     if bool(components) == everything:
-        raise InvalidInput("name components, or use --all", hint="Not both, and not neither.")
+        raise InvalidInput("pass component names or --all, not both")
     return every if everything else some
 
 

@@ -13,13 +13,13 @@ from exclave.client.control import ControlClient
 from exclave.wire.jobs import DeclareLost, JobReply, JobState
 from exclave.wire.model import Page
 
-group = SuggestingGroup("jobs", help="Single pieces of work and their attempts.")
+group = SuggestingGroup("jobs", help="Show and cancel jobs: what runners execute.")
 
 
 @verb(group, "list")
 @install_option
 @build_option
-@click.option("--workflow", metavar="ID", help="Only jobs of this workflow.")
+@click.option("--workflow", metavar="ID", help="Only show jobs of this workflow.")
 @click.option("--state", type=click.Choice([state.value for state in JobState]))
 @page_options
 async def list_jobs(
@@ -64,7 +64,7 @@ async def list_jobs(
 @verb(group, "get")
 @click.argument("job_id", metavar="ID")
 async def get(session: Session, job_id: str) -> None:
-    """Show a job and each attempt to run it."""
+    """Show a job and its executions."""
     _show(session, await session.client.jobs.get(job_id))
 
 
@@ -72,19 +72,19 @@ async def get(session: Session, job_id: str) -> None:
 @click.argument("job_id", metavar="ID")
 @yes_option
 async def cancel(session: Session, job_id: str, *, yes: bool) -> None:
-    """Ask for the end of a job; its processes get time to stop cleanly."""
+    """Cancel a job; its processes get time to stop cleanly."""
     session.confirm(f"Cancel the job {job_id}?", yes=yes)
     _show(session, await session.client.jobs.cancel(job_id))
 
 
 @verb(group, "declare-lost")
 @click.argument("job_id", metavar="ID")
-@click.option("--reason", required=True, help="How you know; it is kept in the audit log.")
+@click.option("--reason", required=True, help="How you know; recorded in the audit log.")
 @yes_option
 async def declare_lost(session: Session, job_id: str, reason: str, *, yes: bool) -> None:
-    """Say that the machine which ran the job is gone, without waiting for the timeout."""
+    """Declare that the machine which ran a job is gone, without waiting for the timeout."""
     body = build(DeclareLost, reason=reason)
-    question = f"Declare {job_id} lost? If it still runs somewhere, two may work at once."
+    question = f"Declare {job_id} lost? If it is still running, two executions may work at once."
     session.confirm(question, yes=yes)
     _show(session, await session.client.jobs.declare_lost(job_id, body))
 

@@ -13,15 +13,21 @@ from exclave.client.control import ControlClient
 from exclave.client.following import BEGIN, LogPosition
 from exclave.wire.logs import LogMatch, LogMatches, LogRecord, Stream
 
-group = SuggestingGroup("logs", help="Output of jobs: tail, search.")
+group = SuggestingGroup("logs", help="Read and search the logs of jobs.")
 
 
 @verb(group, "tail")
 @click.argument("job_id", metavar="JOB")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job is over.")
-@click.option("--lines", "-n", type=click.IntRange(0), help="Only so many of the last lines.")
-@click.option("--execution", metavar="ID", help="Of this attempt; by default the server chooses.")
-@click.option("--times", is_flag=True, help="Put the time before each line.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the job ends.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(0), help="Number of lines to print, counted from the end."
+)
+@click.option(
+    "--execution",
+    metavar="ID",
+    help="ID of the execution to read.  [default: the newest that has started]",
+)
+@click.option("--times", is_flag=True, help="Prefix each line with its time.")
 async def tail(
     session: Session,
     job_id: str,
@@ -38,11 +44,11 @@ async def tail(
 
 @verb(group, "search")
 @click.argument("text")
-@click.option("--job", metavar="ID", help="Search the log of this job.")
+@click.option("--job", metavar="ID", help="Only search the log of this job.")
 @install_option
 @build_option
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@click.option("--cursor", help="Go on where an earlier search ended.")
+@click.option("--cursor", help="Continue an earlier search at its cursor.")
 async def search(
     session: Session,
     text: str,
@@ -53,10 +59,10 @@ async def search(
     *,
     build: bool,
 ) -> None:
-    """Find text in the log of a job, or of all jobs of an install."""
+    """Search the log of a job, or of all jobs of an install."""
     queue_id = await find_queue(session, install, build=build)
     if (job is None) == (queue_id is None):
-        raise click.UsageError("say where to search: --job ID, --install NAME or --build")
+        raise click.UsageError("pass --job ID, --install NAME or --build")
     found: list[LogMatch] = []
     while True:
         page = await _search_page(session.client, text, job, queue_id, cursor)

@@ -20,18 +20,24 @@ _RECENT = 50
 _SCHEDULE = "schedule"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
-install_option: Decorator = click.option("--install", metavar="NAME|ID", help="Only this install.")
+install_option: Decorator = click.option(
+    "--install", metavar="NAME|ID", help="Only show results of this install."
+)
 workflow_argument: Decorator = click.argument("workflow", metavar="ID|INSTALL")
 """A workflow by its id, or the newest one of an install that no schedule began, by its name."""
-build_option: Decorator = click.option("--build", is_flag=True, help="The org's build queue.")
+build_option: Decorator = click.option("--build", is_flag=True, help="Use the org's build queue.")
 
 
 def page_options(body: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--limit` and `--cursor` to a list."""
     limit = click.option(
-        "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most."
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=100,
+        show_default=True,
+        help="Maximum number of items to show.",
     )
-    cursor = click.option("--cursor", help="Go on where an earlier list ended.")
+    cursor = click.option("--cursor", help="Continue an earlier list at its cursor.")
     return limit(cursor(body))
 
 
@@ -49,7 +55,7 @@ def tell_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
     if session.out.json_mode:
         return
     if cursor:
-        session.out.say(f"There is more: add --cursor {cursor}")
+        session.out.say(f"There are more results: add --cursor {cursor}")
     elif empty:
         session.out.say("Nothing found.")
 
@@ -69,7 +75,8 @@ async def find_install(session: Session, name: str) -> str:
             if install.name == name:
                 return install.id
     raise NotFound(
-        f"there is no install `{name}`", hint="`exclave installs list` shows those you may see."
+        f"there is no install `{name}`",
+        hint="`exclave installs list` shows the installs that you can access.",
     )
 
 
@@ -92,7 +99,7 @@ async def find_workflow(session: Session, text: str) -> str:
 async def find_queue(session: Session, install: str | None, *, build: bool) -> str | None:
     """Turn `--install` or `--build` into the id of a queue; none where neither was given."""
     if install and build:
-        raise click.UsageError("give one of --install and --build, not both")
+        raise click.UsageError("pass --install or --build, not both")
     if build:
         return (await session.client.orgs.get()).build_queue_id
     return await find_install(session, install) if install else None

@@ -37,13 +37,13 @@ _SIGNS = {
 _REASONS = {
     "replace_because_tainted": "it is tainted",
     "replace_because_cannot_update": "it cannot be changed in place",
-    "replace_by_request": "somebody asked for it",
-    "replace_by_triggers": "what triggers it changes",
-    "delete_because_no_resource_config": "it is not in the module any more",
+    "replace_by_request": "its replacement was requested",
+    "replace_by_triggers": "one of its replacement triggers changes",
+    "delete_because_no_resource_config": "it is no longer in the module",
     "delete_because_no_module": "its module is gone",
     "delete_because_count_index": "its index is beyond `count`",
     "delete_because_each_key": "its key is not in `for_each`",
-    "delete_because_wrong_repetition": "it is repeated in another way now",
+    "delete_because_wrong_repetition": "its `count` or `for_each` changed",
 }
 _MOST_CHARS = 200
 
@@ -51,13 +51,13 @@ _MOST_CHARS = 200
 @verb(workflows, "plan")
 @workflow_argument
 @click.argument("step", required=False)
-@click.option("--wait", is_flag=True, help="Wait until the plan of STEP is there.")
+@click.option("--wait", is_flag=True, help="Wait until STEP has a plan.")
 async def show_workflow_plan(
     session: Session, workflow: str, step: str | None, *, wait: bool
 ) -> None:
-    """Show the plan of a step, of the plan that a gate waits with, or of all of them."""
+    """Show the plan of a step or a gate; without STEP all plans of the workflow."""
     if wait and step is None:
-        raise click.UsageError("name the step whose plan --wait is about")
+        raise click.UsageError("--wait needs a STEP")
     workflow_id = await find_workflow(session, workflow)
     if wait and step is not None:
         found = await _wait_for_plan(session, workflow_id, step)

@@ -11,18 +11,28 @@ from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.wire.registry import CollectGarbage, NewRegistryToken
 
-group = SuggestingGroup("registry", help="The OCI registry: token, tokens, list, tags, gc.")
+group = SuggestingGroup("registry", help="Manage the OCI registry and its credentials.")
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
 
 
 @verb(group, "token")
-@click.option("--repository", required=True, help="apps/demo, apps/* for a folder, * for all.")
-@click.option("--push", is_flag=True, help="Allow to push and delete too.")
-@click.option("--minutes", type=int, default=60, show_default=True, help="How long it is good.")
+@click.option(
+    "--repository",
+    required=True,
+    help="Repository to allow: apps/demo, apps/* for a folder, * for all.",
+)
+@click.option("--push", is_flag=True, help="Also allow pushing and deleting.")
+@click.option(
+    "--minutes",
+    type=int,
+    default=60,
+    show_default=True,
+    help="Lifetime of the token: 90d, 12h, 30m or 45s.",
+)
 async def create_token(session: Session, repository: str, minutes: int, *, push: bool) -> None:
-    """Make a password for crane, skopeo, helm, oras or docker, and print it, once."""
+    """Create a password for crane, skopeo, helm, oras or docker, and print it once."""
     body = build(NewRegistryToken, repository=repository, push=push, minutes=minutes)
     made = await session.client.registry.create_token(body)
     session.out.show(made, made.password)
@@ -33,14 +43,14 @@ async def create_token(session: Session, repository: str, minutes: int, *, push:
         session.out.say(f"Valid until {show_time(made.expires_at)}. It is not shown again.")
 
 
-tokens = SuggestingGroup("tokens", help="Credentials of registry clients: list, revoke.")
+tokens = SuggestingGroup("tokens", help="List and revoke credentials of registry clients.")
 group.add_command(tokens)
 
 
 @verb(tokens, "list")
 @page_options
 async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
-    """List the registry tokens that are good; their secrets are not kept anywhere."""
+    """List the valid registry tokens, without their secrets."""
     fetch = session.client.registry.list_tokens
     page = await gather(session, fetch, limit, cursor)
     rows = [
@@ -62,7 +72,7 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 @click.argument("token_id", metavar="ID")
 @yes_option
 async def revoke_token(session: Session, token_id: str, *, yes: bool) -> None:
-    """Make a registry token worthless, at once."""
+    """Revoke a registry token at once."""
     session.confirm(f"Revoke the registry token {token_id}?", yes=yes)
     await session.client.registry.revoke_token(token_id)
     session.out.show({"id": token_id, "revoked": True}, "")
@@ -95,10 +105,12 @@ async def list_tags(session: Session, repository: str, limit: int, cursor: str |
 
 
 @verb(group, "gc")
-@click.option("--dry-run", is_flag=True, help="Tell what would go, and remove nothing.")
-@click.option("--older-than", default="24h", show_default=True, help="Spare what is younger.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed without removing it.")
+@click.option(
+    "--older-than", default="24h", show_default=True, help="Keep anything newer than this."
+)
 async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -> None:
-    """Remove what no tag, no manifest and no app version leads to."""
+    """Remove everything that no tag, manifest or app version refers to."""
     body = build(CollectGarbage, dry_run=dry_run, older_than_s=read_duration(older_than))
     report = await session.client.registry.collect_garbage(body)
     pairs = [
@@ -110,7 +122,11 @@ async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -
     ]
     session.out.show(report, session.out.details(pairs))
     if not session.out.json_mode:
-        session.out.say("This would go." if report.dry_run else "This is gone; pinned ones stay.")
+        session.out.say(
+            "These would be removed."
+            if report.dry_run
+            else "These were removed; pinned artifacts are kept."
+        )
 
 
 def show_size(size: float) -> str:

@@ -24,24 +24,30 @@ class LazyCommand:
 
 
 NOUNS: Mapping[str, LazyCommand] = {
-    "apps": LazyCommand("exclave.cli.apps", "group", "Apps: new, validate, graph, sync, diff."),
-    "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, see who you are."),
-    "orgs": LazyCommand("exclave.cli.orgs", "group", "The tenant that you work in."),
-    "tokens": LazyCommand("exclave.cli.tokens", "group", "API tokens: list, create, revoke."),
-    "installs": LazyCommand("exclave.cli.installs", "group", "Places at customers, their work."),
-    "actions": LazyCommand("exclave.cli.actions", "group", "List, run, look at runs."),
-    "runbooks": LazyCommand("exclave.cli.actions", "runbooks", "List, run."),
+    "apps": LazyCommand("exclave.cli.apps", "group", "Create, validate, sync and compare apps."),
+    "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, show the current login."),
+    "orgs": LazyCommand("exclave.cli.orgs", "group", "Show and create orgs (tenants)."),
+    "tokens": LazyCommand("exclave.cli.tokens", "group", "Manage API tokens."),
+    "installs": LazyCommand(
+        "exclave.cli.installs", "group", "Manage installs: an app in one customer's account."
+    ),
+    "actions": LazyCommand(
+        "exclave.cli.actions", "group", "Run actions of an install and list their runs."
+    ),
+    "runbooks": LazyCommand("exclave.cli.actions", "runbooks", "Run runbooks of an install."),
     "builds": LazyCommand(
-        "exclave.cli.builds", "group", "Artifacts of an app's parts: list, logs, create."
+        "exclave.cli.builds", "group", "Manage builds: the artifacts of an app's components."
     ),
     "registry": LazyCommand(
-        "exclave.cli.registry", "group", "The OCI registry: token, tokens, list, tags, gc."
+        "exclave.cli.registry", "group", "Manage the OCI registry and its credentials."
     ),
-    "runners": LazyCommand("exclave.cli.runners", "group", "Runners: enrol, look at, revoke."),
-    "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch, approve, steer."),
-    "jobs": LazyCommand("exclave.cli.jobs", "group", "Single pieces of work and their attempts."),
-    "logs": LazyCommand("exclave.cli.logs", "group", "Output of jobs: tail, search."),
-    "audit": LazyCommand("exclave.cli.audit", "group", "Who did what, and why."),
+    "runners": LazyCommand("exclave.cli.runners", "group", "Enrol, show and revoke runners."),
+    "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch and approve workflows."),
+    "jobs": LazyCommand("exclave.cli.jobs", "group", "Show and cancel jobs: what runners execute."),
+    "logs": LazyCommand("exclave.cli.logs", "group", "Read and search the logs of jobs."),
+    "audit": LazyCommand(
+        "exclave.cli.audit", "group", "Show the audit log: who did what, and why."
+    ),
 }
 
 

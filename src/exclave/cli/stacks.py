@@ -21,10 +21,10 @@ group = SuggestingGroup("stacks")
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the script to this file, and print the one line only.",
+    help="Write the script to this file and print only the command.",
 )
 async def make_stack(session: Session, install: str, output: Path | None) -> None:
-    """Make a fresh Stack for the customer, valid for an hour: a script, and one line to paste."""
+    """Create a new Stack for the customer, valid for an hour: a script and a command to paste."""
     install_id = await find_install(session, install)
     made = await session.client.stacks.create(install_id)
     if output is not None:
@@ -40,7 +40,7 @@ async def make_stack(session: Session, install: str, output: Path | None) -> Non
 @verb(group, "stack-outputs")
 @click.argument("install", metavar="NAME|ID")
 async def show_outputs(session: Session, install: str) -> None:
-    """Show what the customer's Stack told about itself."""
+    """Show the outputs that the customer's Stack reported."""
     found = await session.client.stacks.get(await find_install(session, install))
     pairs = [
         ("version", str(found.version)),
@@ -65,8 +65,10 @@ def _write_text(made: StackCreated, output: Path | None) -> str:
 def _advise(made: StackCreated, output: Path | None) -> str:
     until = show_time(made.expires_at)
     if output is not None:
-        return f"\nWrote {output}. Send it, or the line above, to the customer; until {until}."
-    return f"\nThe same as one line, until {until}:\n  {made.command}"
+        return (
+            f"\nWrote {output}. Send it or the command above to the customer; valid until {until}."
+        )
+    return f"\nThe same as one command, valid until {until}:\n  {made.command}"
 
 
 def _show(value: object) -> str:

@@ -28,8 +28,10 @@ group = SuggestingGroup("workflows")
 
 _step = click.argument("step")
 _gate = click.argument("step", metavar="[GATE]", required=False)
-_digest = click.option("--digest", help="What exactly is answered; shown by `workflows get`.")
-_comment = click.option("--comment", default="", help="Kept with the answer.")
+_digest = click.option(
+    "--digest", help="Digest of the plan that you decide about; see `workflows get`."
+)
+_comment = click.option("--comment", default="", help="Comment; recorded with the decision.")
 
 
 @verb(group, "approve")
@@ -40,9 +42,9 @@ _comment = click.option("--comment", default="", help="Kept with the answer.")
 async def approve(
     session: Session, workflow: str, step: str | None, digest: str | None, comment: str
 ) -> None:
-    """Approve exactly what a gate shows; without --digest it is shown and you are asked.
+    """Approve the plan of a gate; without --digest the plan is shown and you are asked.
 
-    The gate need not be named while only one is open.
+    GATE can be left out if only one gate is waiting.
     """
     workflow_id = await find_workflow(session, workflow)
     gate = step or await _find_gate(session, workflow_id)
@@ -56,7 +58,9 @@ async def approve(
 @_gate
 @_digest
 @_comment
-@click.option("--skip", is_flag=True, help="Go on without the step and what needs it.")
+@click.option(
+    "--skip", is_flag=True, help="Continue without this step and the steps that depend on it."
+)
 async def deny(
     session: Session,
     workflow: str,
@@ -66,7 +70,7 @@ async def deny(
     *,
     skip: bool,
 ) -> None:
-    """Refuse what a gate shows; without --digest it is shown and you are asked."""
+    """Deny the plan of a gate; without --digest the plan is shown and you are asked."""
     workflow_id = await find_workflow(session, workflow)
     gate = step or await _find_gate(session, workflow_id)
     bound = digest or await _ask_digest(session, workflow_id, gate, "Deny")
@@ -78,7 +82,7 @@ async def deny(
 @workflow_argument
 @_step
 async def retry(session: Session, workflow: str, step: str) -> None:
-    """Try a failed or lost step again; an apply is planned and approved again."""
+    """Run a failed or lost step again; an apply is planned and approved again."""
     workflow_id = await find_workflow(session, workflow)
     show_workflow(session, await session.client.workflows.retry(workflow_id, step))
 
@@ -86,9 +90,9 @@ async def retry(session: Session, workflow: str, step: str) -> None:
 @verb(group, "skip")
 @workflow_argument
 @_step
-@click.option("--reason", required=True, help="Why; it is kept in the audit log.")
+@click.option("--reason", required=True, help="Reason; recorded in the audit log.")
 async def skip(session: Session, workflow: str, step: str, reason: str) -> None:
-    """Go on without a step."""
+    """Continue a workflow without a step."""
     workflow_id = await find_workflow(session, workflow)
     body = build(SkipStep, reason=reason)
     show_workflow(session, await session.client.workflows.skip(workflow_id, step, body))
@@ -97,12 +101,20 @@ async def skip(session: Session, workflow: str, step: str, reason: str) -> None:
 @verb(group, "event")
 @workflow_argument
 @_step
-@click.option("--output", "pairs", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
-@click.option("--outputs", "file", metavar="FILE", help="A JSON or TOML object; `-` is stdin.")
+@click.option(
+    "--output",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Output of the event. Can be repeated.",
+)
+@click.option(
+    "--outputs", "file", metavar="FILE", help="JSON or TOML file with outputs; `-` reads stdin."
+)
 async def event(
     session: Session, workflow: str, step: str, pairs: tuple[str, ...], file: str | None
 ) -> None:
-    """Send the event that a step waits for, with what came of it."""
+    """Send the event that a step waits for, with optional outputs."""
     workflow_id = await find_workflow(session, workflow)
     outputs = {**(read_document(file) if file else {}), **read_pairs(pairs, "--output")}
     body = build(SendEvent, outputs=outputs)
@@ -111,13 +123,13 @@ async def event(
 
 @verb(group, "approve-all")
 @workflow_argument
-@click.option("--off", is_flag=True, help="Ask again at the gates that are still to come.")
+@click.option("--off", is_flag=True, help="Ask again at all gates that are not reached yet.")
 @yes_option
 async def approve_all(session: Session, workflow: str, *, off: bool, yes: bool) -> None:
-    """Approve all gates of a workflow, those to come as well."""
+    """Approve all gates of a workflow, now and in the future."""
     workflow_id = await find_workflow(session, workflow)
     if not off:
-        session.confirm(f"Approve all that {workflow_id} is going to do, unseen?", yes=yes)
+        session.confirm(f"Approve all plans of {workflow_id} without review?", yes=yes)
     body = SetApproveAll(approve_all=not off)
     show_workflow(session, await session.client.workflows.set_approve_all(workflow_id, body))
 
@@ -126,7 +138,7 @@ async def approve_all(session: Session, workflow: str, *, off: bool, yes: bool) 
 @workflow_argument
 @yes_option
 async def cancel(session: Session, workflow: str, *, yes: bool) -> None:
-    """Ask for the end of a workflow; running jobs get time to stop cleanly."""
+    """Cancel a workflow; running jobs get time to stop cleanly."""
     workflow_id = await find_workflow(session, workflow)
     session.confirm(f"Cancel the workflow {workflow_id}?", yes=yes)
     show_workflow(session, await session.client.workflows.cancel(workflow_id))
@@ -167,13 +179,13 @@ async def _find_gate(session: Session, workflow_id: str) -> str:
         return gates[0]
     if not gates:
         raise Conflict("no gate of the workflow waits for approval")
-    raise InvalidInput("several gates are open: name one", hint=f"They are: {', '.join(gates)}.")
+    raise InvalidInput("several gates are waiting: name one", hint=f"They are: {', '.join(gates)}.")
 
 
 async def _ask_digest(session: Session, workflow_id: str, name: str, answer: str) -> str:
     if not session.deps.can_ask:
         raise InvalidInput(
-            "an answer to a gate is bound to a digest, and there is no terminal to ask",
+            "a decision about a gate needs a digest, and there is no terminal to ask",
             hint=f"Look with `exclave workflows get {workflow_id}`, then add --digest.",
         )
     workflow = await session.client.workflows.get(workflow_id)

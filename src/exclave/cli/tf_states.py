@@ -19,7 +19,7 @@ from exclave.wire.terraform import (
 )
 
 group = SuggestingGroup("installs")
-states = SuggestingGroup("tf-state", help="Terraform states: headers, resources, locks.")
+states = SuggestingGroup("tf-state", help="Manage Terraform states: versions, resources, locks.")
 group.add_command(states)
 
 _SHORT = 12
@@ -41,9 +41,11 @@ async def list_states(session: Session, install: str) -> None:
 @verb(states, "show")
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace", default="sandbox")
-@click.option("--version", type=click.IntRange(min=1), help="A kept version; default: the newest.")
+@click.option(
+    "--version", type=click.IntRange(min=1), help="Version to show.  [default: the newest]"
+)
 async def show_state(session: Session, install: str, workspace: str, version: int | None) -> None:
-    """Show the header and the resources of a state; its values are sealed and stay so."""
+    """Show the header and the resources of a state; its values stay encrypted."""
     install_id = await find_install(session, install)
     _show(session, await session.client.terraform.get_state(install_id, workspace, version))
 
@@ -52,7 +54,7 @@ async def show_state(session: Session, install: str, workspace: str, version: in
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace", default="sandbox")
 async def list_versions(session: Session, install: str, workspace: str) -> None:
-    """List the kept versions of a state, newest first."""
+    """List the stored versions of a state, newest first."""
     install_id = await find_install(session, install)
     found = await session.client.terraform.get_state(install_id, workspace)
     rows = [
@@ -73,12 +75,12 @@ async def list_versions(session: Session, install: str, workspace: str) -> None:
 @verb(states, "unlock")
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace", default="sandbox")
-@click.option("--reason", required=True, help="Why; it is kept in the audit log.")
+@click.option("--reason", required=True, help="Reason; recorded in the audit log.")
 @yes_option
 async def unlock_state(
     session: Session, install: str, workspace: str, reason: str, *, yes: bool
 ) -> None:
-    """Remove the lock that an ended execution left; one of a running job stays."""
+    """Remove the lock of an execution that has ended; the lock of a running job stays."""
     body = build(UnlockWorkspace, reason=reason)
     install_id = await find_install(session, install)
     session.confirm(f"Unlock the state of `{workspace}` of `{install}`?", yes=yes)
@@ -89,7 +91,7 @@ async def unlock_state(
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace", default="sandbox")
 async def list_rescued(session: Session, install: str, workspace: str) -> None:
-    """List states that a runner could not store and handed in, newest first."""
+    """List states that runners could not store and uploaded separately, newest first."""
     install_id = await find_install(session, install)
     page = await session.client.terraform.list_rescued(install_id, workspace)
     if not page.items and not session.out.json_mode:
@@ -113,8 +115,10 @@ async def list_rescued(session: Session, install: str, workspace: str) -> None:
 @click.argument("install", metavar="NAME|ID")
 @click.argument("workspace")
 @click.argument("execution", required=False)
-@click.option("--version", type=click.IntRange(min=1), help="A kept version, instead of EXECUTION.")
-@click.option("--reason", required=True, help="Why; it is kept in the audit log.")
+@click.option(
+    "--version", type=click.IntRange(min=1), help="Version to restore, instead of EXECUTION."
+)
+@click.option("--reason", required=True, help="Reason; recorded in the audit log.")
 @yes_option
 async def restore_state(
     session: Session,
@@ -126,14 +130,14 @@ async def restore_state(
     *,
     yes: bool,
 ) -> None:
-    """Make what EXECUTION rescued, or an older version, the next version of a state.
+    """Store the state that EXECUTION rescued, or an older version, as the newest version.
 
-    It is refused while a job holds the lane. Plans that were made before are stale then.
+    Refused while a job holds the lane. Plans that were made before become stale.
     """
     if (execution is None) == (version is None):
         raise InvalidInput(
-            "name either an execution that rescued a state, or a kept version",
-            hint="`tf-state rescued` and `tf-state versions` list what there is.",
+            "pass either the execution that rescued a state or --version",
+            hint="`tf-state rescued` and `tf-state versions` list what can be restored.",
         )
     body = build(RestoreState, execution_id=execution, version=version, reason=reason)
     install_id = await find_install(session, install)
@@ -146,9 +150,9 @@ async def restore_state(
 
 @verb(group, "orphans")
 @click.argument("install", metavar="NAME|ID")
-@click.option("--all", "every", is_flag=True, help="Also of lanes that were released since.")
+@click.option("--all", "every", is_flag=True, help="Include lanes that were released since.")
 async def list_orphans(session: Session, install: str, *, every: bool) -> None:
-    """List resources that interrupted applies made and no state knows, with import blocks."""
+    """List resources that interrupted applies created outside any state, with import blocks."""
     install_id = await find_install(session, install)
     found = await session.client.terraform.list_orphans(install_id, every=every)
     session.out.show(found, tell_orphans(found))
@@ -156,9 +160,9 @@ async def list_orphans(session: Session, install: str, *, every: bool) -> None:
         return
     if found.unread:
         told = ", ".join(found.unread)
-        session.out.say(f"warning: the journals of {told} could not be read to their end")
+        session.out.say(f"warning: the journals of {told} could not be read completely")
     if not found.orphans:
-        session.out.say("Nothing is missing in the states, as far as the journals tell.")
+        session.out.say("According to the journals, no resource is missing from the states.")
 
 
 def tell_orphans(found: OrphansReply) -> str:
@@ -167,13 +171,13 @@ def tell_orphans(found: OrphansReply) -> str:
     for one in found.orphans:
         head = clean_line(f"# {one.workspace}: {one.address}, by job {one.job_id}")
         if one.certainty == "unknown":
-            parts.append(f"{head}\n# begun, and no end is known: check whether it exists")
+            parts.append(f"{head}\n# started, outcome unknown: check whether it exists")
         elif one.certainty == "planned":
-            parts.append(f"{head}\n# planned, and not seen to begin: most likely it does not exist")
+            parts.append(f"{head}\n# planned, never seen to start: most likely it does not exist")
         elif one.import_block:
             parts.append(f"{head}\n{one.import_block.rstrip()}")
         else:
-            parts.append(f"{head}\n# made, but its id is not known")
+            parts.append(f"{head}\n# created, but its id is not known")
     return "\n\n".join(parts)
 
 
@@ -187,7 +191,9 @@ async def _warn_of_forgotten(
     for one in newest.resources if newest else ():
         if (one.address, one.id) not in kept:
             named = f"`{one.address}`" + (f" ({one.id})" if one.id else "")
-            told = f"Version {version} does not know {named}: Terraform will forget it."
+            told = (
+                f"Version {version} does not contain {named}: Terraform will no longer manage it."
+            )
             session.out.say(clean_line(told))
 
 

@@ -24,13 +24,13 @@ from exclave.wire.identity import (
 
 _MOST_TOKENS = 10_000
 
-group = SuggestingGroup("tokens", help="API tokens: list, create, revoke.")
+group = SuggestingGroup("tokens", help="Manage API tokens.")
 
 
 @verb(group, "list")
 @page_options
 async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
-    """List the org's tokens; their secrets are not kept anywhere."""
+    """List the org's tokens, without their secrets."""
     page = await gather(session, session.client.tokens.list, limit, cursor)
     now = session.deps.clock.now()
     rows = [
@@ -52,15 +52,20 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 
 @verb(group, "create")
 @click.argument("name")
-@click.option("--account", help="Whose token it is; made if missing.  [default: NAME]")
+@click.option("--account", help="Account of the token; created if missing.  [default: NAME]")
 @click.option(
     "--role", "roles", type=click.Choice([role.value for role in Role]), default=["viewer"],
-    multiple=True, show_default=True, help="What it may do; repeat it for several roles.",
+    multiple=True, show_default=True, help="Role of the token. Can be repeated.",
 )  # fmt: skip
-@click.option("--install", metavar="NAME|ID", help="The role reaches this install only.")
-@click.option("--app", metavar="NAME|ID", help="The role reaches this app and its installs only.")
-@click.option("--instance-admin", is_flag=True, help="It may create orgs too.")
-@click.option("--expires-in", default="90d", show_default=True, help="90d, 12h, 30m or 45s.")
+@click.option("--install", metavar="NAME|ID", help="Restrict the token to this install.")
+@click.option("--app", metavar="NAME|ID", help="Restrict the token to this app and its installs.")
+@click.option("--instance-admin", is_flag=True, help="Allow the token to create orgs.")
+@click.option(
+    "--expires-in",
+    default="90d",
+    show_default=True,
+    help="Lifetime of the token, such as 90d, 12h, 30m or 45s.",
+)
 async def create(
     session: Session,
     name: str,
@@ -72,7 +77,7 @@ async def create(
     *,
     instance_admin: bool,
 ) -> None:
-    """Create a token and print it, once."""
+    """Create a token and print it once."""
     body = build(
         NewToken,
         name=name,
@@ -86,7 +91,7 @@ async def create(
     if not session.out.json_mode:
         until = show_time(made.expires_at)
         session.out.say(f"Created token `{made.name}` ({made.id}), valid until {until}.")
-        session.out.say("Keep it: it is not shown again.")
+        session.out.say("Store it: it is not shown again.")
         if made.counts_as:
             session.out.say(f"It counts as {made.counts_as} until another admin confirms it:")
             session.out.say(f"  exclave tokens confirm {made.id}")
@@ -96,7 +101,7 @@ async def _make_grants(
     session: Session, roles: Sequence[str], install: str | None, app: str | None
 ) -> list[GrantModel]:
     if install and app:
-        raise click.UsageError("give one of --install and --app, not both")
+        raise click.UsageError("pass --install or --app, not both")
     scope, scope_id = ScopeKind.ORG, ""
     if install:
         scope, scope_id = ScopeKind.INSTALL, await find_install(session, install)
@@ -108,14 +113,16 @@ async def _make_grants(
 
 @verb(group, "revoke")
 @click.argument("token", metavar="NAME|ID")
-@click.option("--cascade", is_flag=True, help="Also all credentials that were made with it.")
-@click.option("--runners", is_flag=True, help="Also the runners that joined by its tokens.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be revoked, and revoke nothing.")
+@click.option(
+    "--cascade", is_flag=True, help="Also revoke all credentials that were created with it."
+)
+@click.option("--runners", is_flag=True, help="Also revoke the runners that were enrolled with it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be revoked without revoking it.")
 @yes_option
 async def revoke(
     session: Session, token: str, *, cascade: bool, runners: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Make a token worthless, at once; tell what was made with it and stays valid."""
+    """Revoke a token at once; lists what was created with it and stays valid."""
     token_id = await find_token(session, token)
     reach = {"cascade": cascade, "runners": runners}
     if not dry_run:
@@ -137,7 +144,7 @@ async def revoke(
 @verb(group, "confirm")
 @click.argument("token", metavar="NAME|ID")
 async def confirm(session: Session, token: str) -> None:
-    """Vouch that a token belongs to another person than its maker, where four eyes are asked."""
+    """Confirm that a token belongs to another person than its creator (four eyes)."""
     token_id = await find_token(session, token)
     await session.client.tokens.confirm(token_id)
     session.out.show({"id": token_id, "confirmed": True}, "")
@@ -161,7 +168,7 @@ async def find_token(session: Session, text: str) -> str:
     if found:
         raise Conflict(
             f"{len(found)} valid tokens are named `{text}`",
-            hint=f"Give the id of the one you mean: {', '.join(found[:5])}.",
+            hint=f"Pass the id of the one you mean: {', '.join(found[:5])}.",
         )
     raise NotFound(
         f"there is no valid token `{text}`", hint="`exclave tokens list` shows them all."
@@ -173,8 +180,8 @@ def _tell_revoked(session: Session, done: TokenRevoked) -> None:
     verb_ = "Would revoke" if done.dry_run else "Revoked"
     session.out.say(f"{verb_} {done.id}{f', and with it {count}' if count else ''}.")
     if left:
-        session.out.say(f"Made with it and still valid: {left}.")
-        session.out.say("`--cascade` revokes credentials, `--runners` runners that joined by them.")
+        session.out.say(f"Created with it and still valid: {left}.")
+        session.out.say("`--cascade` revokes credentials, `--runners` runners enrolled with them.")
 
 
 def _count(made: MadeList) -> str:

@@ -27,7 +27,7 @@ async def watch_workflow(
             last = await _Watcher(session, screen, begun).run(workflow_id)
     except asyncio.CancelledError:
         session.out.say(
-            f"\nStopped watching; the workflow goes on."
+            f"\nStopped watching; the workflow continues."
             f"\n  watch it again:  exclave workflows watch {workflow_id}"
             f"\n  cancel it:       exclave workflows cancel {workflow_id}"
         )
@@ -158,8 +158,8 @@ def _advise(workflow: WorkflowReply, step: StepReply) -> str:
     again = f"`exclave workflows retry {place}` tries it again"
     if step.state is StepState.LOST:
         return (
-            "it may have done a part of its work. See what is left:"
-            f" exclave installs orphans {workflow.queue_id}. Then free its lanes:"
+            "it may be partly done. See what it left behind:"
+            f" exclave installs orphans {workflow.queue_id}. Then release its lanes:"
             f" exclave installs release-lane {workflow.queue_id} {' '.join(step.lanes[:1])}"
             f" --reason …. After that {again}."
         )
@@ -168,4 +168,4 @@ def _advise(workflow: WorkflowReply, step: StepReply) -> str:
             "the plan breaks a policy of the app. Change the app or the policy, then `exclave apps"
             f" sync` and `exclave installs upgrade --deploy`; {again} if something else changed."
         )
-    return f"{again}, `exclave workflows skip {place} --reason …` goes on without it."
+    return f"{again}, `exclave workflows skip {place} --reason …` continues without it."

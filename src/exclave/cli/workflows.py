@@ -20,7 +20,7 @@ from exclave.cli.watch import watch_workflow
 from exclave.wire.model import Page
 from exclave.wire.workflows import NewWorkflow, WorkflowState, WorkflowSummary
 
-group = SuggestingGroup("workflows", help="Run, watch, approve, steer.")
+group = SuggestingGroup("workflows", help="Run, watch and approve workflows.")
 
 
 @verb(group, "list")
@@ -65,18 +65,18 @@ async def list_workflows(
 @verb(group, "get")
 @workflow_argument
 async def get(session: Session, workflow: str) -> None:
-    """Show a workflow and where its steps stand."""
+    """Show a workflow and the states of its steps."""
     workflow_id = await find_workflow(session, workflow)
     steps.show_workflow(session, await session.client.workflows.get(workflow_id))
 
 
 @verb(group, "run")
 @click.argument("file")
-@click.option("--install", metavar="NAME|ID", help="Run it there, whatever the file says.")
+@click.option("--install", metavar="NAME|ID", help="Install to run it on; overrides the file.")
 @build_option
 @click.option("--approve-all", is_flag=True, help="Approve all gates in advance.")
-@click.option("--plan-only", is_flag=True, help="Change nothing; run what only looks.")
-@click.option("--watch", is_flag=True, help="Watch it to its end.")
+@click.option("--plan-only", is_flag=True, help="Run read-only steps only.")
+@click.option("--watch", is_flag=True, help="Wait for the workflow to end and show its progress.")
 async def run(
     session: Session,
     file: str,
@@ -87,13 +87,13 @@ async def run(
     plan_only: bool,
     watch: bool,
 ) -> int | None:
-    """Start the workflow in FILE (JSON or TOML, `-` is stdin) and print its id."""
+    """Start the workflow in FILE (JSON or TOML, `-` reads stdin) and print its id."""
     fields = dict(read_document(file))
     queue_id = await find_queue(session, install, build=build)
     if queue_id is not None:
         fields["queue_id"] = queue_id
     elif "queue_id" not in fields:
-        raise click.UsageError("say where to run it: --install NAME, --build or `queue_id`")
+        raise click.UsageError("pass --install NAME or --build, or set `queue_id` in the file")
     given = {"approve_all": approve_all, "plan_only": plan_only}
     fields |= {name: True for name, wanted in given.items() if wanted}
     begun = await session.client.workflows.create(check(NewWorkflow, fields, file))
@@ -108,7 +108,7 @@ async def run(
 @verb(group, "watch")
 @workflow_argument
 async def watch(session: Session, workflow: str) -> int:
-    """Show steps and logs live; exits 1 if the workflow fails or is cancelled."""
+    """Show steps and logs live; exit with 1 if the workflow fails or is cancelled."""
     return await watch_workflow(session, await find_workflow(session, workflow))
 
 

@@ -171,9 +171,7 @@ def check_url(url: str) -> str:
     except httpx.InvalidURL:
         parsed = httpx.URL("")
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise InvalidInput(
-            f"`{url}` is not an address", hint="Give it as https://host or http://host:port."
-        )
+        raise InvalidInput(f"`{url}` is not a URL", hint="Use https://host or http://host:port.")
     return url.rstrip("/")
 
 

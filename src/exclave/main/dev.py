@@ -119,5 +119,5 @@ async def _wait_until_up(deps: Deps, user: User, build: QueueId) -> None:
             return
         await asyncio.sleep(0.05)
     raise Unavailable(
-        "the build runner did not come up", hint="Look at `runners/build.log` in the data folder."
+        "the build runner did not start", hint="Look at `runners/build.log` in the data folder."
     )

@@ -124,5 +124,5 @@ async def test_collecting_stops_at_the_limit_and_keeps_the_cursor(
 
 @pytest.mark.parametrize("url", ["control.test", "ftp://control.test", "http://", "http://[::", ""])
 def test_a_wrong_address_is_refused_before_any_call(url: str, fake: FakeControl) -> None:
-    with pytest.raises(InvalidInput, match="is not an address"):
+    with pytest.raises(InvalidInput, match="is not a URL"):
         ControlHttp(url, TOKEN, clock=fake.clock, ids=fake.ids)

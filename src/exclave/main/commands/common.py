@@ -12,7 +12,7 @@ from exclave.main.settings import find_unknown
 
 log = Log("main")
 
-json_option = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+json_option = click.option("--json", "json_mode", is_flag=True, help="Print the result as JSON.")
 
 
 def environment() -> Mapping[str, str]:
