@@ -1,4 +1,4 @@
-"""`exclave actions` and `exclave runbooks`: what an app can do at a customer, and doing it."""
+"""`exclave actions` and `exclave runbooks`: list and run the actions and runbooks of an install."""
 
 import click
 
@@ -33,7 +33,7 @@ async def list_actions(session: Session, install: str) -> None:
     """List the actions of an install."""
     page = await session.client.actions.list(await find_install(session, install))
     rows = [
-        [each.name, ", ".join(map(_tell_trigger, each.triggers)), *_tell_last(each)]
+        [each.name, ", ".join(map(_format_trigger, each.triggers)), *_format_last(each)]
         for each in page.items
     ]
     session.out.show(page, session.out.table(["NAME", "RUNS ON", "LAST RUN", "STATE"], rows))
@@ -136,11 +136,11 @@ async def _show_begun(session: Session, begun: WorkflowReply, *, wait: bool) -> 
     return None
 
 
-def _tell_trigger(trigger: TriggerReply) -> str:
+def _format_trigger(trigger: TriggerReply) -> str:
     extra = trigger.cron or trigger.component
     return f"{trigger.type} ({extra})" if extra else trigger.type
 
 
-def _tell_last(action: ActionReply) -> list[str]:
+def _format_last(action: ActionReply) -> list[str]:
     last = action.last_run
     return ["never", ""] if last is None else [show_time(last.started_at), last.state]

@@ -1,4 +1,4 @@
-"""`exclave apps`: app directories on this machine; `apps_sync` has the verbs of the server."""
+"""`exclave apps`: verbs for local app directories; `apps_sync` has the verbs that need a server."""
 
 import json
 import sys
@@ -19,14 +19,14 @@ _ONLINE = ("create", "list", "get", "sync", "configs", "diff")
 
 
 class _AppsGroup(SuggestingGroup):
-    """Has the verbs that need a server, too, and loads them only for those who want one."""
+    """The group of all verbs; imports those that need a server only when one is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name all verbs, those of the directory first."""
+        """Return the names of all verbs, local ones first."""
         return [*(name for name in self.commands if name not in _ONLINE), *_ONLINE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a verb."""
+        """Return a verb."""
         if cmd_name not in _ONLINE:
             return super().get_command(ctx, cmd_name)
         from exclave.cli import apps_sync  # noqa: PLC0415 - the client is slow to load
@@ -44,7 +44,7 @@ _json = click.option("--json", "json_mode", is_flag=True, help="Print the result
 
 
 def _command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
-    """Make a function a command; unlike those of `deps.verb` it needs no server and no client."""
+    """Return a decorator that makes a function a command without a client (see `deps.verb`)."""
 
     def decorate(body: Callable[..., int | None]) -> click.Command:
         def run(**arguments: Any) -> None:

@@ -1,4 +1,4 @@
-"""How a difference between two versions of an app looks for a person."""
+"""Formatting of the differences between two versions of an app."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _SHOWN_LINES = 60
 
 
 def write_diff(diff: ConfigDiffReply, *, colour: bool) -> Styled:
-    """Write what differs, what is built and which installs would see it; empty if nothing does."""
+    """Return the differences, the builds and the affected installs as text; empty if none."""
     lines = [line for part in diff.parts for line in _write_part(part, colour=colour)]
     if diff.builds:
         lines += ["", f"Builds: {', '.join(diff.builds)}"]

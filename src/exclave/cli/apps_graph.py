@@ -7,7 +7,7 @@ from exclave.appconfig.read_app import Reading
 
 
 def describe(reading: Reading, inputs: Sequence[str]) -> dict[str, object]:
-    """Say what needs what, for programs."""
+    """Return the graph as JSON."""
     graph = reading.graph
     told: dict[str, object] = {
         "app": reading.app.name,
@@ -27,7 +27,7 @@ def describe(reading: Reading, inputs: Sequence[str]) -> dict[str, object]:
 
 
 def draw_tree(graph: Graph, inputs: Sequence[str]) -> str:
-    """Draw each component once, below the last of its needs; further needs are named beside it."""
+    """Return the graph as a tree: each component once, below the last component it needs."""
     marked = set(graph.touched_by(inputs).components) if inputs else set[str]()
     order = {name: index for index, name in enumerate(graph.order())}
     below: dict[str, list[str]] = {}
@@ -51,7 +51,7 @@ def draw_tree(graph: Graph, inputs: Sequence[str]) -> str:
 
 
 def draw_dot(graph: Graph, inputs: Sequence[str]) -> str:
-    """Draw for Graphviz; implied needs are dashed."""
+    """Return the graph for Graphviz; implied dependencies are dashed."""
     marked = set(graph.touched_by(inputs).components) if inputs else set[str]()
     lines = ["digraph app {", "  rankdir=LR;", "  node [shape=box];"]
     for name in graph.needs:
@@ -64,7 +64,7 @@ def draw_dot(graph: Graph, inputs: Sequence[str]) -> str:
 
 
 def draw_mermaid(graph: Graph, inputs: Sequence[str]) -> str:
-    """Draw for Mermaid; implied needs are dotted."""
+    """Return the graph for Mermaid; implied dependencies are dotted."""
     marked = set(graph.touched_by(inputs).components) if inputs else set[str]()
     ids = {name: f"c{index}" for index, name in enumerate(graph.needs)}
     lines = ["flowchart LR"]

@@ -1,4 +1,4 @@
-"""Rendered fields of an app directory, for a person and for programs."""
+"""Rendered fields of an app directory, as text and as JSON."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from exclave.cli.terminal import Styled, clean, clean_line, join, style
 
 
 def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
-    """Render the app, or one part of it."""
+    """Return the rendered fields of the app, or of one part of it."""
     now = SystemClock().now()
     fields = [each for each in render_app(app, state, now) if only in {"", each.owner}]
     owners = {
@@ -22,7 +22,7 @@ def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
 
 
 def describe(app: App, fields: Sequence[Rendered]) -> dict[str, object]:
-    """Say what was rendered, for programs."""
+    """Return the rendered fields as JSON."""
     return {
         "app": app.name,
         "complete": all(each.value is not None for each in fields),
@@ -43,7 +43,7 @@ def describe(app: App, fields: Sequence[Rendered]) -> dict[str, object]:
 
 
 def write(fields: Sequence[Rendered], *, colour: bool) -> Styled:
-    """Write the fields by their owner; long texts below their name."""
+    """Return the fields as text, grouped by their owner."""
     lines: list[str] = []
     owner = ""
     for each in fields:

@@ -70,7 +70,7 @@ async def sync(
     """Upload an app directory as the next version, unless nothing changed."""
     root = session.deps.cwd / directory
     name = app or root.resolve().name
-    _tell_installs(session, root)
+    _print_installs(session, root)
     try:
         reply = await _upload(session, root, name, strict=strict, dry_run=dry_run)
     except RemoteProblem as problem:
@@ -134,7 +134,7 @@ def _pack(root: Path, archive: Path) -> Path:
     return archive
 
 
-def _tell_installs(session: Session, root: Path) -> None:
+def _print_installs(session: Session, root: Path) -> None:
     if not session.out.json_mode and (root / INSTALLS).is_dir():
         session.out.say(f"{INSTALLS}/ is not part of the app; `exclave installs sync` reads it.")
 

@@ -1,4 +1,4 @@
-"""How findings about an app directory look for a person: source line, caret, hint, summary."""
+"""Formatting of findings about an app directory: source line, caret, hint, summary."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ _TAB = "    "
 
 
 class Finding(Protocol):
-    """What is shown of a finding, wherever the directory was checked."""
+    """A finding of a local check or of the server."""
 
     @property
     def severity(self) -> str:
@@ -49,7 +49,7 @@ class Finding(Protocol):
 
 
 def write_findings(reading: Reading, *, colour: bool) -> Styled:
-    """Write all findings about a directory of this machine, and a summary."""
+    """Return all findings about a local directory and a summary as text."""
     sources = reading.sources
     told = [
         (each, sources[each.file].read_line(each.line) if each.file in sources else None)
@@ -61,14 +61,14 @@ def write_findings(reading: Reading, *, colour: bool) -> Styled:
 def write_report(
     name: str, told: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
 ) -> Styled:
-    """Write findings, each with its line if it has one, and a summary."""
+    """Return findings, with their source lines if known, and a summary as text."""
     blocks = [_write_one(each, line, colour=colour) for each, line in told]
     found = [each for each, _ in told]
     return join([*blocks, _summarise(name, found, components, colour=colour)])
 
 
 def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> Styled:
-    """Write findings without a summary."""
+    """Return findings as text, without a summary."""
     return join(_write_one(each, line, colour=colour) for each, line in told)
 
 
@@ -147,7 +147,7 @@ def _dim(text: str, *, colour: bool) -> Styled:
 
 
 def describe(reading: Reading) -> dict[str, object]:
-    """Say what a directory holds, for programs."""
+    """Return the content of a directory and its findings as JSON."""
     return {
         "ok": reading.ok,
         "app": reading.app.name,

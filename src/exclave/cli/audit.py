@@ -1,4 +1,4 @@
-"""`exclave audit`: who did what to which thing, and why."""
+"""`exclave audit`: the audit log of the org."""
 
 from exclave.cli.deps import Session, verb
 from exclave.cli.installs_text import show_labels

@@ -1,4 +1,4 @@
-"""`exclave auth`: which server you talk to, and as whom."""
+"""`exclave auth`: log in, log out, show the current login."""
 
 import sys
 from urllib.parse import urlsplit
@@ -53,7 +53,7 @@ async def whoami(session: Session) -> None:
 
 
 def show_grants(grants: list[GrantModel], *, instance_admin: bool) -> str:
-    """Write roles as `admin` or `operator on install ins_…`."""
+    """Return roles as text, such as `admin` or `operator on install ins_…`."""
     roles = [
         grant.role + (f" on {grant.scope} {grant.scope_id}" if grant.scope_id else "")
         for grant in grants

@@ -1,4 +1,4 @@
-"""`exclave builds`: the artifacts that are made of an app's parts."""
+"""`exclave builds`: builds of an app's components."""
 
 import click
 
@@ -109,7 +109,7 @@ async def create(
 
 
 async def _await_end(session: Session, made: BuildReply) -> None:
-    """Show the progress to people; a program gets the build alone."""
+    """Wait for the end of a build; show its progress unless the output is JSON."""
     if made.workflow_id is None:
         return
     if not session.out.json_mode:

@@ -1,4 +1,4 @@
-"""Which server to talk to, and with which token: environment, stored login, dev folder."""
+"""The login of a command: from the environment, the stored login, or a dev folder."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ _MOST_BYTES = 64 << 10
 
 
 class NotLoggedIn(Problem):
-    """No token is known for the server."""
+    """There is no token for the server."""
 
     kind: ClassVar = Kind.UNAUTHENTICATED
     code: ClassVar = "not_logged_in"
@@ -41,7 +41,7 @@ class Login:
 
 
 def find_login(env: Mapping[str, str], cwd: Path) -> Login:
-    """Choose a login: the environment wins, then the stored one, then a dev folder right here.
+    """Return the login: from the environment, else the stored one, else that of a dev folder.
 
     A token is only sent to the address that it was made or stored for: that of EXCLAVE_TOKEN never
     to what a file in the current folder names, since the folder may be anybody's repository.
@@ -64,7 +64,7 @@ def find_login(env: Mapping[str, str], cwd: Path) -> Login:
 
 
 def find_config_file(env: Mapping[str, str]) -> Path:
-    """Tell where the login is stored."""
+    """Return the file in which the login is stored."""
     if env.get("EXCLAVE_CONFIG"):
         return Path(env["EXCLAVE_CONFIG"])
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
@@ -73,7 +73,7 @@ def find_config_file(env: Mapping[str, str]) -> Path:
 
 
 def store_login(file: Path, url: str, token: Secret) -> None:
-    """Write the login so that nobody else on this machine can read it, and all of it or nothing."""
+    """Store the login atomically, readable only by this user."""
     text = f"url = {json.dumps(url.rstrip('/'))}\ntoken = {json.dumps(token.reveal())}\n"
     fresh = file.with_name(f".{file.name}.new")
     try:
@@ -100,7 +100,7 @@ def _read_stored(file: Path) -> Login | None:
 
 
 def _choose_server(stored: Login | None, dev_file: Path) -> str:
-    """Choose where EXCLAVE_TOKEN goes without EXCLAVE_URL."""
+    """Return the server for EXCLAVE_TOKEN when EXCLAVE_URL is not set."""
     if stored is not None:
         return stored.url
     if os.path.lexists(dev_file):
@@ -112,7 +112,7 @@ def _choose_server(stored: Login | None, dev_file: Path) -> str:
 
 
 def _read_dev_file(file: Path) -> Login | None:
-    """Read the login that `exclave dev` wrote; one that others could have written is refused."""
+    """Return the login that `exclave dev` wrote; refuse a file that others could have written."""
     try:
         found = json.loads(_read_own_file(file))
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _read_dev_file(file: Path) -> Login | None:
 
 
 def _read_own_file(file: Path) -> str:
-    """Read a small file that belongs to this user and that nobody else can read or write."""
+    """Return a small file that only this user can read and write."""
     try:
         # Not blocking: a pipe of this name must not hold us up.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""A workflow drawn as a tree of steps: who needs whom, where each stands, how long it took."""
+"""Drawing of a workflow as a tree of steps with states and durations."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -23,7 +23,7 @@ ICONS = {
 
 
 def draw_graph(workflow: WorkflowReply, now: datetime, paint: Paint) -> list[Styled]:
-    """Draw each step once, below the last of its needs; further needs are named beside it.
+    """Return the lines of the tree: each step once, below the last step it needs.
 
     Steps that can run side by side branch off; a single follower (`↓`) keeps the indentation, so
     that a long chain stays readable.
@@ -40,7 +40,7 @@ def draw_graph(workflow: WorkflowReply, now: datetime, paint: Paint) -> list[Sty
 
 
 def draw_step(step: StepReply, now: datetime, paint: Paint) -> Styled:
-    """Draw one step."""
+    """Return the line of one step."""
     facts = [
         describe_state(step),
         _show_elapsed(step, now),
@@ -53,7 +53,7 @@ def draw_step(step: StepReply, now: datetime, paint: Paint) -> Styled:
 
 
 def describe_state(step: StepReply) -> str:
-    """Say in words where a step stands."""
+    """Return the state of a step in words."""
     match step.state:
         case StepState.ACTIVE:
             return _describe_active(step)
@@ -66,7 +66,7 @@ def describe_state(step: StepReply) -> str:
 
 
 def count_steps(workflow: WorkflowReply) -> str:
-    """Say how far a workflow is."""
+    """Return the progress of a workflow in words."""
     over = sum(step.state.is_over for step in workflow.steps)
     return f"{over} of {len(workflow.steps)} steps done"
 

@@ -1,4 +1,4 @@
-"""`exclave installs`: places at customers, what runs there, and the lanes on which it happens."""
+"""`exclave installs`: list, create, show and delete installs; other modules add more verbs."""
 
 import click
 
@@ -19,7 +19,7 @@ from exclave.cli.installs_common import (
     read_inputs,
     wait_option,
 )
-from exclave.cli.installs_text import show_install, show_labels, tell_hints, write_rows
+from exclave.cli.installs_text import print_hints, show_install, show_labels, write_rows
 from exclave.cli.lookup import find_install, gather, page_options
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.watch import watch_workflow
@@ -107,7 +107,7 @@ async def create(
         return await watch_workflow(session, made.workflow_id)
     show_install(session, made)
     if not session.out.json_mode:
-        session.out.say(f"\nNext: {_tell_next(made)}")
+        session.out.say(f"\nNext: {_format_next(made)}")
     return None
 
 
@@ -117,7 +117,7 @@ async def get(session: Session, install: str) -> None:
     """Show an install: its components, lanes, runners and recent workflows."""
     found = await session.client.installs.get(await find_install(session, install))
     show_install(session, found)
-    tell_hints(session, found)
+    print_hints(session, found)
 
 
 @verb(group, "labels")
@@ -198,7 +198,7 @@ async def release_lane(
     show_install(session, await session.client.installs.release_lane(install_id, lane, body))
 
 
-def _tell_next(made: InstallReply) -> str:
+def _format_next(made: InstallReply) -> str:
     if made.app_id is None:
         return f"exclave runners enrol --install {made.name}"
     if made.here:

@@ -1,4 +1,4 @@
-"""What the commands about installs share: arguments, values of inputs, workflows that began."""
+"""What the commands about installs share: options, input values, started workflows."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,12 @@ approve_option = click.option(
 
 
 def label_option(about: str) -> Callable[[Body], Body]:
-    """Add a repeatable `--label key=value`."""
+    """Return a repeatable option `--label key=value`."""
     return click.option("--label", "labels", multiple=True, metavar="KEY=VALUE", help=about)
 
 
 def read_inputs(pairs: Sequence[str], file: str | None, option: str) -> dict[str, str]:
-    """Read values of inputs from a file and from the command line, which wins."""
+    """Return input values of a file and of the command line, which takes precedence."""
     given = {} if file is None else _read_file(file)
     return {**given, **read_pairs(pairs, option)}
 
@@ -42,7 +42,7 @@ def read_inputs(pairs: Sequence[str], file: str | None, option: str) -> dict[str
 async def show_begun(
     session: Session, begun: WorkflowReply | None, *, wait: bool, value: object = None
 ) -> int | None:
-    """Show a workflow that began, or watch it to its end; the exit code is that of its end."""
+    """Show a started workflow, or watch it to its end and return its exit code."""
     if begun is not None and wait:
         return await watch_workflow(session, begun.id, begun)
     if begun is not None:
@@ -63,7 +63,7 @@ def _read_file(file: str) -> dict[str, str]:
 
 
 def _write_text(file: str, name: str, value: object) -> str:
-    """Write a value as the text that it is for templates."""
+    """Return a value as the text that templates see."""
     match value:
         case str():
             return value

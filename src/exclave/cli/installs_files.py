@@ -1,4 +1,4 @@
-"""`exclave installs sync`: make installs what their files say."""
+"""`exclave installs sync`: create and update installs from files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +34,7 @@ async def sync(
     Values that a file does not set are kept; installs without a file are not changed.
     """
     files = read_install_files(session.deps.cwd / path)
-    _tell_findings(session, files)
+    _print_findings(session, files)
     wish = SyncInstalls(
         app=check(
             SyncInstalls, {"app": app or _guess_app(session, path), "installs": [_ANY]}, ""
@@ -81,7 +81,7 @@ def _read(file: str, files: InstallFiles) -> InstallConfig:
     return check(InstallConfig, fields, file)
 
 
-def _tell_findings(session: Session, files: InstallFiles) -> None:
+def _print_findings(session: Session, files: InstallFiles) -> None:
     for each in files.diagnostics:
         where = f"{each.file}:{each.line}:{each.column}"
         session.out.say(f"{each.severity}: {where}: {each.message}. {each.hint}")
@@ -112,7 +112,7 @@ async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | N
         session.out.say("The installs changed meanwhile; nothing was done. Try again.")
         return FAILED
     if not wait:
-        session.out.show(done, "\n".join(map(_tell_done, done.installs)))
+        session.out.show(done, "\n".join(map(_format_done, done.installs)))
         return None
     code = 0
     for each in done.installs:
@@ -121,7 +121,7 @@ async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | N
     return code
 
 
-def _tell_done(each: InstallSynced) -> str:
+def _format_done(each: InstallSynced) -> str:
     begun = filter(None, (each.workflow_id, each.teardown_id))
     watch = "".join(f"  exclave workflows watch {workflow}" for workflow in begun)
     return f"{each.name}: {_DONE[each.action]}{watch}"

@@ -1,4 +1,4 @@
-"""`exclave installs inputs`: the values by which an install differs from others."""
+"""`exclave installs inputs`: show and set the inputs of an install."""
 
 import click
 
@@ -74,11 +74,11 @@ async def set_inputs(
     )
     changed = await session.client.installs.set_inputs(install_id, body)
     if not session.out.json_mode:
-        session.out.say(_tell(changed, dry_run=dry_run))
+        session.out.say(_format_changed(changed, dry_run=dry_run))
     return await show_begun(session, changed.workflow, wait=wait, value=changed)
 
 
-def _tell(changed: InputsChanged, *, dry_run: bool) -> str:
+def _format_changed(changed: InputsChanged, *, dry_run: bool) -> str:
     if not changed.changed:
         return "No value changed; nothing was started."
     parts = [*(["the sandbox and all on it"] if changed.sandbox else []), *changed.components]

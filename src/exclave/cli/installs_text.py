@@ -1,4 +1,4 @@
-"""How installs look for a person."""
+"""Formatting of installs as text."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ _NEXT = {
 
 
 def write_rows(installs: Sequence[InstallReply]) -> list[list[str]]:
-    """Write the rows of a list."""
+    """Return the rows of a table of installs."""
     return [
         [
             each.id,
@@ -43,12 +43,12 @@ def write_rows(installs: Sequence[InstallReply]) -> list[list[str]]:
 
 
 def show_labels(labels: dict[str, str]) -> str:
-    """Write labels as `key=value` words."""
+    """Return labels as `key=value` words."""
     return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def show_install(session: Session, install: InstallReply) -> None:
-    """Show an install, with all that is known of it."""
+    """Print an install with all its details."""
     blocks = [session.out.details(_list_pairs(install))]
     if isinstance(install, InstallDetail):
         blocks += filter(None, _write_tables(session, install))
@@ -56,20 +56,20 @@ def show_install(session: Session, install: InstallReply) -> None:
 
 
 def list_drifted(install: InstallDetail) -> list[str]:
-    """List the parts that were found to differ from what was deployed."""
+    """Return the parts that have drifted."""
     return [each.part for each in install.parts if each.drift == "drifted"]
 
 
 def write_repair(install: InstallDetail, drifted: list[str]) -> str:
-    """Write the command that brings parts back to what the config says."""
+    """Return the command that repairs drifted parts."""
     names = [part.removeprefix("component:") for part in drifted if part != "sandbox"]
     if len(names) < len(drifted):
         return f"exclave installs reprovision {install.name}"
     return f"exclave installs deploy {install.name} {' '.join(names)}"
 
 
-def tell_hints(session: Session, install: InstallDetail) -> None:
-    """Say what a person should do next, if anything."""
+def print_hints(session: Session, install: InstallDetail) -> None:
+    """Print hints about what to do next."""
     if session.out.json_mode:
         return
     if install.state in _NEXT:
@@ -176,11 +176,11 @@ def _write_part(each: PartReply) -> list[str]:
 
 
 def _show_presence(runner: RunnerReply) -> str:
-    """Say whether it is there; of one that may not come back, only that."""
+    """Return the presence of a runner, or its state if it is revoked."""
     return runner.state if runner.state in _CLOSED else runner.presence
 
 
 def _shorten(message: str) -> str:
-    """Keep what fits into a table; the workflow has it all."""
+    """Return text shortened for a table."""
     first = message.partition("\n")[0]
     return first if len(first) <= _MOST_CHARS else f"{first[:_MOST_CHARS]}…"

@@ -1,4 +1,4 @@
-"""`exclave installs upgrade`: move installs to another config of their app, one or many."""
+"""`exclave installs upgrade`: move one or many installs to another version of their app."""
 
 from collections.abc import Iterator
 
@@ -71,7 +71,7 @@ async def upgrade(
     stuck = [each for each in planned if each.obstacles]
     failed = failed or bool(stuck)
     if not dry_run:
-        _tell_stuck(session, stuck, alone=len(ids) == 1)
+        _print_stuck(session, stuck, alone=len(ids) == 1)
         planned = [each for each in planned if not each.obstacles]
     moving = [each for each in planned if _is_move(each)]
     if dry_run or not moving:
@@ -85,8 +85,8 @@ async def upgrade(
     return await _end(session, done, wait=wait, failed=failed or failed_now)
 
 
-def _tell_stuck(session: Session, stuck: list[UpgradeReply], *, alone: bool) -> None:
-    """Say what keeps installs where they are: nobody is asked about them."""
+def _print_stuck(session: Session, stuck: list[UpgradeReply], *, alone: bool) -> None:
+    """Print why installs cannot be upgraded; no confirmation is asked for them."""
     for each in stuck:
         first = each.obstacles[0]
         if alone:
@@ -110,7 +110,7 @@ async def _choose(
 async def _ask_all(
     session: Session, ids: list[str], wish: Upgrade
 ) -> tuple[list[UpgradeReply], bool]:
-    """Ask about each install; one that cannot be moved does not stop the others."""
+    """Request the upgrade of each install; a failure does not stop the others."""
     replies, failed = [], False
     for each in ids:
         try:
@@ -129,7 +129,7 @@ async def _end(
     session: Session, done: list[UpgradeReply], *, wait: bool, failed: bool
 ) -> int | None:
     if not wait:
-        session.out.show({"installs": done}, "\n".join(map(_tell_done, done)))
+        session.out.show({"installs": done}, "\n".join(map(_format_done, done)))
         return FAILED if failed else None
     code = FAILED if failed else 0
     for each in done:
@@ -139,7 +139,7 @@ async def _end(
 
 
 def _write(replies: list[UpgradeReply]) -> str:
-    """Write what differs, install by install."""
+    """Return the differences of each install as text."""
     return "\n".join(line for each in replies for line in _list_lines(each))
 
 
@@ -161,7 +161,7 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
         yield f"    {obstacle.hint}"
 
 
-def _tell_done(each: UpgradeReply) -> str:
+def _format_done(each: UpgradeReply) -> str:
     begun = f"  exclave workflows watch {each.workflow.id}" if each.workflow else ""
     return f"{each.name}: now at config {each.to_version}{begun}"
 

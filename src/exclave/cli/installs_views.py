@@ -1,4 +1,4 @@
-"""`exclave installs state`, `readme`: what an install knows about itself."""
+"""`exclave installs state` and `readme`."""
 
 from datetime import UTC, datetime
 
@@ -43,7 +43,7 @@ async def state(
     found = await session.client.installs.get_state(install_id, version=version, at=moment)
     if diff is None:
         session.out.show(found, dump_json(found.document, indent=2))
-        _tell_version(session, found)
+        _print_version(session, found)
         return
     base = diff or found.version - 1
     old = (
@@ -53,7 +53,7 @@ async def state(
     )
     changes = list_changes(old, found.document)
     lines = "\n".join(each.write() for each in changes)
-    value = {"from": base, "to": found.version, "changes": [each.tell() for each in changes]}
+    value = {"from": base, "to": found.version, "changes": [each.to_json() for each in changes]}
     session.out.show(value, lines)
     if not session.out.json_mode:
         session.out.say(f"From version {base} to {found.version}: {len(changes)} values differ.")
@@ -69,7 +69,7 @@ async def readme(session: Session, install: str) -> None:
     session.out.show(found, found.text.rstrip("\n"))
 
 
-def _tell_version(session: Session, found: StateReply) -> None:
+def _print_version(session: Session, found: StateReply) -> None:
     if not session.out.json_mode:
         told = f"Version {found.version}, {show_time(found.at)}: {found.cause}."
         session.out.say(told)

@@ -166,12 +166,12 @@ async def drift(
         wait=wait,
     )
     if wait and code == OK and not session.out.json_mode:
-        await _tell_drift(session, install)
+        await _print_drift(session, install)
     return code
 
 
-async def _tell_drift(session: Session, install: str) -> None:
-    """Say what differs from its config; the scan as such succeeds all the same."""
+async def _print_drift(session: Session, install: str) -> None:
+    """Print what has drifted; drift does not fail the scan."""
     shown = await session.client.installs.get(await find_install(session, install))
     drifted = list_drifted(shown)
     if not drifted:

@@ -1,4 +1,4 @@
-"""`exclave jobs`: single pieces of work and the attempts to run them."""
+"""`exclave jobs`: show and cancel jobs."""
 
 import click
 

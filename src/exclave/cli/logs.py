@@ -1,4 +1,4 @@
-"""`exclave logs`: what jobs print."""
+"""`exclave logs`: read and search the logs of jobs."""
 
 from collections import deque
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from exclave.cli.deps import Session, verb
-from exclave.cli.lookup import build_option, find_queue, install_option, tell_rest
+from exclave.cli.lookup import build_option, find_queue, install_option, print_rest
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import Styled, clean_line, join
 from exclave.client.control import ControlClient
@@ -70,7 +70,7 @@ async def search(
         cursor = page.next
         if cursor is None or len(found) >= limit:
             break
-    tell_rest(session, cursor, empty=not found)
+    print_rest(session, cursor, empty=not found)
     lines = [
         clean_line(f"{match.job_id} {match.step or '-'}: ") + show_record(session, match.record)
         for match in found
@@ -87,7 +87,7 @@ async def print_log(
     follow: bool,
     times: bool,
 ) -> None:
-    """Print what is there of a job's log, or its last lines, and follow it if wanted."""
+    """Print the log of a job or its last lines, and optionally follow it."""
     if lines is not None or not follow:
         start = await _print_present(session, job_id, start, lines, times=times)
     if follow:
@@ -96,7 +96,7 @@ async def print_log(
 
 
 def show_record(session: Session, record: LogRecord, *, times: bool = False) -> Styled:
-    """Write a record as its line; what was cut away is visible."""
+    """Return a record as a line of text; dropped bytes are mentioned."""
     text = session.out.log_text(record.text)
     if record.dropped:
         text += f"[{record.dropped} bytes were dropped here]"

@@ -1,4 +1,4 @@
-"""Names where people would type them: an install by name or id, the build queue by a flag."""
+"""Lookup of installs, workflows and queues by name or id; options of lists."""
 
 import re
 from collections.abc import Callable
@@ -44,14 +44,14 @@ def page_options(body: Callable[..., Any]) -> Callable[..., Any]:
 async def gather(
     session: Session, fetch: FetchPage[Item], limit: int, cursor: str | None
 ) -> Page[Item]:
-    """Read a list, and say so if there is more of it."""
+    """Return up to `limit` items of a list; mention if there are more."""
     page = await collect(fetch, limit=limit, cursor=cursor)
-    tell_rest(session, page.next, empty=not page.items)
+    print_rest(session, page.next, empty=not page.items)
     return page
 
 
-def tell_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
-    """Say that a list is empty or not the whole of it; a program sees it in the JSON."""
+def print_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
+    """Mention that a list is empty or continues, unless the output is JSON."""
     if session.out.json_mode:
         return
     if cursor:
@@ -61,12 +61,12 @@ def tell_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
 
 
 def is_id(text: str) -> bool:
-    """Tell whether a text is an id, not a name."""
+    """Return whether a text is an id."""
     return _ID.fullmatch(text) is not None
 
 
 async def find_install(session: Session, name: str) -> str:
-    """Turn the name of an install into its id."""
+    """Return the id of an install given by name or id."""
     if _ID.fullmatch(name):
         return name
     if _NAME.fullmatch(name):
@@ -81,7 +81,7 @@ async def find_install(session: Session, name: str) -> str:
 
 
 async def find_workflow(session: Session, text: str) -> str:
-    """Turn the name of an install into the id of its newest workflow; an id stays what it is.
+    """Return the id of a workflow, given by id or as the newest one of an install.
 
     Crons and drift scans begin workflows all the time, and nobody who names an install means those
     as long as there is another.
@@ -97,7 +97,7 @@ async def find_workflow(session: Session, text: str) -> str:
 
 
 async def find_queue(session: Session, install: str | None, *, build: bool) -> str | None:
-    """Turn `--install` or `--build` into the id of a queue; none where neither was given."""
+    """Return the id of the queue of `--install` or `--build`; None without either."""
     if install and build:
         raise click.UsageError("pass --install or --build, not both")
     if build:

@@ -1,4 +1,4 @@
-"""`exclave orgs`: the tenant that a token belongs to."""
+"""`exclave orgs`: the org of the token."""
 
 import click
 

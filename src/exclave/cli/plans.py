@@ -1,4 +1,4 @@
-"""Plans as people want to read them: what is added, changed, replaced and destroyed, and why."""
+"""Terraform plans as text: what is created, changed, replaced and destroyed, and why."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -65,13 +65,13 @@ async def show_workflow_plan(
         found = await session.client.workflows.get(workflow_id)
     chosen = list(_choose(found, step))
     if not chosen:
-        raise NotFound(_tell_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
+        raise NotFound(_format_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
     plans = {one.name: await _fetch(session, one) for one in chosen}
     if step is not None:
         only = next(iter(plans.values()))
-        session.out.show(only.model_dump(mode="json", by_alias=True), tell_plan(session, only))
+        session.out.show(only.model_dump(mode="json", by_alias=True), format_plan(session, only))
         return
-    texts = [f"{name}\n" + tell_plan(session, plan) for name, plan in plans.items()]
+    texts = [f"{name}\n" + format_plan(session, plan) for name, plan in plans.items()]
     told = {name: plan.model_dump(mode="json", by_alias=True) for name, plan in plans.items()}
     session.out.show(told, join(texts, "\n\n"))
 
@@ -81,11 +81,11 @@ async def show_workflow_plan(
 async def show_job_plan(session: Session, job_id: str) -> None:
     """Show the plan that a job made."""
     plan = await session.client.terraform.get_plan(job_id)
-    session.out.show(plan.model_dump(mode="json", by_alias=True), tell_plan(session, plan))
+    session.out.show(plan.model_dump(mode="json", by_alias=True), format_plan(session, plan))
 
 
 async def find_plan(session: Session, step: StepReply) -> PlanDocument | None:
-    """Find the plan that a step made; none for a step that makes no such thing, or that lost it."""
+    """Return the plan that a step made; None if it made none or the plan is gone."""
     if step.job_id is None or "digest" not in step.outputs:
         return None
     try:
@@ -94,21 +94,21 @@ async def find_plan(session: Session, step: StepReply) -> PlanDocument | None:
         return None
 
 
-def tell_plan(session: Session, plan: PlanDocument) -> Styled:
-    """Tell a plan as text."""
-    parts = [join(_tell_resource(session, one)) for one in plan.resources]
+def format_plan(session: Session, plan: PlanDocument) -> Styled:
+    """Return a plan as text."""
+    parts = [join(_format_resource(session, one)) for one in plan.resources]
     if plan.drift:
         lines = [f"  {clean_line(one.address)} {_SIGNS[one.action][2]}" for one in plan.drift]
         parts.insert(0, join(["Changed outside of Terraform:", *lines]))
     if plan.outputs:
-        parts.append(join(["Outputs:", *(_tell_output(session, one) for one in plan.outputs)]))
+        parts.append(join(["Outputs:", *(_format_output(session, one) for one in plan.outputs)]))
     if plan.policies:
-        parts.append(join(_tell_policies(session, plan)))
-    return join([*parts, tell_summary(plan)], "\n\n")
+        parts.append(join(_format_policies(session, plan)))
+    return join([*parts, format_summary(plan)], "\n\n")
 
 
-def tell_summary(plan: PlanDocument) -> str:
-    """Tell the numbers in one line."""
+def format_summary(plan: PlanDocument) -> str:
+    """Return a summary of a plan in one line."""
     told = plan.summary
     counts = (
         (told.imported, "to import"),
@@ -133,7 +133,7 @@ async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> Workf
     return found
 
 
-def _tell_none(found: WorkflowReply, step: str | None) -> str:
+def _format_none(found: WorkflowReply, step: str | None) -> str:
     if step is None:
         return "no step of the workflow has made a plan yet"
     named = next(one for one in found.steps if one.name == step)
@@ -141,7 +141,7 @@ def _tell_none(found: WorkflowReply, step: str | None) -> str:
 
 
 def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
-    """Choose the steps with a plan: the one that is named, or the one that a named gate needs."""
+    """Return the steps with a plan: the named one, those that a named gate needs, or all."""
     by_name = {one.name: one for one in found.steps}
     if step is None:
         yield from (one for one in found.steps if one.job_id and "digest" in one.outputs)
@@ -160,7 +160,7 @@ async def _fetch(session: Session, step: StepReply) -> PlanDocument:
     return await session.client.terraform.get_plan(str(step.job_id))
 
 
-def _tell_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:
+def _format_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:
     sign, colour, what = _SIGNS[one.action]
     was = f" (was {clean_line(one.previous)})" if one.previous else ""
     why = _REASONS.get(one.reason, "")
@@ -168,15 +168,15 @@ def _tell_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:
     yield _paint(session, head, colour)
     width = max((len(clean_line(attribute.path)) for attribute in one.attributes), default=0)
     for attribute in one.attributes:
-        yield _tell_attribute(session, one.action, attribute, width)
+        yield _format_attribute(session, one.action, attribute, width)
 
 
-def _tell_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> Styled:
+def _format_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> Styled:
     forced = "  # forces replacement" if one.forces_replacement else ""
     name = f"{clean_line(one.path):<{width}}"
     if one.sensitive:
         return clean_line(f"    {name}  (sensitive){forced}")
-    before, after = _tell_value(one.before), _tell_value(one.after)
+    before, after = _format_value(one.before), _format_value(one.after)
     after = "(known after apply)" if one.unknown else after
     if action in {"create", "import"} or (one.before is None and action != "delete"):
         return _paint(session, f"  + {name}  {after}{forced}", "green")
@@ -185,18 +185,18 @@ def _tell_attribute(session: Session, action: str, one: PlanAttribute, width: in
     return _paint(session, f"  ~ {name}  {before} → {after}{forced}", "yellow")
 
 
-def _tell_output(session: Session, one: PlannedOutput) -> Styled:
+def _format_output(session: Session, one: PlannedOutput) -> Styled:
     sign, colour, _ = _SIGNS[one.action]
     name = clean_line(one.name)
     if one.sensitive:
         return _paint(session, f"  {sign} {name}  (sensitive)", colour)
-    before, after = _tell_value(one.before), _tell_value(one.after)
+    before, after = _format_value(one.before), _format_value(one.after)
     after = "(known after apply)" if one.unknown else after
     told = {"create": after, "delete": before}.get(one.action, f"{before} → {after}")
     return _paint(session, f"  {sign} {name}  {told}", colour)
 
 
-def _tell_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
+def _format_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
     yield "Policies:"
     for one in plan.policies:
         colour = "red" if one.level == "deny" else "yellow"
@@ -204,7 +204,7 @@ def _tell_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
         yield _paint(session, text, colour)
 
 
-def _tell_value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     text = dump_json(value)
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
 

@@ -1,4 +1,4 @@
-"""`exclave registry`: credentials for registry clients, what is stored, and what may go."""
+"""`exclave registry`: credentials, repositories, tags, garbage collection."""
 
 from functools import partial
 
@@ -130,7 +130,7 @@ async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -
 
 
 def show_size(size: float) -> str:
-    """Write a number of bytes for people."""
+    """Return a number of bytes as text."""
     for unit in _UNITS[:-1]:
         if size < _STEP:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

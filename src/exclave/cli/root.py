@@ -1,4 +1,4 @@
-"""The root of the command line: nouns are imported only when one of their commands is wanted."""
+"""The root of the command line: a noun is imported when one of its commands is used."""
 
 import difflib
 import importlib
@@ -16,7 +16,7 @@ from exclave.cli.terminal import print_err
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """Where a command is to be found, and its one line of help."""
+    """The module and attribute of a command, and its short help."""
 
     module: str
     attribute: str
@@ -52,12 +52,12 @@ NOUNS: Mapping[str, LazyCommand] = {
 
 
 class SuggestingGroup(click.Group):
-    """A group that names the nearest command when somebody mistypes one."""
+    """A group that suggests the nearest command for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first argument names."""
+        """Return the command that the first argument names."""
         name = args[0] if args else ""
         names = self.list_commands(ctx)
         if name and not name.startswith("-") and name not in names:
@@ -75,7 +75,7 @@ class LazyGroup(SuggestingGroup):
         self.lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name the commands in the order of the table."""
+        """Return the names of the commands in the order of the table."""
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -95,7 +95,7 @@ class LazyGroup(SuggestingGroup):
 
 
 def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:
-    """Make the `exclave` command from the nouns and what the composition root adds."""
+    """Return the `exclave` command with the nouns and what the composition root adds."""
     root = LazyGroup(
         {**NOUNS, **(extra or {})},
         name="exclave",
@@ -108,7 +108,7 @@ def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:
 
 
 def run(root: click.Group, argv: Sequence[str], obj: object) -> int:
-    """Run a command line and answer its exit code.
+    """Run a command line and return its exit code.
 
     `obj` is the environment (a mapping), or the ready `Deps` of a test. A reader that leaves the
     pipe ends the process with 1 and without a word: click sees to that.

@@ -1,4 +1,4 @@
-"""`exclave runners`: the programs at customers that do the work."""
+"""`exclave runners`: list, show, enrol and revoke runners."""
 
 import shlex
 
@@ -80,7 +80,7 @@ async def revoke(session: Session, runner_id: str, reason: str, *, yes: bool) ->
 
 
 def show_start_command(made: EnrolmentCreated) -> str:
-    """Write the command line that a customer pastes."""
+    """Return the command that starts a runner."""
     words = ["exclave", "runner", "--url", made.runner_url, "--enrolment", made.token]
     return shlex.join(words)
 

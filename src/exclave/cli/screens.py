@@ -1,4 +1,4 @@
-"""Where a watched workflow is shown: lines that stay, and on a terminal a graph that moves."""
+"""Screens of a watched workflow: plain lines, or lines above a live graph on a terminal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,18 +19,18 @@ _ROOM = 6
 
 
 class Screen(Protocol):
-    """Takes lines as they come and the workflow as it changes."""
+    """Shows lines and the changing workflow."""
 
     def print_line(self, value: object, text: str) -> None:
-        """Show something that stays: as a line of JSON or of text."""
+        """Print a line of JSON or of text."""
         ...
 
     def say(self, text: str) -> None:
-        """Talk to the person."""
+        """Print a message."""
         ...
 
     def update(self, workflow: WorkflowReply) -> None:
-        """Take the newest state of the workflow."""
+        """Set the workflow to show."""
         ...
 
 
@@ -41,15 +41,15 @@ class PlainScreen:
         self._out = session.out
 
     def print_line(self, value: object, text: str) -> None:
-        """Show a line."""
+        """Print a line."""
         self._out.stream(value, text)
 
     def say(self, text: str) -> None:
-        """Talk on stderr."""
+        """Print a message on stderr."""
         self._out.say(text)
 
     def update(self, workflow: WorkflowReply) -> None:
-        """Do nothing: the lines tell all."""
+        """Do nothing: there is no graph."""
 
 
 class LiveScreen:
@@ -61,19 +61,19 @@ class LiveScreen:
         self._newest: WorkflowReply | None = None
 
     def print_line(self, value: object, text: str) -> None:  # noqa: ARG002 - shape of the Protocol
-        """Show a line above the graph."""
+        """Print a line above the graph."""
         self._console.print(_render(text), soft_wrap=True)
 
     def say(self, text: str) -> None:
-        """Show a line above the graph; both are on the terminal, whatever the stream."""
+        """Print a message above the graph."""
         self._console.print(_render(text), soft_wrap=True)
 
     def update(self, workflow: WorkflowReply) -> None:
-        """Take what the next drawing shows."""
+        """Set the workflow that the next frame shows."""
         self._newest = workflow
 
     def draw(self) -> Text:
-        """Draw the graph, or only its open and failed steps if it is higher than the terminal."""
+        """Return the graph, or only its open and failed steps if it is higher than the terminal."""
         workflow = self._newest
         if workflow is None:
             return Text("")
@@ -94,7 +94,7 @@ class LiveScreen:
 
 @contextmanager
 def open_screen(session: Session) -> Iterator[Screen]:
-    """Choose a screen: the moving one for a person at a terminal."""
+    """Yield the live screen on a terminal, else the plain one."""
     if session.out.json_mode or not session.out.terminal:
         yield PlainScreen(session)
         return
@@ -105,5 +105,5 @@ def open_screen(session: Session) -> Iterator[Screen]:
 
 
 def _render(text: str, *, no_wrap: bool = False) -> Text:
-    """Make text a thing of Rich; not by markup, which others could write too."""
+    """Return text for Rich without Rich's markup, which tenants could write into names."""
     return Text.from_ansi(clean(text), no_wrap=no_wrap, overflow="ellipsis" if no_wrap else None)

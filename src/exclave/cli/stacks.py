@@ -1,4 +1,4 @@
-"""`exclave installs stack`: what a customer runs so that the install gets its runner."""
+"""`exclave installs stack` and `stack-outputs`: the Stack of an install."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The verbs of `exclave workflows` by which people answer and steer a workflow."""
+"""`exclave workflows approve`, `deny`, `retry`, `skip`, `event`, `approve-all` and `cancel`."""
 
 import click
 
@@ -9,7 +9,7 @@ from exclave.cli.graph import describe_state, draw_graph
 from exclave.cli.inputs import build, read_document, read_pairs
 from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.output import show_time
-from exclave.cli.plans import find_plan, tell_plan
+from exclave.cli.plans import find_plan, format_plan
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import clean_line, indent, join
 from exclave.wire.workflows import (
@@ -145,7 +145,7 @@ async def cancel(session: Session, workflow: str, *, yes: bool) -> None:
 
 
 def show_workflow(session: Session, workflow: WorkflowReply) -> None:
-    """Show a workflow with its graph."""
+    """Print a workflow with its graph."""
     flags = {
         "approve-all": workflow.approve_all,
         "plan-only": workflow.plan_only,
@@ -172,7 +172,7 @@ def show_workflow(session: Session, workflow: WorkflowReply) -> None:
 
 
 async def _find_gate(session: Session, workflow_id: str) -> str:
-    """Find the one gate that is open; which of several is meant has to be said."""
+    """Return the only gate that waits; raise if there are none or several."""
     workflow = await session.client.workflows.get(workflow_id)
     gates = [step.name for step in workflow.steps if _is_open_gate(step)]
     if len(gates) == 1:
@@ -206,7 +206,7 @@ async def _show_what_is_asked(session: Session, step: StepReply, needs: list[Ste
     for need in needs:
         plan = await find_plan(session, need)
         if plan is not None:
-            session.out.say(f"  {clean_line(need.name)}\n\n" + tell_plan(session, plan) + "\n")
+            session.out.say(f"  {clean_line(need.name)}\n\n" + format_plan(session, plan) + "\n")
             continue
         told = f"  {need.name}: {describe_state(need)} {need.digest}".rstrip()
         session.out.say(indent(told, "      "))

@@ -1,4 +1,4 @@
-"""`exclave installs tf-state` and `installs orphans`: what Terraform has, and what it lost."""
+"""`exclave installs tf-state` and `installs orphans`: Terraform states and lost resources."""
 
 import click
 
@@ -33,7 +33,7 @@ async def list_states(session: Session, install: str) -> None:
     page = await session.client.terraform.list_states(install_id)
     if not page.items and not session.out.json_mode:
         session.out.say("Nothing found.")
-    rows = [_tell_row(one) for one in page.items]
+    rows = [_format_row(one) for one in page.items]
     headers = ["WORKSPACE", "SERIAL", "VERSIONS", "RESOURCES", "WRITTEN", "LOCK"]
     session.out.show(page, session.out.table(headers, rows))
 
@@ -155,7 +155,7 @@ async def list_orphans(session: Session, install: str, *, every: bool) -> None:
     """List resources that interrupted applies created outside any state, with import blocks."""
     install_id = await find_install(session, install)
     found = await session.client.terraform.list_orphans(install_id, every=every)
-    session.out.show(found, tell_orphans(found))
+    session.out.show(found, format_orphans(found))
     if session.out.json_mode:
         return
     if found.unread:
@@ -165,8 +165,8 @@ async def list_orphans(session: Session, install: str, *, every: bool) -> None:
         session.out.say("According to the journals, no resource is missing from the states.")
 
 
-def tell_orphans(found: OrphansReply) -> str:
-    """Tell them as text that can be pasted into a module."""
+def format_orphans(found: OrphansReply) -> str:
+    """Return orphans as text that can be pasted into a module."""
     parts = []
     for one in found.orphans:
         head = clean_line(f"# {one.workspace}: {one.address}, by job {one.job_id}")
@@ -184,7 +184,7 @@ def tell_orphans(found: OrphansReply) -> str:
 async def _warn_of_forgotten(
     session: Session, install_id: str, workspace: str, version: int
 ) -> None:
-    """Name what the current state knows and the version does not: Terraform would make it anew."""
+    """Print the resources that the version lacks: Terraform would create them again."""
     older = (await session.client.terraform.get_state(install_id, workspace, version)).newest
     newest = (await session.client.terraform.get_state(install_id, workspace)).newest
     kept = {(one.address, one.id) for one in (older.resources if older else ())}
@@ -197,21 +197,21 @@ async def _warn_of_forgotten(
             session.out.say(clean_line(told))
 
 
-def _tell_row(one: TfWorkspaceReply) -> list[str]:
+def _format_row(one: TfWorkspaceReply) -> list[str]:
     newest = one.newest
     if newest is None:
-        return [one.workspace, "", "", "", "", _tell_lock(one.lock)]
+        return [one.workspace, "", "", "", "", _format_lock(one.lock)]
     return [
         one.workspace,
         str(newest.serial),
         str(newest.version),
         str(len(newest.resources)),
         show_time(newest.at),
-        _tell_lock(one.lock),
+        _format_lock(one.lock),
     ]
 
 
-def _tell_lock(lock: TfLockReply | None) -> str:
+def _format_lock(lock: TfLockReply | None) -> str:
     if lock is None:
         return ""
     return f"left by {lock.execution_id}" if lock.stale else f"held by {lock.execution_id}"
@@ -219,7 +219,7 @@ def _tell_lock(lock: TfLockReply | None) -> str:
 
 def _show(session: Session, found: TfWorkspaceDetail) -> None:
     newest = found.newest
-    pairs = [("workspace", found.workspace), ("lock", _tell_lock(found.lock))]
+    pairs = [("workspace", found.workspace), ("lock", _format_lock(found.lock))]
     if newest is not None:
         pairs += [
             ("serial", str(newest.serial)),

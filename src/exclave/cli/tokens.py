@@ -1,4 +1,4 @@
-"""`exclave tokens`: who may use the Control API, and for how long."""
+"""`exclave tokens`: API tokens of the org."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
             token.account,
             f"{token.prefix}…",
             show_grants(token.grants, instance_admin=token.instance_admin),
-            _tell_state(token, expired=token.expires_at <= now),
+            _format_state(token, expired=token.expires_at <= now),
             show_time(token.expires_at),
             show_time(token.last_used_at) or "never",
         ]
@@ -138,7 +138,7 @@ async def revoke(
     ]
     session.out.show(done, session.out.table(["KIND", "ID", "NAME", "NOW"], rows))
     if not session.out.json_mode:
-        _tell_revoked(session, done)
+        _print_revoked(session, done)
 
 
 @verb(group, "confirm")
@@ -153,7 +153,7 @@ async def confirm(session: Session, token: str) -> None:
 
 
 async def find_token(session: Session, text: str) -> str:
-    """Turn the name of the one valid token that has it into its id; an id stays what it is."""
+    """Return the id of a valid token given by name or id."""
     if is_id(text):
         return text
     page = await collect(session.client.tokens.list, limit=_MOST_TOKENS)
@@ -175,7 +175,7 @@ async def find_token(session: Session, text: str) -> str:
     )
 
 
-def _tell_revoked(session: Session, done: TokenRevoked) -> None:
+def _print_revoked(session: Session, done: TokenRevoked) -> None:
     count, left = _count(done.revoked), _count(done.still_valid)
     verb_ = "Would revoke" if done.dry_run else "Revoked"
     session.out.say(f"{verb_} {done.id}{f', and with it {count}' if count else ''}.")
@@ -185,14 +185,14 @@ def _tell_revoked(session: Session, done: TokenRevoked) -> None:
 
 
 def _count(made: MadeList) -> str:
-    """Write `2 tokens, 1 stack code`."""
+    """Return counts as text, such as `2 tokens, 1 stack code`."""
     return ", ".join(
         f"{count} {kind.replace('_', ' ')}{'' if count == 1 else 's'}"
         for kind, count in made.counts.items()
     )
 
 
-def _tell_state(token: TokenInfo, *, expired: bool) -> str:
+def _format_state(token: TokenInfo, *, expired: bool) -> str:
     if token.revoked_at is not None:
         return "revoked"
     if expired:

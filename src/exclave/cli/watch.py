@@ -1,4 +1,4 @@
-"""Watching a workflow: its changes and the logs of its jobs, woven together as they happen."""
+"""Watching of a workflow: its changes and the logs of its jobs as they happen."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ _DRAIN_S = 10.0
 async def watch_workflow(
     session: Session, workflow_id: str, begun: WorkflowReply | None = None
 ) -> int:
-    """Show a workflow until it is over; the exit code tells whether it succeeded."""
+    """Show a workflow until it ends; return the exit code."""
     try:
         with open_screen(session) as screen:
             last = await _Watcher(session, screen, begun).run(workflow_id)
@@ -32,7 +32,7 @@ async def watch_workflow(
             f"\n  cancel it:       exclave workflows cancel {workflow_id}"
         )
         raise
-    _tell_end(session, last)
+    _print_end(session, last)
     return OK if last.state is WorkflowState.SUCCEEDED else FAILED
 
 
@@ -48,14 +48,14 @@ class _Watcher:
         self._width = 0
 
     async def run(self, workflow_id: str) -> WorkflowReply:
-        """Follow the workflow to its end, then wait a little for the rest of the logs."""
+        """Follow the workflow to its end, then wait briefly for the rest of the logs."""
         last = self._begun
         if last is not None:
-            self._take(last)
-        following = self._session.client.workflows.follow(workflow_id, self._tell_trouble)
+            self._show_changes(last)
+        following = self._session.client.workflows.follow(workflow_id, self._print_trouble)
         try:
             async for last in following:
-                self._take(last)
+                self._show_changes(last)
             await self._drain()
         finally:
             for task in self._tasks:
@@ -66,15 +66,15 @@ class _Watcher:
         self._screen.print_line({"event": "end", "workflow": last}, self._write_end(last))
         return last
 
-    def _take(self, workflow: WorkflowReply) -> None:
-        """Tell what is new, and follow the logs of jobs that began.
+    def _show_changes(self, workflow: WorkflowReply) -> None:
+        """Print what is new, and follow the logs of jobs that have started.
 
         Steps that were over before the watching began are told, but their logs are not repeated.
         """
         is_first = not self._told
         self._width = max(len(step.name) for step in workflow.steps)
         for step in workflow.steps:
-            self._tell_step(workflow, step)
+            self._print_step(workflow, step)
             is_old = is_first and step.state.is_over
             if step.job_id and step.job_id not in self._followed:
                 self._followed.add(step.job_id)
@@ -83,7 +83,7 @@ class _Watcher:
                     self._tasks.append(asyncio.create_task(following))
         self._screen.update(workflow)
 
-    def _tell_step(self, workflow: WorkflowReply, step: StepReply) -> None:
+    def _print_step(self, workflow: WorkflowReply, step: StepReply) -> None:
         words = describe_state(step)
         mark = f"{step.attempt} {words}"
         if self._told.get(step.name, "0 pending") != mark and step.state is not StepState.PENDING:
@@ -93,17 +93,17 @@ class _Watcher:
             value = {"event": "step", "workflow_id": workflow.id, **step.model_dump(mode="json")}
             self._screen.print_line(value, self._write(at, step.name, told))
             if step.kind is StepKind.GATE and step.state is StepState.ACTIVE:
-                self._tell_gate(workflow, step)
-        self._tell_blocker(step)
+                self._print_gate(workflow, step)
+        self._print_blocker(step)
         self._told[step.name] = mark
 
-    def _tell_gate(self, workflow: WorkflowReply, step: StepReply) -> None:
+    def _print_gate(self, workflow: WorkflowReply, step: StepReply) -> None:
         if not self._session.out.json_mode:
             command = f"exclave workflows approve {workflow.id} {step.name}"
             self._screen.say(f"To approve: {command} --digest {step.digest}")
 
-    def _tell_blocker(self, step: StepReply) -> None:
-        """Say once by whom a step is held up; it can be one that has not even begun."""
+    def _print_blocker(self, step: StepReply) -> None:
+        """Print once what blocks a step, which may not have started yet."""
         if step.blocked_by is None or step.blocked_by.hint in self._advised:
             return
         self._advised.add(step.blocked_by.hint)
@@ -111,7 +111,7 @@ class _Watcher:
             self._screen.say(f"{step.name} waits: {step.blocked_by.message}")
             self._screen.say(f"hint: {step.blocked_by.hint}")
 
-    def _tell_trouble(self, problem: Problem) -> None:
+    def _print_trouble(self, problem: Problem) -> None:
         self._screen.say(f"warning: {problem.message}; trying again")
 
     async def _follow_log(self, name: str, job_id: str) -> None:
@@ -142,7 +142,7 @@ class _Watcher:
         return join([head, state, f"in {took}"], " ")
 
 
-def _tell_end(session: Session, workflow: WorkflowReply) -> None:
+def _print_end(session: Session, workflow: WorkflowReply) -> None:
     if session.out.json_mode or workflow.state is not WorkflowState.FAILED:
         return
     broken = [step for step in workflow.steps if step.state in {StepState.FAILED, StepState.LOST}]
@@ -153,7 +153,7 @@ def _tell_end(session: Session, workflow: WorkflowReply) -> None:
 
 
 def _advise(workflow: WorkflowReply, step: StepReply) -> str:
-    """Tell what leads on after a step broke."""
+    """Return a hint about what to do after a step failed."""
     place = f"{workflow.id} {step.name}"
     again = f"`exclave workflows retry {place}` tries it again"
     if step.state is StepState.LOST:

@@ -1,4 +1,4 @@
-"""`exclave workflows`: start graphs of work, look at them, watch them."""
+"""`exclave workflows`: list, show, run and watch; `steps` and `plans` add more verbs."""
 
 import click
 

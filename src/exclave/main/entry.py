@@ -1,4 +1,4 @@
-"""The `exclave` command: the nouns of the CLI, and the processes that this room composes."""
+"""The `exclave` command: the nouns of the CLI, and the processes that `main` composes."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`exclave dev`: everything on this machine."""
+"""`exclave dev`: a control plane and runners on this machine."""
 
 import asyncio
 from pathlib import Path
@@ -62,7 +62,7 @@ async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -
 
 
 async def _run_demo(running: Dev, app: Path, stopping: asyncio.Event, *, to_the_end: bool) -> bool:
-    """Run the demo unless somebody stops us meanwhile."""
+    """Run the demo until it ends or a signal stops the process."""
     demo = asyncio.create_task(run_demo(running, app, to_the_end=to_the_end))
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait({demo, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -49,7 +49,7 @@ folder_option = click.option(
 
 
 def verb(body: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options that all of them have."""
+    """Return a decorator that adds the options of every verb."""
     return json_option(folder_option(body))
 
 
@@ -196,7 +196,7 @@ async def _supervise(stack: StackFolder) -> None:
 
 
 async def _uninstall(stack: StackFolder) -> str:
-    """Stop, resign, remove; tell why the control plane could not be told, if so."""
+    """Stop, revoke and remove the Stack; return why the control plane was not informed, if so."""
     await lifecycle.stop(stack, SystemClock())
     problem = ""
     try:

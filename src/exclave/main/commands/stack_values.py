@@ -1,4 +1,4 @@
-"""`exclave stack secrets` and `exclave stack inputs`: what only the customer may enter."""
+"""`exclave stack secrets` and `exclave stack inputs`: values that only the customer sets."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ from exclave.wire.stacks import INPUT_SECRET, StackInput, StackSecret
 
 
 class StackGroup(SuggestingGroup):
-    """A group that bears the `--folder` which a Stack's own command adds to every line."""
+    """A group that accepts the `--folder` which a Stack's launcher adds to every command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Leave the folder to the verbs: without one, as in `stack --help`, nobody asked for it."""
@@ -54,7 +54,7 @@ def list_secrets(folder: Path, *, json_mode: bool) -> None:
     known = stack.read_document().terms.secrets
     value = [{**one.model_dump(), "exists": one.name in there} for one in known]
     lines = [
-        f"{_tell_secret(one, one.name in there):10} {one.name:30} {one.description}"
+        f"{_format_secret(one, one.name in there):10} {one.name:30} {one.description}"
         for one in known
     ]
     answer({"secrets": value}, "\n".join(lines), json_mode=json_mode)
@@ -106,7 +106,7 @@ def list_inputs(folder: Path, *, json_mode: bool) -> None:
     for one in stack.read_document().terms.inputs:
         shown = _show_input(one, given, there)
         value.append({**one.model_dump(), "value": shown})
-        lines.append(f"{_tell_input(one, shown):30} {one.name:30} {one.description}".rstrip())
+        lines.append(f"{_format_input(one, shown):30} {one.name:30} {one.description}".rstrip())
     answer({"inputs": value}, "\n".join(lines), json_mode=json_mode)
 
 
@@ -127,7 +127,7 @@ def set_inputs(
 
 
 def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ...]) -> None:
-    """Keep inputs and secrets that were given on the command line."""
+    """Store inputs and secrets of the command line."""
     for pair in pairs:
         _keep_input(stack, pair, None)
     for pair in files:
@@ -139,7 +139,7 @@ def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ..
 
 
 def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
-    """Keep one input; a sensitive one goes to the secrets and is never sent."""
+    """Store one input; a sensitive one is stored with the secrets and never sent."""
     name, equals, text = pair.partition("=")
     known = {one.name: one for one in stack.read_document().terms.inputs}
     if name not in known:
@@ -157,7 +157,7 @@ def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
 
 
 async def _wait_for_answer(stack: StackFolder, before: dict[str, object], clock: Clock) -> str:
-    """Tell what the control plane says to the new values, if the Stack runs."""
+    """Return the control plane's reply to the new values, if the Stack runs."""
     if find_supervisor(stack) is None:
         return "Stored; they are sent when the Stack runs."
     until = clock.monotonic() + _ANSWER_WITHIN_S
@@ -180,7 +180,7 @@ def _find_secret(stack: StackFolder, name: str) -> None:
 
 
 def _read_value(name: str, from_file: Path | None) -> Secret:
-    """Read a value that must not show up in process lists or on the screen."""
+    """Return a value that must not appear in process lists or on the screen."""
     if from_file is not None:
         text = from_file.read_text(encoding="utf-8")
     elif sys.stdin.isatty():
@@ -193,7 +193,7 @@ def _read_value(name: str, from_file: Path | None) -> Secret:
     return Secret(text)
 
 
-def _tell_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a fact
+def _format_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a fact
     if there:
         return "there"
     if secret.auto_generate:
@@ -201,7 +201,7 @@ def _tell_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a f
     return "MISSING" if secret.required else "optional"
 
 
-def _tell_input(one: StackInput, value: str | None) -> str:
+def _format_input(one: StackInput, value: str | None) -> str:
     if value is not None:
         return value
     if one.required:
