@@ -116,7 +116,7 @@ STREAMS = {
     "base/logs.py",  # JSON lines, written by `dump_json`.
     "stacks/local_script_template.py",  # A script that runs without us; it cleans by itself.
 }
-RICH = {"cli/screens.py"}
+RICH = {"cli/workflows/screens.py"}
 """Draws a screen that moves, of cleaned text only."""
 
 

@@ -7,7 +7,7 @@ from exclave.cli.inputs import build, read_pairs
 from exclave.cli.lookup import find_install, gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.actions import (
     ActionReply,
     RunAction,

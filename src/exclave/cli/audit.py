@@ -1,7 +1,7 @@
 """`exclave audit`: the audit log of the org."""
 
 from exclave.cli.deps import Session, verb
-from exclave.cli.installs_text import show_labels
+from exclave.cli.installs.text import show_labels
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup

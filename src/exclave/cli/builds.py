@@ -9,7 +9,7 @@ from exclave.cli.logs import print_log
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
 from exclave.wire.specs import GitSource

@@ -3,12 +3,12 @@
 import click
 
 from exclave.base.printable import dump_json
-from exclave.cli import plans
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build
 from exclave.cli.lookup import build_option, find_queue, gather, install_option, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.workflows import plans
 from exclave.client.control import ControlClient
 from exclave.wire.jobs import DeclareLost, JobReply, JobState
 from exclave.wire.model import Page

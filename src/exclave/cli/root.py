@@ -24,12 +24,16 @@ class LazyCommand:
 
 
 NOUNS: Mapping[str, LazyCommand] = {
-    "apps": LazyCommand("exclave.cli.apps", "group", "Create, validate, sync and compare apps."),
+    "apps": LazyCommand(
+        "exclave.cli.apps.local", "group", "Create, validate, sync and compare apps."
+    ),
     "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, show the current login."),
     "orgs": LazyCommand("exclave.cli.orgs", "group", "Show and create orgs (tenants)."),
     "tokens": LazyCommand("exclave.cli.tokens", "group", "Manage API tokens."),
     "installs": LazyCommand(
-        "exclave.cli.installs", "group", "Manage installs: an app in one customer's account."
+        "exclave.cli.installs.installs",
+        "group",
+        "Manage installs: an app in one customer's account.",
     ),
     "actions": LazyCommand(
         "exclave.cli.actions", "group", "Run actions of an install and list their runs."
@@ -42,7 +46,9 @@ NOUNS: Mapping[str, LazyCommand] = {
         "exclave.cli.registry", "group", "Manage the OCI registry and its credentials."
     ),
     "runners": LazyCommand("exclave.cli.runners", "group", "Enrol, show and revoke runners."),
-    "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch and approve workflows."),
+    "workflows": LazyCommand(
+        "exclave.cli.workflows.workflows", "group", "Run, watch and approve workflows."
+    ),
     "jobs": LazyCommand("exclave.cli.jobs", "group", "Show and cancel jobs: what runners execute."),
     "logs": LazyCommand("exclave.cli.logs", "group", "Read and search the logs of jobs."),
     "audit": LazyCommand(

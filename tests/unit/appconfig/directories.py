@@ -12,7 +12,7 @@ from exclave.appconfig.diagnostics import Diagnostic
 from exclave.appconfig.read_app import Reading, read_app
 from exclave.appconfig.reading.directory import Limits
 from exclave.appconfig.reading.fetching import HttpsFetcher
-from exclave.cli.apps_text import write_findings
+from exclave.cli.apps.findings import write_findings
 
 APPS = Path(__file__).parents[2] / "fixtures" / "apps"
 BASE = APPS / "base"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.cli.apps_text import write_findings
+from exclave.cli.apps.findings import write_findings
 from tests.unit.appconfig.directories import read_broken
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import TOKEN, WFL, Cli, FakeControl, make_id

@@ -8,7 +8,7 @@ from exclave.base.errors import InvalidInput
 from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb
 from exclave.cli.documents import list_changes
-from exclave.cli.installs_common import install_argument
+from exclave.cli.installs.options import install_argument
 from exclave.cli.lookup import find_install
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup

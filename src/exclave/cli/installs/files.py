@@ -10,9 +10,9 @@ from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import FAILED
 from exclave.cli.inputs import check
-from exclave.cli.installs_common import wait_option
+from exclave.cli.installs.options import wait_option
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.installs import InstallConfig, InstallsSynced, InstallSynced, SyncInstalls
 
 group = SuggestingGroup("installs")

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from exclave.base.errors import Problem
 from exclave.cli.deps import Session
 from exclave.cli.errors import FAILED, OK
-from exclave.cli.graph import ICONS, describe_state
 from exclave.cli.logs import show_record
 from exclave.cli.output import show_duration
-from exclave.cli.screens import Screen, open_screen
 from exclave.cli.terminal import Styled, clean_line, join
+from exclave.cli.workflows.graph import ICONS, describe_state
+from exclave.cli.workflows.screens import Screen, open_screen
 from exclave.wire.jobs import Reason
 from exclave.wire.workflows import StepKind, StepReply, StepState, WorkflowReply, WorkflowState
 

@@ -8,10 +8,10 @@ from exclave.base.errors import Conflict, InvalidInput, Problem
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import FAILED
 from exclave.cli.inputs import build, read_pairs
-from exclave.cli.installs_common import approve_option, label_option, wait_option
+from exclave.cli.installs.options import approve_option, label_option, wait_option
 from exclave.cli.lookup import find_install
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.client.pages import iterate
 from exclave.wire.installs import InstallReply, Upgrade, UpgradeReply
 from exclave.wire.model import Page

@@ -2,7 +2,6 @@
 
 import click
 
-from exclave.cli import plans, steps
 from exclave.cli.deps import Session, verb
 from exclave.cli.inputs import check, read_document
 from exclave.cli.lookup import (
@@ -16,7 +15,8 @@ from exclave.cli.lookup import (
 )
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows import plans, steps
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.model import Page
 from exclave.wire.workflows import NewWorkflow, WorkflowState, WorkflowSummary
 

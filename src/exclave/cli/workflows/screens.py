@@ -9,9 +9,9 @@ from rich.live import Live
 from rich.text import Text
 
 from exclave.cli.deps import Session
-from exclave.cli.graph import count_steps, draw_graph, draw_step
 from exclave.cli.output import show_duration
 from exclave.cli.terminal import clean, clean_line, join
+from exclave.cli.workflows.graph import count_steps, draw_graph, draw_step
 from exclave.wire.workflows import StepState, WorkflowReply
 
 _ROOM = 6

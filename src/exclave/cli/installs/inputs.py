@@ -5,7 +5,7 @@ import click
 from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb
 from exclave.cli.inputs import build
-from exclave.cli.installs_common import (
+from exclave.cli.installs.options import (
     approve_option,
     inputs_file_option,
     install_argument,

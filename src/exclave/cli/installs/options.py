@@ -9,7 +9,7 @@ import click
 from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session
 from exclave.cli.inputs import read_document, read_pairs
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.workflows import WorkflowReply
 
 Body = Callable[..., Any]

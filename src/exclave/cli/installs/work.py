@@ -6,14 +6,14 @@ from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.errors import OK
 from exclave.cli.inputs import build
-from exclave.cli.installs_common import (
+from exclave.cli.installs.options import (
     approve_option,
     install_argument,
     show_begun,
     wait_option,
 )
-from exclave.cli.installs_text import list_drifted, write_repair
-from exclave.cli.installs_upgrade import upgrade
+from exclave.cli.installs.text import list_drifted, write_repair
+from exclave.cli.installs.upgrade import upgrade
 from exclave.cli.lookup import find_install
 from exclave.cli.root import SuggestingGroup
 from exclave.wire.installs import StartWork, WorkKind

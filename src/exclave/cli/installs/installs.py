@@ -2,27 +2,20 @@
 
 import click
 
-from exclave.cli import (
-    installs_files,
-    installs_inputs,
-    installs_views,
-    installs_work,
-    stacks,
-    tf_states,
-)
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build, read_pairs
-from exclave.cli.installs_common import (
+from exclave.cli.installs import files, inputs, stacks, terraform, views, work
+from exclave.cli.installs.options import (
     inputs_file_option,
     install_argument,
     label_option,
     read_inputs,
     wait_option,
 )
-from exclave.cli.installs_text import print_hints, show_install, show_labels, write_rows
+from exclave.cli.installs.text import print_hints, show_install, show_labels, write_rows
 from exclave.cli.lookup import find_install, gather, page_options
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.installs import InstallReply, NewInstall, SetLabels, SetManagedBy
 from exclave.wire.jobs import ReleaseLane
 from exclave.wire.model import Page
@@ -206,6 +199,6 @@ def _format_next(made: InstallReply) -> str:
     return f"exclave installs stack {made.name}  (prints what the customer has to run)"
 
 
-for more in (installs_files, installs_inputs, installs_views, installs_work, stacks, tf_states):
+for more in (files, inputs, views, work, stacks, terraform):
     for command in more.group.commands.values():
         group.add_command(command)

@@ -1,4 +1,4 @@
-"""`exclave apps`: verbs for local app directories; `apps_sync` has the verbs that need a server."""
+"""`exclave apps`: verbs for local app directories; `server` has the verbs that need a server."""
 
 import json
 import sys
@@ -11,7 +11,8 @@ import click
 from exclave.appconfig.read_app import Reading, read_app
 from exclave.appconfig.reading.references import Fetcher
 from exclave.base.errors import InvalidInput
-from exclave.cli import apps_graph, apps_text
+from exclave.cli.apps import findings as apps_text
+from exclave.cli.apps import graph as apps_graph
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import print_err, print_json, print_out
 
@@ -29,9 +30,9 @@ class _AppsGroup(SuggestingGroup):
         """Return a verb."""
         if cmd_name not in _ONLINE:
             return super().get_command(ctx, cmd_name)
-        from exclave.cli import apps_sync  # noqa: PLC0415 - the client is slow to load
+        from exclave.cli.apps import server  # noqa: PLC0415 - the client is slow to load
 
-        return apps_sync.group.get_command(ctx, cmd_name)
+        return server.group.get_command(ctx, cmd_name)
 
 
 @click.group("apps", cls=_AppsGroup)
@@ -103,7 +104,7 @@ def graph(directory: Path, *, form: str, inputs: tuple[str, ...], json_mode: boo
 )
 def render(directory: Path, *, values: Path | None, only: str, json_mode: bool) -> int:
     """Render every templated field with a state, and list what the state lacks."""
-    from exclave.cli import apps_render  # noqa: PLC0415 - the other commands render nothing
+    from exclave.cli.apps import render as apps_render  # noqa: PLC0415 - the other commands render nothing
 
     reading = read_app(directory)
     state = {} if values is None else _read_state(values)

@@ -10,15 +10,15 @@ import click
 
 from exclave.appconfig.stored.packing import INSTALLS, pack_app
 from exclave.base.errors import InvalidInput
-from exclave.cli.apps_diff import write_diff
-from exclave.cli.apps_text import write_blocks, write_report
+from exclave.cli.apps.diff import write_diff
+from exclave.cli.apps.findings import write_blocks, write_report
 from exclave.cli.deps import Session, verb
 from exclave.cli.errors import FAILED
 from exclave.cli.inputs import build
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.terminal import clean, join
-from exclave.cli.watch import watch_workflow
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.client.problems import RemoteProblem
 from exclave.wire.apps import AppFinding, AppReply, NewApp, SyncReply
 

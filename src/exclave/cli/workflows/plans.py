@@ -8,10 +8,10 @@ import click
 from exclave.base.errors import NotFound, Problem
 from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb
-from exclave.cli.graph import describe_state
 from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import Styled, clean_line, indent, join, style
+from exclave.cli.workflows.graph import describe_state
 from exclave.wire.terraform import (
     PlanAttribute,
     PlanDocument,

@@ -5,13 +5,13 @@ import click
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.base.printable import dump_json
 from exclave.cli.deps import Session, verb, yes_option
-from exclave.cli.graph import describe_state, draw_graph
 from exclave.cli.inputs import build, read_document, read_pairs
 from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.output import show_time
-from exclave.cli.plans import find_plan, format_plan
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import clean_line, indent, join
+from exclave.cli.workflows.graph import describe_state, draw_graph
+from exclave.cli.workflows.plans import find_plan, format_plan
 from exclave.wire.workflows import (
     Approve,
     Deny,
