@@ -19,7 +19,7 @@ from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.workflows import WorkflowId, WorkflowState
 from exclave.wire.apps import NewApp
 from exclave.wire.envelope import open_envelope
-from exclave.wire.installs import NewInstall, StartWork, WorkKind
+from exclave.wire.installs import NewInstall, StartWork, WorkflowKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import PROTOCOL, Dispatch, Offer, Outcome, Poll
 from exclave.wire.specs import ActionSpec, BuildSpec, SecretsSpec, TerraformSpec
@@ -111,7 +111,7 @@ class Life:
             ),
         )
 
-    async def start(self, kind: WorkKind, **more: Any) -> str:
+    async def start(self, kind: WorkflowKind, **more: Any) -> str:
         """Start work on the install; answer its workflow."""
         wish = StartWork(kind=kind, **more)
         return (await start_work(self.deps, self.user, InstallId(self.install), wish)).id

@@ -17,7 +17,7 @@ from exclave.cli.installs_text import list_drifted, write_repair
 from exclave.cli.installs_upgrade import upgrade
 from exclave.cli.lookup import find_install
 from exclave.cli.root import SuggestingGroup
-from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.installs import StartWork, WorkflowKind
 
 group = SuggestingGroup("installs")
 group.add_command(upgrade)
@@ -34,7 +34,9 @@ _sandbox = click.option("--sandbox", is_flag=True, help="Only the sandbox, not t
 @wait_option
 async def provision(session: Session, install: str, *, approve_all: bool, wait: bool) -> int | None:
     """Provision an install for the first time, or again after it was deprovisioned."""
-    return await _start(session, install, WorkKind.PROVISION, approve_all=approve_all, wait=wait)
+    return await _start(
+        session, install, WorkflowKind.PROVISION, approve_all=approve_all, wait=wait
+    )
 
 
 @verb(group, "reprovision")
@@ -47,7 +49,7 @@ async def reprovision(
     session: Session, install: str, *, sandbox: bool, plan_only: bool, approve_all: bool, wait: bool
 ) -> int | None:
     """Bring everything to what the config says, from the sandbox up."""
-    kind = WorkKind.REPROVISION_SANDBOX if sandbox else WorkKind.REPROVISION
+    kind = WorkflowKind.REPROVISION_SANDBOX if sandbox else WorkflowKind.REPROVISION
     return await _start(
         session, install, kind, plan_only=plan_only, approve_all=approve_all, wait=wait
     )
@@ -66,7 +68,7 @@ async def deprovision(
     what = "the sandbox" if sandbox else "everything"
     install_id = await find_install(session, install)
     session.confirm(f"Tear down {what} of `{install}`?", yes=yes)
-    kind = WorkKind.DEPROVISION_SANDBOX if sandbox else WorkKind.DEPROVISION
+    kind = WorkflowKind.DEPROVISION_SANDBOX if sandbox else WorkflowKind.DEPROVISION
     return await _start(session, install_id, kind, approve_all=approve_all, wait=wait)
 
 
@@ -90,7 +92,7 @@ async def deploy(
     wait: bool,
 ) -> int | None:
     """Deploy components as the install's config says."""
-    kind = _choose(components, WorkKind.DEPLOY, WorkKind.DEPLOY_ALL, everything=everything)
+    kind = _choose(components, WorkflowKind.DEPLOY, WorkflowKind.DEPLOY_ALL, everything=everything)
     return await _start(
         session,
         install,
@@ -123,7 +125,9 @@ async def teardown(
     wait: bool,
 ) -> int | None:
     """Tear components down, those first that need others."""
-    kind = _choose(components, WorkKind.TEARDOWN, WorkKind.TEARDOWN_ALL, everything=everything)
+    kind = _choose(
+        components, WorkflowKind.TEARDOWN, WorkflowKind.TEARDOWN_ALL, everything=everything
+    )
     install_id = await find_install(session, install)
     what = ", ".join(f"`{name}`" for name in components) or "all components"
     session.confirm(f"Tear down {what} of `{install}`?", yes=yes)
@@ -143,7 +147,7 @@ async def teardown(
 @wait_option
 async def sync_secrets(session: Session, install: str, *, wait: bool) -> int | None:
     """Look which secrets the customer has entered, and bring them where they are used."""
-    return await _start(session, install, WorkKind.SYNC_SECRETS, approve_all=False, wait=wait)
+    return await _start(session, install, WorkflowKind.SYNC_SECRETS, approve_all=False, wait=wait)
 
 
 @verb(group, "drift")
@@ -158,7 +162,7 @@ async def drift(
     code = await _start(
         session,
         install,
-        WorkKind.DRIFT_SCAN,
+        WorkflowKind.DRIFT_SCAN,
         components=names,
         sandbox="sandbox" in parts,
         approve_all=False,
@@ -181,15 +185,21 @@ async def _tell_drift(session: Session, install: str) -> None:
 
 
 def _choose(
-    components: tuple[str, ...], some: WorkKind, every: WorkKind, *, everything: bool
-) -> WorkKind:
+    components: tuple[str, ...], some: WorkflowKind, every: WorkflowKind, *, everything: bool
+) -> WorkflowKind:
     if bool(components) == everything:
         raise InvalidInput("name components, or use --all", hint="Not both, and not neither.")
     return every if everything else some
 
 
 async def _start(
-    session: Session, install: str, kind: WorkKind, *, approve_all: bool, wait: bool, **more: object
+    session: Session,
+    install: str,
+    kind: WorkflowKind,
+    *,
+    approve_all: bool,
+    wait: bool,
+    **more: object,
 ) -> int | None:
     body = build(StartWork, kind=kind, approve_all=approve_all or None, **more)
     install_id = await find_install(session, install)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -20,6 +20,8 @@ from sqlalchemy import (
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
+    NewStep,
+    NewWorkflow,
     Step,
     StepKind,
     StepState,
@@ -34,6 +36,8 @@ from exclave.storage.queues import lock_queue
 from exclave.storage.tables.core import jobs, queues, steps, workflows
 
 Key = tuple[OrgId, WorkflowId]
+
+_FIRST_REVISION = 1
 
 _LIGHT = (
     steps.c.org_id, steps.c.workflow_id, steps.c.position, steps.c.name, steps.c.kind,
@@ -64,11 +68,61 @@ class Loaded:
     """The specifications of steps, as far as they are known already."""
 
 
-def add_workflows(tx: Tx, rows: Rows, step_rows: Rows) -> None:
-    """Store new workflows with their steps, all pending."""
-    fixed = {"created_at": tx.now, "moved_at": tx.now}
-    tx.insert_each(workflows, [{**row, **fixed} for row in rows])
-    tx.insert_each(steps, step_rows)
+def add_workflow(tx: Tx, new: NewWorkflow) -> None:
+    """Store a workflow with its steps, all pending."""
+    add_workflows(tx, [new])
+
+
+def add_workflows(tx: Tx, new: Sequence[NewWorkflow]) -> None:
+    """Store workflows with their steps, all pending, in two inserts however many there are."""
+    tx.insert_each(workflows, [_write_workflow(workflow, tx.now) for workflow in new])
+    tx.insert_each(
+        steps,
+        [
+            _write_step(workflow, position, step)
+            for workflow in new
+            for position, step in enumerate(workflow.steps)
+        ],
+    )
+
+
+def _write_workflow(new: NewWorkflow, now: datetime) -> dict[str, Any]:
+    return {
+        "org_id": new.org,
+        "id": new.id,
+        "queue_id": new.queue,
+        "name": new.name,
+        "kind": new.kind or "",
+        "state": WorkflowState.RUNNING,
+        "approve_all": new.approve_all,
+        "plan_only": new.plan_only,
+        "cancel_requested": False,
+        "laned": new.is_laned,
+        "revision": _FIRST_REVISION,
+        "labels": dict(new.labels),
+        "created_at": now,
+        "created_by": new.author.name,
+        "by_person": new.author.person,
+        "by_token": new.author.token,
+        "moved_at": now,
+        "sealed": dict(new.sealed) if new.sealed else None,
+    }
+
+
+def _write_step(new: NewWorkflow, position: int, step: NewStep) -> dict[str, Any]:
+    return {
+        "org_id": new.org,
+        "workflow_id": new.id,
+        "position": position,
+        "name": step.name,
+        "kind": step.kind,
+        "state": StepState.PENDING,
+        "needs": step.needs,
+        "lanes": step.lanes,
+        "mutating": step.mutating,
+        "spec": step.spec,
+        "outputs": {},
+    }
 
 
 def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
@@ -143,38 +197,36 @@ def _ask_steps(tx: Tx, keys: Sequence[Key]) -> Callable[[], dict[Key, list[AnyRo
     return read
 
 
-def lock_new(tx: Tx, row: Mapping[str, Any], step_rows: Rows) -> Loaded:
-    """Make of the rows of a workflow that this transaction stores what `load_locked` would read."""
-    if row["laned"]:
-        lock_queue(tx, row["org_id"], row["queue_id"])
-    steps_ = tuple(
+def lock_new(tx: Tx, new: NewWorkflow) -> Loaded:
+    """Return what `load_locked` would for a workflow that this transaction has just stored."""
+    if new.is_laned:
+        lock_queue(tx, new.org, new.queue)
+    pending = tuple(
         Step(
-            s["position"],
-            s["name"],
-            s["kind"],
-            s["state"],
-            _read_needs(s["needs"]),
-            _read_lanes(s["lanes"]),
-            s["mutating"],
+            position,
+            step.name,
+            step.kind,
+            needs=step.needs,
+            lanes=step.lanes,
+            mutating=step.mutating,
         )
-        for s in step_rows
+        for position, step in enumerate(new.steps)
     )
     value = Workflow(
-        id=row["id"],
-        state=row["state"],
-        steps=steps_,
-        approve_all=row["approve_all"],
-        plan_only=row["plan_only"],
-        cancel_requested=row["cancel_requested"],
+        id=new.id,
+        state=WorkflowState.RUNNING,
+        steps=pending,
+        approve_all=new.approve_all,
+        plan_only=new.plan_only,
     )
     return Loaded(
         value,
-        row["org_id"],
-        row["queue_id"],
-        (None,) * len(steps_),
-        row["revision"],
-        row.get("kind", ""),
-        {s["position"]: s["spec"] for s in step_rows},
+        new.org,
+        new.queue,
+        (None,) * len(pending),
+        _FIRST_REVISION,
+        new.kind or "",
+        {position: step.spec for position, step in enumerate(new.steps)},
     )
 
 
@@ -404,8 +456,8 @@ def _read_step(row: AnyRow) -> Step:
         name,
         _KINDS[kind],
         _STATES[state],
-        _read_needs(needs),
-        _read_lanes(lanes),
+        needs,
+        lanes,
         mutating,
         digest,
         attempt,
@@ -416,13 +468,3 @@ def _read_step(row: AnyRow) -> Step:
 # The same few texts are read over and over: twenty rows for each event of a workflow.
 _KINDS = {str(kind): kind for kind in StepKind}
 _STATES = {str(state): state for state in StepState}
-
-
-@lru_cache(1024)
-def _read_needs(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(","))) if text else ()
-
-
-@lru_cache(1024)
-def _read_lanes(text: str) -> tuple[str, ...]:
-    return tuple(text.split(",")) if text else ()

@@ -1,11 +1,11 @@
 """Installs over the Control API: create, look at, steer."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
+from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.wire.identity import RunnerReply
 from exclave.wire.jobs import JsonValue, LaneReply
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
@@ -153,26 +153,39 @@ class InputsChanged(Reply):
     workflow: WorkflowReply | None
 
 
-class WorkKind(StrEnum):
-    """What can be asked of an install beside changing it."""
+STARTABLE = (
+    WorkflowKind.PROVISION,
+    WorkflowKind.REPROVISION,
+    WorkflowKind.REPROVISION_SANDBOX,
+    WorkflowKind.DEPROVISION_SANDBOX,
+    WorkflowKind.DEPROVISION,
+    WorkflowKind.DEPLOY,
+    WorkflowKind.DEPLOY_ALL,
+    WorkflowKind.TEARDOWN,
+    WorkflowKind.TEARDOWN_ALL,
+    WorkflowKind.SYNC_SECRETS,
+    WorkflowKind.DRIFT_SCAN,
+)
+"""The workflows that `StartWork` requests; each of the others has a request of its own."""
 
-    PROVISION = "provision"
-    REPROVISION = "reprovision"
-    REPROVISION_SANDBOX = "reprovision_sandbox"
-    DEPROVISION_SANDBOX = "deprovision_sandbox"
-    DEPROVISION = "deprovision"
-    DEPLOY = "deploy"
-    DEPLOY_ALL = "deploy_all"
-    TEARDOWN = "teardown"
-    TEARDOWN_ALL = "teardown_all"
-    SYNC_SECRETS = "sync_secrets"
-    DRIFT_SCAN = "drift_scan"
+
+def _check_startable(kind: WorkflowKind) -> WorkflowKind:
+    if kind not in STARTABLE:
+        raise ValueError(f"`{kind}` is not started this way; use one of {', '.join(STARTABLE)}")
+    return kind
+
+
+StartableKind = Annotated[
+    WorkflowKind,
+    AfterValidator(_check_startable),
+    WithJsonSchema({"type": "string", "enum": [str(kind) for kind in STARTABLE]}),
+]
 
 
 class StartWork(Request):
     """Ask for a workflow of an install."""
 
-    kind: WorkKind
+    kind: StartableKind
     components: Annotated[list[PartName], Field(max_length=1000)] = []
     sandbox: bool = False
     """Of a drift scan: look at the sandbox too."""

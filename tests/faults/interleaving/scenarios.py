@@ -21,7 +21,7 @@ from exclave.domain.workflows import WorkflowId
 from exclave.storage import builds, install_states
 from exclave.storage import installs as stored_installs
 from exclave.storage.engine.database import Tx
-from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.installs import StartWork, WorkflowKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.workflows import Approve, Deny, NewStep, StepKind
@@ -261,7 +261,7 @@ async def builds_and_waits(scenario: Scenario) -> Actors:
     rows = await one.db.read(lambda tx: [builds.find_build(tx, org, build) for build in app.builds])
     queued = await _find_job(scenario, app.build_queue, "queued")
     flow = WorkflowId(next(row.workflow_id for row in rows if row is not None))
-    install, wish = InstallId(scenario.queue), StartWork(kind=WorkKind.REPROVISION)
+    install, wish = InstallId(scenario.queue), StartWork(kind=WorkflowKind.REPROVISION)
     if scenario.random.random() < 0.5:
         await start_work(scenario.any_server(), scenario.user, install, wish)
     cancel: Coroutine[Any, Any, Any]

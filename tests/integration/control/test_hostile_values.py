@@ -17,7 +17,7 @@ from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.wire.actions import RunAction, RunRunbook
 from exclave.wire.apps import NewApp
-from exclave.wire.installs import SetInputs, WorkKind
+from exclave.wire.installs import SetInputs, WorkflowKind
 from tests.integration.control.hostile_kit import (
     BAD_BUILDS,
     INPUTS,
@@ -59,7 +59,7 @@ async def run_everything(life: Life) -> list[str]:
     ]
     book = RunRunbook(runbook="book", inputs={"word": "it's"})
     made.append((await runbooks.run_runbook(life.deps, life.user, install, book)).id)
-    made.append(await life.start(WorkKind.REPROVISION))
+    made.append(await life.start(WorkflowKind.REPROVISION))
     await settle(life)
     return made
 
@@ -129,7 +129,7 @@ async def test_whatever_a_module_has_as_output_ends_steps_and_nothing_else(
 
     for name, value in OUTPUTS.items():
         life.outputs["component:net"] = {"id": value}
-        made = [await life.start(WorkKind.REPROVISION)]
+        made = [await life.start(WorkflowKind.REPROVISION)]
         await settle(life)
         made += await run_everything(life)
 

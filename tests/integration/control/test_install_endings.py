@@ -8,7 +8,7 @@ from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import schedules
-from exclave.wire.installs import WorkKind
+from exclave.wire.installs import WorkflowKind
 from tests.support.runner_harness import Life, fail, live, provision
 
 
@@ -32,7 +32,7 @@ async def test_a_deprovision_that_was_cancelled_before_any_change_leaves_it_acti
 ) -> None:
     life = await provision(deps, user)
     crons = await count_schedules(life)
-    workflow = await life.start(WorkKind.DEPROVISION)
+    workflow = await life.start(WorkflowKind.DEPROVISION)
     assert await tell_state(life) == "deprovisioning"
 
     await cancel(life, workflow)
@@ -45,7 +45,7 @@ async def test_a_deprovision_that_was_cancelled_half_way_leaves_it_failed(
     deps: Deps, user: User
 ) -> None:
     life = await provision(deps, user)
-    workflow = await life.start(WorkKind.DEPROVISION)
+    workflow = await life.start(WorkflowKind.DEPROVISION)
     while not any("destroy-apply" in name for name in life.ran):
         await life.step()
 
@@ -83,7 +83,7 @@ async def test_a_reprovision_of_a_new_install_makes_it_active(
     life, _ = await live(deps, user, provision=False)
     await life.report()
 
-    await life.start(WorkKind.REPROVISION, plan_only=plan_only)
+    await life.start(WorkflowKind.REPROVISION, plan_only=plan_only)
     await life.run()
 
     assert await tell_state(life) == state

@@ -8,7 +8,7 @@ from exclave.control.installs import installs
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.wire.installs import NewInstall, WorkKind
+from exclave.wire.installs import NewInstall, WorkflowKind
 from exclave.wire.jobs import Reason
 from tests.support.runner_harness import Life, fail, live
 from tests.support.world import ManualClock, make_deps, make_org, make_peer
@@ -71,7 +71,7 @@ async def test_a_cancel_at_any_step_ends_everything_and_the_next_workflow_goes_o
     assert shown.state in {WorkflowState.CANCELLED, WorkflowState.SUCCEEDED}
     assert all(step.state.is_over for step in shown.steps)
 
-    again = await life.start(WorkKind.REPROVISION)
+    again = await life.start(WorkflowKind.REPROVISION)
     await life.run()
     assert (await life.show(again)).state is WorkflowState.SUCCEEDED
 

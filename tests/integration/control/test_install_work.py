@@ -10,7 +10,7 @@ from exclave.control.deps import Deps
 from exclave.domain.identity import User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.storage import install_parts, schedules
-from exclave.wire.installs import WorkKind
+from exclave.wire.installs import WorkflowKind
 from tests.support.apps import edit, sync
 from tests.support.runner_harness import NOTICEBOARD, build_all, digest_of, live, provision, succeed
 
@@ -55,12 +55,12 @@ async def test_deploying_one_component_takes_its_dependents_only_when_asked(
 ) -> None:
     life = await provision(deps, user)
 
-    await life.start(WorkKind.DEPLOY, components=["api"])
+    await life.start(WorkflowKind.DEPLOY, components=["api"])
     await life.run()
     assert [n for n in life.ran if n.startswith("apply")] == ["apply component:api"]
 
     life.ran.clear()
-    await life.start(WorkKind.DEPLOY, components=["api"], dependents=True)
+    await life.start(WorkflowKind.DEPLOY, components=["api"], dependents=True)
     await life.run()
     assert [n for n in life.ran if n.startswith("apply")] == [
         "apply component:api",
@@ -73,7 +73,7 @@ async def test_deprovision_takes_all_down_in_reverse_and_leaves_nothing(
 ) -> None:
     life = await provision(deps, user)
 
-    workflow = await life.start(WorkKind.DEPROVISION)
+    workflow = await life.start(WorkflowKind.DEPROVISION)
     await life.run()
 
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
@@ -85,7 +85,7 @@ async def test_deprovision_takes_all_down_in_reverse_and_leaves_nothing(
     assert (await life.state())["components"]["page"]["outputs"] is None
     assert await deps.db.read(lambda tx: schedules.list_schedules(tx, user.org, life.install)) == []
     with pytest.raises(Conflict, match="deprovisioned"):
-        await life.start(WorkKind.DEPLOY_ALL)
+        await life.start(WorkflowKind.DEPLOY_ALL)
 
 
 async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, user: User) -> None:
@@ -93,7 +93,7 @@ async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, u
     noop = succeed(digest=digest_of(1), noop=True, serial=1, outputs={})
     life.answers["plan component:cache"] = [noop]
 
-    workflow = await life.start(WorkKind.DRIFT_SCAN)
+    workflow = await life.start(WorkflowKind.DRIFT_SCAN)
     await life.run()
 
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
@@ -109,8 +109,8 @@ async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, u
 
 async def test_a_deprovision_during_a_deploy_waits_its_turn(deps: Deps, user: User) -> None:
     life = await provision(deps, user)
-    first = await life.start(WorkKind.DEPLOY_ALL)
-    second = await life.start(WorkKind.DEPROVISION)
+    first = await life.start(WorkflowKind.DEPLOY_ALL)
+    second = await life.start(WorkflowKind.DEPROVISION)
 
     await life.run()
 

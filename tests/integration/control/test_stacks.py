@@ -23,7 +23,7 @@ from exclave.domain.identity import InstallId, RunnerIdentity, User
 from exclave.domain.quotas import QuotaExceeded, Quotas
 from exclave.domain.workflows import WorkflowId
 from exclave.wire.envelope import public_text
-from exclave.wire.installs import StartWork, Upgrade, WorkKind
+from exclave.wire.installs import StartWork, Upgrade, WorkflowKind
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL, Enrol, Enrolled, Poll
 from exclave.wire.stacks import StackReport
@@ -266,7 +266,7 @@ async def test_a_report_answers_the_provision_that_waits_for_it(world: World) ->
 
 async def test_a_provision_goes_on_at_once_where_the_stack_runs_already(shop: Shop) -> None:
     await shop.report(await join(shop))
-    wish = StartWork(kind=WorkKind.PROVISION)
+    wish = StartWork(kind=WorkflowKind.PROVISION)
 
     begun = await workflow_requests.start_work(shop.deps, shop.user, shop.install, wish)
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from exclave.domain.workflows import StepKind
+from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import find_unguarded
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.kinds import WorkflowKind
 from exclave.flow.plans.outline import Component, Hook, Outline, Request
 from exclave.flow.plans.script_gates import (
     SCRIPTS_GATE,

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.access import require
@@ -12,8 +11,9 @@ from exclave.control.builds.targets import Wanted, list_wanted, name_part
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
 from exclave.control.progress.advance import Happening, advance
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
-from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
 from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
@@ -143,39 +143,28 @@ def _begin(
             for build, one in fresh
         ],
     )
-    workflows.add_workflows(
+    workflows.add_workflow(
         tx,
-        [
-            {
-                "org_id": org,
-                "id": workflow,
-                "queue_id": queues.find_build_queue(tx, org),
-                "name": "build",
-                "kind": "",
-                "state": WorkflowState.RUNNING,
-                "approve_all": False,
-                "plan_only": False,
-                "cancel_requested": False,
-                "revision": 1,
-                # Builds end one after the other: the last one finds what waits for all of them.
-                "laned": True,
-                "labels": {"app": app.name, "config": str(config.version)},
-                "created_by": by,
-            }
-        ],
-        [
-            _make_step(org, workflow, position, build, one, repository)
-            for position, (build, one) in enumerate(fresh)
-        ],
+        NewWorkflow(
+            org=org,
+            id=workflow,
+            queue=queues.find_build_queue(tx, org),
+            name="build",
+            author=Author(by),
+            steps=[
+                _make_step(position, build, one, repository)
+                for position, (build, one) in enumerate(fresh)
+            ],
+            labels={"app": app.name, "config": str(config.version)},
+            serial=True,  # builds end one after the other: the last finds what waits for all
+        ),
     )
     advance(tx, deps, [Happening(org, workflow)])
     for step, (build, _) in zip(workflows.list_steps(tx, org, workflow), fresh, strict=True):
         builds.set_work(tx, org, build, workflow, step.job_id)
 
 
-def _make_step(
-    org: OrgId, workflow: WorkflowId, position: int, build: str, one: Wanted, repository: str
-) -> dict[str, Any]:
+def _make_step(position: int, build: str, one: Wanted, repository: str) -> NewStep:
     job = BuildSpec.model_validate(
         {
             "build_id": build,
@@ -186,19 +175,11 @@ def _make_step(
             "timeout_s": one.timeout_s,
         }
     )
-    return {
-        "org_id": org,
-        "workflow_id": workflow,
-        "position": position,
-        "name": f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
-        "kind": StepKind.JOB,
-        "state": StepState.PENDING,
-        "needs": "",
-        "lanes": "",
-        "mutating": False,
-        "outputs": {},
-        "spec": {"job": job.model_dump(mode="json"), "priority": 0, "delay_s": None},
-    }
+    return NewStep(
+        name=f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
+        kind=StepKind.JOB,
+        job=job.model_dump(mode="json"),
+    )
 
 
 def _aim(one: Wanted, commit: str | None) -> Wanted:

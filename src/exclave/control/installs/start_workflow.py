@@ -13,9 +13,9 @@ from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
+from exclave.domain.workflows import NewStep, NewWorkflow, WorkflowId
+from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.kinds import WorkflowKind as WorkflowKind
 from exclave.flow.plans.outline import Outline
 from exclave.flow.plans.outline import Request as Request
 from exclave.flow.plans.script_gates import ask_for_every_plan, put_gate_before_scripts
@@ -74,29 +74,21 @@ def begin_install_workflow(
     given = {"env": dict(wish.env), "role": wish.role, "runbook_inputs": dict(wish.runbook_inputs)}
     extra |= {name: value for name, value in given.items() if value}
     _refuse_size(len(drafts), extra)
-    workflows.add_workflows(
+    workflows.add_workflow(
         tx,
-        [
-            {
-                "org_id": org,
-                "id": workflow,
-                "queue_id": install,
-                "name": str(kind),
-                "kind": str(kind),
-                "state": WorkflowState.RUNNING,
-                "approve_all": approves and not asks_two,
-                "plan_only": wish.plan_only,
-                "cancel_requested": False,
-                "revision": 1,
-                "laned": any(draft.mutating for draft in drafts),
-                "labels": dict(labels or {}),
-                "created_by": by.name,
-                "by_person": by.person,
-                "by_token": by.token,
-                "sealed": dict(sealed) if sealed else None,
-            }
-        ],
-        _make_rows(org, workflow, drafts, extra),
+        NewWorkflow(
+            org=org,
+            id=workflow,
+            queue=QueueId(install),
+            name=str(kind),
+            author=by,
+            steps=_make_steps(drafts, extra),
+            kind=kind,
+            approve_all=approves and not asks_two,
+            plan_only=wish.plan_only,
+            labels=labels or {},
+            sealed=sealed,
+        ),
     )
     if kind in _BEGINNING:
         install_states.update_app_install(tx, org, install, {"state": _BEGINNING[kind]})
@@ -144,28 +136,16 @@ def _refuse_gone(row: AnyRow, kind: WorkflowKind) -> None:
         )
 
 
-def _make_rows(
-    org: OrgId, workflow: WorkflowId, drafts: Sequence[Draft], extra: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    index = {draft.name: position for position, draft in enumerate(drafts)}
+def _make_steps(drafts: Sequence[Draft], extra: Mapping[str, Any]) -> list[NewStep]:
+    positions = {draft.name: position for position, draft in enumerate(drafts)}
     return [
-        {
-            "org_id": org,
-            "workflow_id": workflow,
-            "position": position,
-            "name": draft.name,
-            "kind": draft.kind,
-            "state": StepState.PENDING,
-            "mutating": draft.mutating,
-            "needs": ",".join(str(index[need]) for need in dict.fromkeys(draft.needs)),
-            "lanes": ",".join(draft.lanes),
-            "outputs": {},
-            "spec": {
-                "job": None,
-                "priority": 0,
-                "delay_s": None,
-                "intent": {**extra, **draft.intent} if draft.intent else None,
-            },
-        }
-        for position, draft in enumerate(drafts)
+        NewStep(
+            name=draft.name,
+            kind=draft.kind,
+            needs=tuple(positions[need] for need in dict.fromkeys(draft.needs)),
+            lanes=tuple(draft.lanes),
+            mutating=draft.mutating,
+            intent={**extra, **draft.intent} if draft.intent else None,
+        )
+        for draft in drafts
     ]

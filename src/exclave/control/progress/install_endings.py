@@ -5,8 +5,7 @@ from exclave.control.install_state.options import is_enabled, read_toggles
 from exclave.control.install_state.parts import ABSENT, ACTIVE
 from exclave.control.install_state.schedules import refresh_schedules
 from exclave.domain.identity import OrgId
-from exclave.domain.workflows import WorkflowState
-from exclave.flow.plans.kinds import WorkflowKind
+from exclave.domain.workflows import WorkflowKind, WorkflowState
 from exclave.storage import configs, install_parts, install_states, schedules
 from exclave.storage.engine.database import AnyRow, Tx
 

@@ -25,12 +25,11 @@ def find_step_blockers(
     look = _Look(tx, deps, org, QueueId(workflow.queue_id))
     found = {}
     for step in steps:
-        lanes = step.lanes.split(",") if step.lanes else []
         blocker = None
         if step.state == StepState.ACTIVE and step.job_state == JobState.QUEUED:
-            blocker = look.find_for_job(step.job_kind, lanes)
+            blocker = look.find_for_job(step.job_kind, step.lanes)
         elif step.mutating and _is_ready(step, states):
-            blocker = look.find_turn(workflow.id, lanes)
+            blocker = look.find_turn(workflow.id, step.lanes)
         if blocker is not None:
             found[int(step.position)] = blocker
     return found
@@ -137,9 +136,8 @@ def _tell_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
 
 
 def _is_ready(step: AnyRow, states: Mapping[int, StepState]) -> bool:
-    needs = [int(need) for need in step.needs.split(",")] if step.needs else []
     is_job = step.kind == StepKind.JOB and step.state == StepState.PENDING
-    return is_job and all(states[need].lets_pass for need in needs)
+    return is_job and all(states[need].lets_pass for need in step.needs)
 
 
 def _tell_turn(tx: Tx, org: OrgId, place: AnyRow) -> Blocker | None:

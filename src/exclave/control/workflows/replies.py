@@ -37,14 +37,13 @@ def show_workflow(
 
 
 def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> StepReply:
-    needs = [names[int(need)] for need in row.needs.split(",")] if row.needs else []
     return StepReply(
         index=row.position,
         name=row.name,
         kind=row.kind,
         state=row.state,
-        needs=needs,
-        lanes=row.lanes.split(",") if row.lanes else [],
+        needs=[names[need] for need in row.needs],
+        lanes=list(row.lanes),
         mutating=row.mutating,
         attempt=row.attempt,
         digest=row.digest,

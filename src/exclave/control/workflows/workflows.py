@@ -74,10 +74,11 @@ async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowI
     if made.unguarded:
         await _refuse_unguarded(deps, user, made)
     deps.standing.begin_work(deps.quotas, user.org)
-    if made.row["laned"]:
-        await deps.db.read(lambda tx: refuse_crowd(tx, user.org, made.queue), alone=True)
+    new = made.workflow
+    if new.is_laned:
+        await deps.db.read(lambda tx: refuse_crowd(tx, user.org, new.queue), alone=True)
     await deps.db.write_each(_begin_all, (deps, made), key=wish.queue_id)
-    return made.id
+    return new.id
 
 
 async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
@@ -93,7 +94,7 @@ async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
             f"{told}, and this org asks for four eyes", hint=_PUT_GATE, steps=names[:20]
         )
     try:
-        await require_there(deps, user, Right.APPROVE, made.queue)
+        await require_there(deps, user, Right.APPROVE, made.workflow.queue)
     except Forbidden:
         raise Forbidden(
             f"{told}, which needs the right to approve",
@@ -106,24 +107,25 @@ async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
 def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
     """Store and begin workflows that arrived together; runners that wait here get their jobs."""
     deps = requests[0][0]
-    wanted = sorted({(made.org, made.queue) for _, made in requests})
+    asked = [made.workflow for _, made in requests]
+    wanted = sorted({(new.org, new.queue) for new in asked})
     handovers = [Handover(tx, deps, *key) for key in wanted]
     for handover in handovers:
         handover.look_ahead()
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
-    good = [made for _, made in requests if (made.org, made.queue) in known]
-    workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
-    for made in good:
-        size = sum(len(write_json(step["spec"])) for step in made.steps)
-        note_growth(tx, Account(made.row["org_id"], Stored.DOCUMENTS), Amount(size, 1))
-    begin_new(tx, deps, [workflows.lock_new(tx, m.row, m.steps) for m in good])
+    good = [new for new in asked if (new.org, new.queue) in known]
+    workflows.add_workflows(tx, good)
+    for new in good:
+        size = sum(len(write_json(step.spec)) for step in new.steps)
+        note_growth(tx, Account(new.org, Stored.DOCUMENTS), Amount(size, 1))
+    begin_new(tx, deps, [workflows.lock_new(tx, new) for new in good])
     for handover in handovers:
         handover.finish()
     return [
         None
-        if (made.org, made.queue) in known
+        if (new.org, new.queue) in known
         else NotFound("there is no such install or build queue")
-        for _, made in requests
+        for new in asked
     ]
 
 

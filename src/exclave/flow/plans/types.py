@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
     draw_action,
     draw_all_deploys,
@@ -13,7 +14,6 @@ from exclave.flow.plans.deploys import (
     draw_teardowns,
 )
 from exclave.flow.plans.drafts import Draft, Drawing, Front, draw_plan, draw_sandbox
-from exclave.flow.plans.kinds import WorkflowKind
 from exclave.flow.plans.outline import Hook, Outline, Request
 from exclave.flow.plans.runbooks import draw_runbook
 

@@ -15,7 +15,7 @@ from sqlalchemy import (
     text,
 )
 
-from exclave.storage.engine.types import Instant, Json
+from exclave.storage.engine.types import Instant, IntegerList, Json, NameList
 
 metadata = MetaData()
 
@@ -263,8 +263,8 @@ steps = Table(
     Column("name", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("needs", Text, nullable=False),
-    Column("lanes", Text, nullable=False),
+    Column("needs", IntegerList, nullable=False),
+    Column("lanes", NameList, nullable=False),
     Column("mutating", Boolean, nullable=False),
     Column("attempt", Integer, nullable=False, default=0),
     Column("digest", Text, nullable=False, default=""),

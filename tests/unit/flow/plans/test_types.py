@@ -5,10 +5,9 @@ import itertools
 import pytest
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.workflows import StepKind
+from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import resolve_needs
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.kinds import WorkflowKind
 from exclave.flow.plans.outline import Component, Hook, Outline, Request, RunbookStep
 from exclave.flow.plans.types import plan_steps
 
