@@ -123,7 +123,7 @@ def make_deps(
 
     db.write_now(set_up)
     fleet = Fleet()
-    hub.ears[OFFER] = make_ear(fleet, hub)
+    hub.handlers[OFFER] = make_ear(fleet, hub)
     return Deps(
         db=db,
         blobs=blobs or MemoryBlobs(),

@@ -48,7 +48,7 @@ OF_ALL_ORGS = {
     # Asked by the operator of the instance, on its machine.
     "has_orgs", "find_token_anywhere",
     # The background work of the instance itself.
-    "drop_expired_registry_tokens", "find_due", "read_next", "take_tick",
+    "drop_expired_registry_tokens", "find_due", "read_next", "claim_tick",
     "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
     "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "find_unmerged", "block_wanted_lanes",
     "list_all_usage",

@@ -36,7 +36,7 @@ class JobState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether the job has ended."""
+        """Whether the job has ended."""
         return self not in {JobState.QUEUED, JobState.OFFERED, JobState.RUNNING}
 
 

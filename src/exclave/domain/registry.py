@@ -161,13 +161,6 @@ def check_name(name: str) -> str:
     return name
 
 
-def is_pattern(text: str) -> bool:
-    """Tell whether the text names one repository, the content of a folder, or everything."""
-    if text == ALL:
-        return True
-    return len(text) <= MAX_NAME and _NAME.fullmatch(text.removesuffix("/*")) is not None
-
-
 def is_tag(text: str) -> bool:
     """Tell whether the text can be a tag."""
     return _TAG.fullmatch(text) is not None

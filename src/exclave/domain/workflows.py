@@ -55,12 +55,12 @@ class StepState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing happens to the step by itself any more."""
+        """Whether the step has ended; only a retry or skip changes it."""
         return self not in {StepState.PENDING, StepState.ACTIVE}
 
     @property
     def lets_pass(self) -> bool:
-        """Tell whether steps that need this one may begin."""
+        """Whether steps that need this one may begin."""
         return self in {StepState.SUCCEEDED, StepState.SKIPPED}
 
 

@@ -52,7 +52,7 @@ def build_deps(settings: ServerSettings) -> Deps:
 
     db.write_now(set_up)
     fleet = Fleet()
-    hub.ears[OFFER] = make_ear(fleet, hub)
+    hub.handlers[OFFER] = make_ear(fleet, hub)
     loop_turns = Turns(settings.org_requests)
     disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
     return Deps(

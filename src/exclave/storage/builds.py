@@ -61,7 +61,7 @@ def find_usable(tx: Tx, org: OrgId, app: str, keys: Sequence[str]) -> Mapping[st
 
 
 def set_work(tx: Tx, org: OrgId, build: str, workflow: str, job: str | None) -> None:
-    """Note where a build is done."""
+    """Store the workflow and the job of a build."""
     mine = (builds.c.org_id == org, builds.c.id == build)
     tx.run(update(builds).where(*mine).values(workflow_id=workflow, job_id=job))
 

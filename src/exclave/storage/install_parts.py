@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.storage.engine.database import AnyRow, Tx
@@ -29,12 +29,6 @@ def save_part(tx: Tx, org: OrgId, install: str, part: str, values: Mapping[str, 
     if done.rowcount == 0:
         known = {"org_id": org, "install_id": install, "part": part, "state": "absent"}
         tx.run(insert(install_parts).values(**{**known, **row}))
-
-
-def drop_parts(tx: Tx, org: OrgId, install: str) -> None:
-    """Forget all parts of an install that is gone."""
-    mine = (install_parts.c.org_id == org, install_parts.c.install_id == install)
-    tx.run(delete(install_parts).where(*mine))
 
 
 def add_run(tx: Tx, row: Mapping[str, Any]) -> None:

@@ -58,7 +58,7 @@ def find_code(tx: Tx, hashed: str, *, lock: bool = True) -> AnyRow | None:
 
 
 def point_code(tx: Tx, org: OrgId, code: str, enrolment: str) -> None:
-    """Remember the newest token that a code gave out."""
+    """Store the newest token that a code was exchanged for."""
     tx.update_each(stack_codes, [{"org_id": org, "id": code, "enrolment_id": enrolment}])
 
 

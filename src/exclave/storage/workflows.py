@@ -165,18 +165,19 @@ def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
     """
     wanted = dict.fromkeys(keys)
     lists = _list_keys(wanted)
-    tx.change(_LOCK_QUEUES, **lists)
-    locked = tx.ask(_LOCK, **lists)
-    read_steps = _ask_steps(tx, [key for key in wanted if tx.memory.recall(key) is None])
+    tx.execute_later(_LOCK_QUEUES, **lists)
+    locked = tx.select_later(_LOCK, **lists)
+    # Sent before the lock is granted: the steps of what is not cached share its exchange.
+    read_steps = _ask_steps(tx, [key for key in wanted if not tx.cache.peek(key)])
     rows = {key: row for row in locked() if (key := (row.org_id, row.id)) in wanted}
-    kept: dict[Key, Loaded] = {}
+    cached: dict[Key, Loaded] = {}
     for key, row in rows.items():
-        found: Loaded | None = tx.memory.recall(key)
-        if found is not None and found.revision == row.revision:
-            kept[key] = found
+        value: Loaded | None = tx.cache.get(key, row.revision)
+        if value is not None:
+            cached[key] = value
     read = read_steps()
-    read |= _ask_steps(tx, [key for key in rows if key not in read and key not in kept])()
-    return {key: kept.get(key) or _load(row, read[key]) for key, row in rows.items()}
+    read |= _ask_steps(tx, [key for key in rows if key not in read and key not in cached])()
+    return {key: cached.get(key) or _load(row, read[key]) for key, row in rows.items()}
 
 
 def _list_keys(keys: Iterable[Key]) -> dict[str, list[str]]:
@@ -186,7 +187,7 @@ def _list_keys(keys: Iterable[Key]) -> dict[str, list[str]]:
 def _ask_steps(tx: Tx, keys: Sequence[Key]) -> Callable[[], dict[Key, list[AnyRow]]]:
     if not keys:
         return dict
-    asked = tx.ask(_STEPS_OF, **_list_keys(keys))
+    asked = tx.select_later(_STEPS_OF, **_list_keys(keys))
 
     def read() -> dict[Key, list[AnyRow]]:
         found: dict[Key, list[AnyRow]] = {}
@@ -243,7 +244,7 @@ def end_steps(tx: Tx, rows: Rows) -> None:
     """
     fixed = {"due_at": None, "finished_at": tx.now}
     answer = ("message", "outputs", "answered_by")
-    tx.update_each(steps, [{**row, **fixed} for row in rows], kept=answer)
+    tx.update_each(steps, [{**row, **fixed} for row in rows], keep_if_none=answer)
 
 
 def reset_steps(tx: Tx, rows: Rows) -> None:
@@ -284,7 +285,7 @@ def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
     for loaded in changed:
         if loaded.value.state is WorkflowState.RUNNING:
             now = replace(loaded, revision=loaded.revision + 1, specs={})
-            tx.when_committed(partial(tx.memory.keep, (loaded.org, loaded.value.id), now))
+            tx.when_committed(partial(tx.cache.put, (loaded.org, loaded.value.id), now))
 
 
 _SPECS = Prepared(select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(
@@ -316,7 +317,7 @@ _SIZES = Prepared(
 
 
 def measure_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> int:
-    """Tell how many characters the outputs of some steps have together."""
+    """Return the number of characters of the outputs of some steps together."""
     row = tx.first(_SIZES, org=key[0], workflow=key[1], indexes=list(indexes))
     return 0 if row is None or row.size is None else int(row.size)
 
@@ -354,8 +355,8 @@ def find_with_steps(
     tx: Tx, org: OrgId, workflow: WorkflowId
 ) -> tuple[AnyRow | None, Sequence[AnyRow]]:
     """Find a workflow and all its steps."""
-    found = tx.ask(_FIND, org=org, workflow=workflow)
-    steps_of = tx.ask(_STEPS, org=org, workflow=workflow)
+    found = tx.select_later(_FIND, org=org, workflow=workflow)
+    steps_of = tx.select_later(_STEPS, org=org, workflow=workflow)
     return next(iter(found()), None), steps_of()
 
 
@@ -374,7 +375,7 @@ def list_workflows(
 
 
 def forget_sealed(tx: Tx, org: OrgId, queue: QueueId) -> None:
-    """Forget the sensitive values that workflows of a queue were given."""
+    """Delete the sensitive values that workflows of a queue were given."""
     mine = (workflows.c.org_id == org, workflows.c.queue_id == queue)
     tx.run(update(workflows).where(*mine).values(sealed=None))
 
@@ -415,13 +416,13 @@ _PUT_OFF = Prepared(
 
 
 def put_off(tx: Tx, key: Key, position: int, later: datetime) -> None:
-    """Let a timer or gate that is due come due later."""
+    """Postpone a timer or gate that is due."""
     at = {"org": key[0], "workflow": key[1], "at_position": position}
     tx.count(_PUT_OFF, **at, now=tx.now, later=later)
 
 
 def next_due(tx: Tx) -> datetime | None:
-    """Tell when the next timer or gate of any org comes due."""
+    """Return when the next timer or gate of any org is due."""
     row = tx.first(_NEXT_DUE)
     return None if row is None else row.due_at
 
@@ -432,7 +433,7 @@ def list_unmoved(tx: Tx, before: datetime, limit: int) -> Sequence[Key]:
 
 
 def note_looked(tx: Tx, keys: Sequence[Key]) -> None:
-    """Remember a look at workflows, so that the next one goes to others first."""
+    """Store that workflows were checked, so that the next check begins with others."""
     tx.update_each(workflows, [{"org_id": o, "id": w, "moved_at": tx.now} for o, w in keys])
 
 

@@ -28,8 +28,6 @@ MAX_FILE = MAX_ATTACHMENT + MAX_HEADER
 
 AttachmentName = Literal["plan.sealed", "plan.json", "journal.jsonl", "errored.tfstate.sealed"]
 """The files that an execution may hand in."""
-READABLE = ("plan.json", "journal.jsonl")
-"""Those that people may read: nothing in them is sealed or secret."""
 
 LockId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Address = Annotated[str, AfterValidator(read_address)]

@@ -260,8 +260,8 @@ async def test_a_message_of_another_version_is_left_alone(pair: Pair) -> None:
     polling = await pair.hold_poll()
 
     def tell(tx: Tx) -> None:
-        tx.tell("offer", '{"v": 2}')
-        tx.tell("news", "of tomorrow")
+        tx.broadcast("offer", '{"v": 2}')
+        tx.broadcast("news", "of tomorrow")
         tx.wake(PEERS)
 
     await pair.one.db.write(tell)

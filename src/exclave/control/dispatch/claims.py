@@ -12,7 +12,7 @@ from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.engine.database import Tx
-from exclave.storage.engine.statements import Asked
+from exclave.storage.engine.statements import Deferred
 from exclave.storage.jobs import Queued
 from exclave.wire.runner import Dispatch
 
@@ -60,7 +60,7 @@ class Search:
                 if job.kind not in place.kinds:
                     continue
                 if job.lanes and taken is None:
-                    taken = list(queues.is_busy(self._tx, self._org, self._queue))
+                    taken = list(queues.list_busy_lanes(self._tx, self._org, self._queue))
                 if left and not conflicts_any(job.lanes, taken or ()):
                     taken = [*(taken or ()), *job.lanes] if job.lanes else taken
                     left -= 1
@@ -72,14 +72,14 @@ class Search:
         """Read the first page, with what was added since it was asked."""
         if self._tx.flushes == self._flushes:
             rows: list[Queued] = self._first()
-            new = jobs.list_drafted(self._tx, self._org, self._queue, self._kinds)
+            new = jobs.list_unflushed(self._tx, self._org, self._queue, self._kinds)
             if not new:
                 return rows
             if len(rows) + len(new) < _PAGE:
                 return sorted([*rows, *new], key=lambda job: (-job.priority, job.id))
         return self._ask(0)()
 
-    def _ask(self, page: int) -> Asked:
+    def _ask(self, page: int) -> Deferred:
         return jobs.ask_queued(
             self._tx, self._org, self._queue, self._kinds, skip=page * _PAGE, limit=_PAGE
         )

@@ -16,7 +16,7 @@ from exclave.domain.jobs import StaleRequest
 from exclave.storage import runners
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.engine.hub import Hub
-from exclave.storage.engine.statements import Asked
+from exclave.storage.engine.statements import Deferred
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PollReply
 
@@ -36,7 +36,7 @@ class Handover:
         self._org = org
         self._queue = queue
         self._held = held = deps.fleet.take(org, queue)
-        self._turn: Asked | None = None
+        self._turn: Deferred | None = None
         if held is not None:
             self._turn = runners.ask_turn(tx, org, held.place.who.runner)
         elif deps.hub.has_peers():
@@ -62,7 +62,7 @@ class Handover:
             self._tx.when_committed(lambda: held.answer(reply))
         else:
             told = _Told(org=self._org, queue=self._queue, nonce=place.nonce, reply=reply)
-            self._tx.tell(OFFER, told.model_dump_json())
+            self._tx.broadcast(OFFER, told.model_dump_json())
 
     def _begin_search(self) -> Search:
         kinds = tuple(JobKind) if self._held is None else self._held.place.kinds

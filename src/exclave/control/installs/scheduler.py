@@ -60,7 +60,7 @@ def _begin(tx: Tx, deps: Deps, row: AnyRow) -> None:
     org = OrgId(row.org_id)
     installs.lock_install(tx, org, row.install_id)  # in the order of those who change schedules
     queues.lock_queue(tx, org, row.install_id)
-    if not schedules.take_tick(tx, row, find_next(row.cron, tx.now)):
+    if not schedules.claim_tick(tx, row, find_next(row.cron, tx.now)):
         return
     if _is_running(tx, org, row.last_workflow_id):
         note = {"note": "the last run had not ended: this tick was left out"}
@@ -74,7 +74,7 @@ def _begin(tx: Tx, deps: Deps, row: AnyRow) -> None:
 
 def _leave_out(tx: Tx, row: AnyRow, note: str) -> None:
     """Take a tick without its work, and say why."""
-    if schedules.take_tick(tx, row, find_tick(row.cron, tx.now)[0]):
+    if schedules.claim_tick(tx, row, find_tick(row.cron, tx.now)[0]):
         schedules.update_schedule(tx, OrgId(row.org_id), row.id, {"note": note})
 
 

@@ -24,7 +24,7 @@ def reserve(
 def release(tx: Tx, org: OrgId, kind: Stored, size: int, items: int = 0) -> None:
     """Count bytes and items that are gone."""
     if size or items:
-        usage.take_usage(tx, Account(org, kind), Amount(size, items))
+        usage.subtract_usage(tx, Account(org, kind), Amount(size, items))
 
 
 def find_limit(deps: Deps, kind: Stored) -> Amount:

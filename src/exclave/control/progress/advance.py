@@ -19,13 +19,13 @@ from exclave.control.progress.install_endings import end_install_workflow
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobKind, JobState, Reason
 from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
-from exclave.flow.decide import Deed, Move, approved_digest, decide
+from exclave.flow.decide import Effect, StepEffect, approved_digest, decide
 from exclave.flow.events import (
     Answered,
     Event,
+    GateDecision,
     JobEnded,
     Retried,
-    Then,
     apply_event,
     with_steps,
 )
@@ -64,7 +64,7 @@ class _Change:
 
     before: Loaded
     after: Workflow
-    moves: tuple[Move, ...] = ()
+    moves: tuple[StepEffect, ...] = ()
     notes: dict[int, dict[str, Any]] = field(default_factory=dict)
     texts: Renderings | None = None
 
@@ -102,7 +102,7 @@ def _decide(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
     for change in changes:
         blocked = lane_turns.find_blocked(tx, change.before, change.after)
         progress = decide(change.after, blocked)
-        change.after, change.moves = progress.workflow, progress.moves
+        change.after, change.moves = progress.workflow, progress.effects
     return _save(tx, deps, changes)
 
 
@@ -160,7 +160,7 @@ def _start_jobs(
 ) -> dict[tuple[Key, int], str]:
     rows: list[dict[str, Any]] = []
     for change in changes:
-        wanted = [move.step for move in change.moves if move.deed is Deed.START_JOB]
+        wanted = [move.step for move in change.moves if move.effect is Effect.START_JOB]
         if wanted:
             rows += _job_rows(tx, deps, change, wanted, follow)
             tx.wake(f"queue:{change.before.queue}")
@@ -293,7 +293,7 @@ def _begin_steps(
 def _list_begun(change: _Change) -> Iterable[Step]:
     for move in change.moves:
         step = change.after.steps[move.step]
-        if move.deed is not Deed.CANCEL_JOB and step.state is StepState.ACTIVE:
+        if move.effect is not Effect.CANCEL_JOB and step.state is StepState.ACTIVE:
             yield step
 
 
@@ -326,13 +326,13 @@ def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
 def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:
     """Find when opened gates expire and started timers ring."""
     due: dict[int, Any] = {}
-    timers = [move.step for move in change.moves if move.deed is Deed.START_TIMER]
+    timers = [move.step for move in change.moves if move.effect is Effect.START_TIMER]
     if timers:
         key = (change.before.org, change.after.id)
         for index, spec in workflows.load_specs(tx, key, timers).items():
             due[index] = tx.now + timedelta(seconds=spec["delay_s"])
     for move in change.moves:
-        if move.deed is Deed.OPEN_GATE:
+        if move.effect is Effect.OPEN_GATE:
             due[move.step] = tx.now + timedelta(seconds=deps.timings.approval_s)
     if due:
         tx.wake("timers")
@@ -344,7 +344,7 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[Happening]:
     follow: list[Happening] = []
     for move in change.moves:
         job = change.before.job_ids[move.step]
-        if move.deed is not Deed.CANCEL_JOB or job is None:
+        if move.effect is not Effect.CANCEL_JOB or job is None:
             continue
         ended = end_unstarted_job(tx, change.before.org, JobId(job))
         if ended is not None:
@@ -385,7 +385,7 @@ def tell_end(
     digest: str = "",
     message: str = "",
     outputs: Mapping[str, Any] | None = None,
-    then: Then = Then.ASK,
+    then: GateDecision = GateDecision.ASK,
 ) -> Happening | None:
     """Make the event by which a job's workflow learns of its end; None for a job of its own."""
     if job.workflow_id is None:

@@ -14,7 +14,7 @@ from exclave.control.progress.build_results import take_build
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobKind, JobState, Reason
 from exclave.domain.tf_addresses import read_name
-from exclave.flow.events import Then
+from exclave.flow.events import GateDecision
 from exclave.storage import configs, install_parts, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 
@@ -44,7 +44,7 @@ class Ended:
 class Verdict:
     """What follows for the workflow beside the end of the step."""
 
-    then: Then = Then.ASK
+    then: GateDecision = GateDecision.ASK
     again: int | None = None
     """The step to do again at once: the plan."""
 
@@ -98,12 +98,12 @@ def _take_plan(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
         return Verdict()
     if noop and (intent["destroy"] or _read_setting(tx, org, intent, "skip_noops")):
         _take_apply(tx, ended, intent)
-        return Verdict(Then.SKIP)
+        return Verdict(GateDecision.SKIP)
     parts.note_part(tx, org, job.queue_id, intent["part"], parts.PLANNED, workflow=job.workflow_id)
     if noop:
-        return Verdict(Then.GO_ON)
+        return Verdict(GateDecision.GO_ON)
     passed = intent.get("auto") and job.spec.get("policies") and not is_on(tx, org)
-    return Verdict(Then.APPROVE if passed else Then.ASK)
+    return Verdict(GateDecision.APPROVE if passed else GateDecision.ASK)
 
 
 def _take_apply(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:

@@ -233,7 +233,7 @@ async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) ->
 
 
 def _refuse_unsure(tx: Tx, org: OrgId, queue: QueueId, step: Step) -> None:
-    unsure = queues.needs_reconcile(tx, org, queue, step.lanes) if step.lanes else ()
+    unsure = queues.list_lanes_to_reconcile(tx, org, queue, step.lanes) if step.lanes else ()
     if unsure:
         raise Conflict(
             f"lane `{unsure[0]}` needs a look first: a job on it was lost half-way",

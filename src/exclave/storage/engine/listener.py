@@ -51,7 +51,7 @@ async def _pass_on(line: pq.abc.PGconn, hub: Hub, name: str) -> None:
         while notice := line.notifies():
             sender, *keys = json.loads(notice.extra)
             if sender != name:
-                hub.hear(keys)
+                hub.receive(keys)
 
     read()  # what came with the answer to LISTEN
     loop.add_reader(descriptor, read)

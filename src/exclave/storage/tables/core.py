@@ -1,4 +1,4 @@
-"""All tables. Every one belongs to a tenant by `org_id`, but for the few of the whole instance."""
+"""The core tables. Each has an `org_id`, except the few that belong to the whole instance."""
 
 from sqlalchemy import (
     BigInteger,
