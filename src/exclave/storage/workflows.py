@@ -44,7 +44,7 @@ _LIGHT = (
     steps.c.state, steps.c.needs, steps.c.lanes, steps.c.mutating, steps.c.digest, steps.c.attempt,
     steps.c.reason, steps.c.job_id,
 )  # fmt: skip
-"""What decisions need; specifications and outputs stay where they are."""
+"""The columns that decisions need: specifications and outputs are not loaded."""
 
 _OWN = (
     workflows.c.org_id, workflows.c.id, workflows.c.queue_id, workflows.c.state,
@@ -55,7 +55,7 @@ _OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A workflow under lock, with what the value itself does not carry."""
+    """A locked workflow, with the columns that `Workflow` does not have."""
 
     value: Workflow
     org: OrgId
@@ -63,9 +63,9 @@ class Loaded:
     job_ids: tuple[str | None, ...]
     revision: int
     kind: str = ""
-    """The type of an install's workflow; empty for one that a person wrote."""
+    """The `WorkflowKind` of an install's workflow; empty for any other."""
     specs: Mapping[int, Any] = field(default_factory=dict)
-    """The specifications of steps, as far as they are known already."""
+    """The specifications of steps by position, as far as they are loaded."""
 
 
 def add_workflow(tx: Tx, new: NewWorkflow) -> None:
@@ -126,9 +126,9 @@ def _write_step(new: NewWorkflow, position: int, step: NewStep) -> dict[str, Any
 
 
 def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
-    """Narrow to some workflows by two lists; SQLite would scan the table for a list of pairs.
+    """Return the condition for some workflows as two lists: SQLite would scan for a list of pairs.
 
-    The lists find a workflow also under the org of another; the caller drops what was not asked.
+    The lists also match a workflow id in the org of another; the caller drops such rows.
     """
     org = workflow.table.c.org_id.in_(bindparam("orgs", expanding=True))
     return (org, workflow.in_(bindparam("workflows", expanding=True)))
@@ -159,9 +159,9 @@ _STEPS_OF = Prepared(
 
 
 def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
-    """Load workflows for a decision and lock them: their queues first, always in the same order.
+    """Lock workflows and load them with their steps: queues first, always in the same order.
 
-    A workflow whose revision this server has seen, or made, is not read again.
+    The steps of a workflow that is cached in the revision of its locked row are not read again.
     """
     wanted = dict.fromkeys(keys)
     lists = _list_keys(wanted)
@@ -232,15 +232,15 @@ def lock_new(tx: Tx, new: NewWorkflow) -> Loaded:
 
 
 def begin_steps(tx: Tx, rows: Rows) -> None:
-    """Write steps that became active: rows of the key, digest, job_id, due_at."""
+    """Update steps that became active; the rows have the key, digest, job_id and due_at."""
     fixed = {"state": StepState.ACTIVE, "started_at": tx.now, "finished_at": None}
     tx.update_each(steps, [{**row, **fixed} for row in rows])
 
 
 def end_steps(tx: Tx, rows: Rows) -> None:
-    """Write steps that are over: rows of the key, state, digest, reason, and an answer.
+    """Update steps that ended; the rows have the key, state, digest, reason and an answer.
 
-    The answer is message, outputs and answered_by; what of it is None stays as it is.
+    The answer is message, outputs and answered_by; a column of it stays as it is for None.
     """
     fixed = {"due_at": None, "finished_at": tx.now}
     answer = ("message", "outputs", "answered_by")
@@ -248,7 +248,7 @@ def end_steps(tx: Tx, rows: Rows) -> None:
 
 
 def reset_steps(tx: Tx, rows: Rows) -> None:
-    """Write steps that are to be done again: rows of the key and attempt."""
+    """Reset steps to pending for a retry; the rows have the key and attempt."""
     fixed: dict[str, Any] = {
         "state": StepState.PENDING,
         "digest": "",
@@ -265,7 +265,7 @@ def reset_steps(tx: Tx, rows: Rows) -> None:
 
 
 def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
-    """Write the workflows' own rows and raise their revisions; their steps are written before."""
+    """Update the rows of workflows and raise their revisions; steps are written separately."""
     tx.update_each(
         workflows,
         [
@@ -323,7 +323,7 @@ def measure_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> int:
 
 
 def set_spec(tx: Tx, key: Key, index: int, spec: Mapping[str, Any]) -> None:
-    """Change what a step is meant to do the next time."""
+    """Replace the specification of a step, for its next attempt."""
     at = {"org_id": key[0], "workflow_id": key[1], "position": index}
     tx.update_each(steps, [{**at, "spec": dict(spec)}])
 
@@ -428,7 +428,7 @@ def next_due(tx: Tx) -> datetime | None:
 
 
 def list_unmoved(tx: Tx, before: datetime, limit: int) -> Sequence[Key]:
-    """List running workflows of all orgs that nobody looked at since then, the longest first."""
+    """List running workflows of all orgs that were not checked since then, the oldest first."""
     return [(row.org_id, row.id) for row in tx.all(_UNMOVED, before=before, most=limit)]
 
 

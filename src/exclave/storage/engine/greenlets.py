@@ -61,7 +61,7 @@ class _Stack(greenlet):
         arrange()
 
     def suspend(self, arrange: Arrange) -> None:
-        """Switch to the loop, which calls `arrange`, until somebody calls `resume`."""
+        """Switch to the loop, which calls `arrange`, until `resume` is called."""
         parent: Any = self.parent
         parent.switch(arrange)
 

@@ -1,6 +1,6 @@
 """Inserts and updates of many rows at once: what both databases share.
 
-SQLAlchemy prepares each row of an `executemany` by itself, which costs more than writing it. These
+SQLAlchemy prepares each row of an `executemany` separately, which costs more than writing it. These
 statements are made once per table and set of columns; values go to the driver as its types say.
 Columns are named by plain texts: SQLAlchemy's own kind of them takes long to write as JSON.
 """
