@@ -7,13 +7,13 @@ from typing import Any
 
 from exclave.base.errors import Problem
 from exclave.base.hcl import escape, escape_template, quote
+from exclave.base.hcl_lexer import HclBroken, PieceKind, split_hcl
 from exclave.base.secrets import Secret
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.jobs.executor import Work, WorkFailed
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.secrets.store import SecretStore
-from exclave.runner.terraform.hcl import HclBroken, Place, split_hcl
 from exclave.wire.jobs import JsonValue, Reason
 
 _WORKSPACE = r"(?:sandbox|component:[a-z0-9][a-z0-9_-]*)"
@@ -62,10 +62,14 @@ class Filler:
             raise WorkFailed(
                 Reason.SYNTAX, f"a variables file is not valid HCL: {error}"
             ) from error
-        writers = {Place.CODE: quote, Place.QUOTED: escape, Place.HEREDOC: escape_template}
+        writers = {
+            PieceKind.CODE: quote,
+            PieceKind.QUOTED: escape,
+            PieceKind.HEREDOC: escape_template,
+        }
         return "".join(
-            self._fill(piece.text, writers[piece.place])
-            if piece.place in writers
+            self._fill(piece.text, writers[piece.kind])
+            if piece.kind in writers
             else _PLACEHOLDER.sub("", piece.text)
             for piece in pieces
         )
