@@ -15,6 +15,7 @@ from exclave.domain.four_eyes import (
 )
 from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.domain.workflows import Workflow
+from exclave.flow.plans.intents import read_intent
 from exclave.storage import accounts, configs, four_eyes, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.identity import FourEyesReply
@@ -161,9 +162,9 @@ def _find_config(tx: Tx, org: OrgId, workflow: Workflow) -> AnyRow | None:
     """Find the config that an install's workflow runs; one that a person wrote has none."""
     specs = workflows.load_specs(tx, (org, workflow.id), range(len(workflow.steps)))
     for spec in specs.values():
-        intent = spec.get("intent") or {}
-        if "config" in intent:
-            return configs.find_config(tx, org, intent["config"])
+        stored = read_intent(spec)
+        if stored is not None:
+            return configs.find_config(tx, org, stored.values.config)
     return None
 
 

@@ -33,13 +33,13 @@ def note_deployed(
     tx: Tx,
     org: OrgId,
     install: str,
-    intent: Mapping[str, Any],
+    part: str,
+    config: str,
     outputs: Mapping[str, Any],
     workflow: str,
 ) -> None:
     """Write that a part is as its config says, and let templates read its outputs."""
-    part = str(intent["part"])
-    build = builds.find_pinned(tx, org, intent["config"], part)
+    build = builds.find_pinned(tx, org, config, part)
     build_id = "" if build is None else str(build.id)
     install_parts.save_part(
         tx,
@@ -50,7 +50,7 @@ def note_deployed(
             "state": ACTIVE,
             "message": "",
             "workflow_id": workflow,
-            "config_id": intent["config"],
+            "config_id": config,
             "build_id": build_id or None,
             "drift": "",
         },

@@ -15,6 +15,7 @@ from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.flow.plans.drafts import Draft
+from exclave.flow.plans.intents import StepIntent, WorkflowValues
 from exclave.flow.plans.kinds import WorkflowKind as WorkflowKind
 from exclave.flow.plans.outline import Outline
 from exclave.flow.plans.outline import Request as Request
@@ -70,10 +71,8 @@ def begin_install_workflow(
         drafts = put_gate_before_scripts(drafts)
     approves = row.approve_all if approve_all is None else approve_all
     workflow = WorkflowId(deps.ids.new("wfl"))
-    extra: dict[str, Any] = {"config": config.id, "kind": str(kind)}
-    given = {"env": dict(wish.env), "role": wish.role, "runbook_inputs": dict(wish.runbook_inputs)}
-    extra |= {name: value for name, value in given.items() if value}
-    _refuse_size(len(drafts), extra)
+    values = WorkflowValues(config.id, str(kind), wish.env, wish.role, wish.runbook_inputs)
+    _refuse_size(len(drafts), values)
     workflows.add_workflows(
         tx,
         [
@@ -96,7 +95,7 @@ def begin_install_workflow(
                 "sealed": dict(sealed) if sealed else None,
             }
         ],
-        _make_rows(org, workflow, drafts, extra),
+        _make_rows(org, workflow, drafts, values),
     )
     if kind in _BEGINNING:
         install_states.update_app_install(tx, org, install, {"state": _BEGINNING[kind]})
@@ -106,9 +105,9 @@ def begin_install_workflow(
     return workflow
 
 
-def _refuse_size(steps: int, extra: Mapping[str, Any]) -> None:
+def _refuse_size(steps: int, values: WorkflowValues) -> None:
     """Refuse what would take long to store: every step carries what the workflow was given."""
-    size = steps * len(write_json(extra))
+    size = steps * len(write_json(values.to_json()))
     if size > MOST_BYTES:
         raise Conflict(
             f"the {steps} steps of the workflow would carry {size} bytes of values;"
@@ -145,7 +144,7 @@ def _refuse_gone(row: AnyRow, kind: WorkflowKind) -> None:
 
 
 def _make_rows(
-    org: OrgId, workflow: WorkflowId, drafts: Sequence[Draft], extra: Mapping[str, Any]
+    org: OrgId, workflow: WorkflowId, drafts: Sequence[Draft], values: WorkflowValues
 ) -> list[dict[str, Any]]:
     index = {draft.name: position for position, draft in enumerate(drafts)}
     return [
@@ -164,7 +163,7 @@ def _make_rows(
                 "job": None,
                 "priority": 0,
                 "delay_s": None,
-                "intent": {**extra, **draft.intent} if draft.intent else None,
+                "intent": draft.intent and StepIntent(draft.intent, values).to_json(),
             },
         }
         for position, draft in enumerate(drafts)

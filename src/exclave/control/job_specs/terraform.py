@@ -1,6 +1,5 @@
 """Planning a part, and applying exactly the plan that was approved."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from exclave.control.install_state.options import read_overrides
@@ -10,29 +9,31 @@ from exclave.domain.identity import QueueId
 from exclave.domain.jobs import Reason
 from exclave.domain.lanes import SANDBOX
 from exclave.flow.plans.drafts import component_lane
+from exclave.flow.plans.intents import ApplyPart, PartIntent, PlanPart, ScanPart
 from exclave.storage import configs, install_parts, tf_states, workflows
 from exclave.wire.specs import PlanRef, RegoPolicy, TerraformSpec
 
 _POLICY_TYPES = {"sandbox": "sandbox", "component": "terraform_module"}
 
 
-def make_plan(scope: Scope, intent: Mapping[str, Any]) -> TerraformSpec:
-    """Make the job that plans a part."""
+def make_plan(scope: Scope, intent: PlanPart | ScanPart) -> TerraformSpec:
+    """Return the job that plans a part."""
+    delay_s = intent.delay_s if isinstance(intent, PlanPart) else None
     return TerraformSpec(
         operation="plan",
-        policies=_find_policies(scope, intent),
-        delay_s=float(intent.get("delay_s", 0)),
+        policies=_find_policies(scope, intent.component),
+        delay_s=delay_s or 0.0,
         **_make_common(scope, intent),
     )
 
 
-def make_apply(scope: Scope, intent: Mapping[str, Any]) -> TerraformSpec:
+def make_apply(scope: Scope, intent: ApplyPart) -> TerraformSpec:
     """Make the job that applies a plan; one that an apply has overtaken is planned again."""
-    planned = next(step for step in scope.workflow.steps if step.name == intent["plan"])
+    planned = next(step for step in scope.workflow.steps if step.name == intent.plan)
     job = scope.job_ids[planned.index]
     execution = install_parts.find_succeeded_execution(scope.tx, scope.org, job or "")
     if execution is None or not planned.digest:
-        raise NotReady(Reason.PLAN_MISSING, f"there is no plan of `{intent['part']}` to apply")
+        raise NotReady(Reason.PLAN_MISSING, f"there is no plan of `{intent.part}` to apply")
     _refuse_stale(scope, intent, planned.index)
     return TerraformSpec(
         operation="apply",
@@ -41,12 +42,11 @@ def make_apply(scope: Scope, intent: Mapping[str, Any]) -> TerraformSpec:
     )
 
 
-def _refuse_stale(scope: Scope, intent: Mapping[str, Any], planned: int) -> None:
+def _refuse_stale(scope: Scope, intent: ApplyPart, planned: int) -> None:
     key = (scope.org, scope.workflow.id)
-    outputs = workflows.load_outputs(scope.tx, key, [planned])[intent["plan"]]
-    newest = tf_states.find_newest(
-        scope.tx, scope.org, QueueId(scope.install), _name_workspace(intent)
-    )
+    outputs = workflows.load_outputs(scope.tx, key, [planned])[intent.plan]
+    workspace = name_workspace(intent.component)
+    newest = tf_states.find_newest(scope.tx, scope.org, QueueId(scope.install), workspace)
     serial = 0 if newest is None else newest.serial
     planned_at = read_count(outputs, "serial")
     if planned_at != serial:
@@ -54,9 +54,8 @@ def _refuse_stale(scope: Scope, intent: Mapping[str, Any], planned: int) -> None
         raise NotReady(Reason.PLAN_STALE, message)
 
 
-def _make_common(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
-    part = str(intent["part"])
-    name = str(intent.get("component", ""))
+def _make_common(scope: Scope, intent: PartIntent) -> dict[str, Any]:
+    part, name = intent.part, intent.component
     section = "component" if name else "sandbox"
     value = scope.find_part(section, name)
     files = [
@@ -67,8 +66,8 @@ def _make_common(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
     if override:
         files.append(scope.render(override, f"{part}: tf_vars of the install"))
     return {
-        "destroy": bool(intent.get("destroy")),
-        "workspace": _name_workspace(intent),
+        "destroy": intent.destroy,
+        "workspace": name_workspace(name),
         "artifact": scope.find_artifact(part),
         "version": str(value.get("terraform_version", "")),
         "vars": scope.render_map(value.get("vars", {}), f"{part}: vars"),
@@ -78,15 +77,13 @@ def _make_common(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _name_workspace(intent: Mapping[str, Any]) -> str:
-    """Name the state of a part like the lane that guards it."""
-    name = str(intent.get("component", ""))
-    return component_lane(name) if name else SANDBOX
+def name_workspace(component: str) -> str:
+    """Return the name of a part's Terraform state: that of the lane that guards it."""
+    return component_lane(component) if component else SANDBOX
 
 
-def _find_policies(scope: Scope, intent: Mapping[str, Any]) -> list[RegoPolicy]:
+def _find_policies(scope: Scope, name: str) -> list[RegoPolicy]:
     """Find the rules for this part; a plan that only removes things has to pass them as well."""
-    name = str(intent.get("component", ""))
     wanted = _POLICY_TYPES["component" if name else "sandbox"]
     found = []
     for row in configs.list_parts(scope.tx, scope.org, scope.config_id, "policy"):

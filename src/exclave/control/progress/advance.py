@@ -29,6 +29,7 @@ from exclave.flow.events import (
     apply_event,
     with_steps,
 )
+from exclave.flow.plans.intents import ApplyPart, PlanPart, StepIntent, read_intent
 from exclave.storage import jobs, workflows
 from exclave.storage.engine.database import Tx
 from exclave.storage.workflows import Key, Loaded
@@ -176,7 +177,7 @@ def _job_rows(
     specs = change.before.specs or workflows.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
-        job, intent = specs[index]["job"], specs[index].get("intent") or {}
+        job, intent = specs[index]["job"], read_intent(specs[index])
         if job is None and change.texts is None and deps.postponed.has(*key, step):
             _postpone(tx, deps, change, step)
             continue
@@ -235,19 +236,26 @@ def _postpone(tx: Tx, deps: Deps, change: _Change, step: Step) -> None:
 
 
 def give_up_step(
-    tx: Tx, loaded: Loaded, step: Step, intent: Mapping[str, Any], problem: NotReady
+    tx: Tx, loaded: Loaded, step: Step, stored: StepIntent | None, problem: NotReady
 ) -> list[Happening]:
     """End a step that cannot become a job; a stale plan is made again instead."""
     message = _make_storable(f"{problem.message}. {problem.advice}".strip())
     ended = JobEnded(step.index, step.attempt, JobState.FAILED, "", str(problem.reason))
     follow = [Happening(loaded.org, loaded.value.id, ended, None, message)]
-    if problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS:
-        plan = next(each for each in loaded.value.steps if each.name == intent["plan"])
-        return [*follow, Happening(loaded.org, loaded.value.id, Retried(plan.index))]
-    if "part" in intent and not intent.get("scan"):
-        why = _make_storable(problem.message)
-        note_failed(tx, loaded.org, loaded.queue, intent["part"], loaded.value.id, why)
+    match None if stored is None else stored.intent:
+        case ApplyPart(plan=name) if _may_replan(step, problem):
+            plan = next(each for each in loaded.value.steps if each.name == name)
+            return [*follow, Happening(loaded.org, loaded.value.id, Retried(plan.index))]
+        case PlanPart(part) | ApplyPart(part):
+            why = _make_storable(problem.message)
+            note_failed(tx, loaded.org, loaded.queue, part, loaded.value.id, why)
+        case _:
+            pass
     return follow
+
+
+def _may_replan(step: Step, problem: NotReady) -> bool:
+    return problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS
 
 
 def _make_storable(text: str) -> str:

@@ -15,6 +15,15 @@ from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobKind, JobState, Reason
 from exclave.domain.tf_addresses import read_name
 from exclave.flow.events import Then
+from exclave.flow.plans.intents import (
+    ApplyPart,
+    PlanPart,
+    ScanPart,
+    StepIntent,
+    WorkflowValues,
+    read_intent,
+    with_delay,
+)
 from exclave.storage import configs, install_parts, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 
@@ -67,54 +76,78 @@ def take_end(tx: Tx, deps: Deps, ended: Ended) -> Verdict:
 
 def _take_terraform(tx: Tx, ended: Ended) -> Verdict:
     job = ended.job
-    intent = _load_intent(tx, job)
-    if intent is None:
+    stored = _load_intent(tx, job)
+    if stored is None:
         return Verdict()
-    if ended.state is JobState.SUCCEEDED:
-        take = _take_plan if intent["do"] == "plan" else _take_apply
-        return take(tx, ended, intent)
-    if intent.get("scan"):
-        return Verdict()
-    org = OrgId(job.org_id)
+    succeeded = ended.state is JobState.SUCCEEDED
+    match stored.intent:
+        case ScanPart(part):
+            if succeeded:
+                _take_scan(tx, ended, part, stored.values)
+            return Verdict()
+        case PlanPart() as plan if succeeded:
+            return _take_plan(tx, ended, plan, stored.values)
+        case ApplyPart() as apply if succeeded:
+            _take_apply(tx, ended, apply, stored.values)
+            return Verdict()
+        case (PlanPart() | ApplyPart()) as intent:
+            return _take_failure(tx, ended, intent, stored.values)
+        case _:
+            return Verdict()
+
+
+def _take_failure(
+    tx: Tx, ended: Ended, intent: PlanPart | ApplyPart, values: WorkflowValues
+) -> Verdict:
+    job, org = ended.job, OrgId(ended.job.org_id)
     if ended.reason == Reason.PLAN_STALE:
         return Verdict(again=_find_again(tx, job, intent, delay_s=0.0, most=parts.MOST_REPLANS))
     text = ended.message or ended.reason
-    parts.note_failed(tx, org, job.queue_id, intent["part"], job.workflow_id, text)
+    parts.note_failed(tx, org, job.queue_id, intent.part, job.workflow_id, text)
     if ended.state is JobState.FAILED and ended.reason in _PASSING:
         delay = min(_FIRST_DELAY_S * 2**job.step_attempt, _LONGEST_DELAY_S)
-        most = _read_setting(tx, org, intent, "max_auto_retries")
+        most = _read_setting(tx, org, values.config, intent.component, "max_auto_retries")
         return Verdict(again=_find_again(tx, job, intent, delay_s=delay, most=most))
     return Verdict()
 
 
-def _take_plan(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
+def _take_scan(tx: Tx, ended: Ended, part: str, values: WorkflowValues) -> None:
+    read_count(ended.outputs, "serial")  # refuses outputs that no plan has
+    if values.is_drift_scan:
+        drift = {"drift": "none" if _is_noop(ended) else "drifted", "drift_at": tx.now}
+        install_parts.save_part(tx, OrgId(ended.job.org_id), ended.job.queue_id, part, drift)
+
+
+def _take_plan(tx: Tx, ended: Ended, plan: PlanPart, values: WorkflowValues) -> Verdict:
     job, org = ended.job, OrgId(ended.job.org_id)
-    noop = bool(ended.outputs.get("noop"))
+    noop = _is_noop(ended)
     read_count(ended.outputs, "serial")  # the apply compares it
-    if intent.get("scan"):
-        if intent.get("kind") == "drift_scan":
-            drift = {"drift": "none" if noop else "drifted", "drift_at": tx.now}
-            install_parts.save_part(tx, org, job.queue_id, intent["part"], drift)
-        return Verdict()
-    if noop and (intent["destroy"] or _read_setting(tx, org, intent, "skip_noops")):
-        _take_apply(tx, ended, intent)
+    if noop and (plan.destroy or _skips_noops(tx, org, plan, values)):
+        _take_apply(tx, ended, plan, values)
         return Verdict(Then.SKIP)
-    parts.note_part(tx, org, job.queue_id, intent["part"], parts.PLANNED, workflow=job.workflow_id)
+    parts.note_part(tx, org, job.queue_id, plan.part, parts.PLANNED, workflow=job.workflow_id)
     if noop:
         return Verdict(Then.GO_ON)
-    passed = intent.get("auto") and job.spec.get("policies") and not is_on(tx, org)
+    passed = plan.auto and job.spec.get("policies") and not is_on(tx, org)
     return Verdict(Then.APPROVE if passed else Then.ASK)
 
 
-def _take_apply(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
+def _take_apply(tx: Tx, ended: Ended, intent: PlanPart | ApplyPart, values: WorkflowValues) -> None:
     job, org = ended.job, OrgId(ended.job.org_id)
-    if intent["destroy"]:
-        parts.note_gone(tx, org, job.queue_id, intent["part"], job.workflow_id)
-    else:
-        told = read_table(ended.outputs, "outputs")
-        outputs = {read_name(name): value for name, value in told.items()}
-        parts.note_deployed(tx, org, job.queue_id, intent, outputs, job.workflow_id)
-    return Verdict()
+    if intent.destroy:
+        parts.note_gone(tx, org, job.queue_id, intent.part, job.workflow_id)
+        return
+    reported = read_table(ended.outputs, "outputs")
+    outputs = {read_name(name): value for name, value in reported.items()}
+    parts.note_deployed(tx, org, job.queue_id, intent.part, values.config, outputs, job.workflow_id)
+
+
+def _skips_noops(tx: Tx, org: OrgId, plan: PlanPart, values: WorkflowValues) -> bool:
+    return bool(_read_setting(tx, org, values.config, plan.component, "skip_noops"))
+
+
+def _is_noop(ended: Ended) -> bool:
+    return bool(ended.outputs.get("noop"))
 
 
 def _take_action(tx: Tx, ended: Ended) -> None:
@@ -170,32 +203,29 @@ def _read_secret(name: str, facts: object) -> dict[str, Any]:
     return {"name": name, "arn": f"((exclave:secret:{name}))", **known}
 
 
-def _load_intent(tx: Tx, job: AnyRow) -> Mapping[str, Any] | None:
+def _load_intent(tx: Tx, job: AnyRow) -> StepIntent | None:
     if job.workflow_id is None:
         return None
     specs = workflows.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
-    intent: Mapping[str, Any] | None = specs[job.step].get("intent")
-    return intent
+    return read_intent(specs[job.step])
 
 
 def _find_again(
-    tx: Tx, job: AnyRow, intent: Mapping[str, Any], *, delay_s: float, most: int
+    tx: Tx, job: AnyRow, intent: PlanPart | ApplyPart, *, delay_s: float, most: int
 ) -> int | None:
     """Find the plan to make again, and let it wait first; None when it was tried often enough."""
     if job.step_attempt >= most:
         return None
     key = (job.org_id, job.workflow_id)
     rows = workflows.list_steps(tx, *key)
-    name = intent.get("plan", job.step_name)
+    name = intent.plan if isinstance(intent, ApplyPart) else job.step_name
     plan = next(row for row in rows if row.name == name)
-    again = {**plan.spec, "intent": {**plan.spec["intent"], "delay_s": delay_s}}
-    workflows.set_spec(tx, key, plan.position, again)
+    workflows.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
     return int(plan.position)
 
 
-def _read_setting(tx: Tx, org: OrgId, intent: Mapping[str, Any], name: str) -> int:
+def _read_setting(tx: Tx, org: OrgId, config: str, component: str, name: str) -> int:
     """Read a number or a switch of the sandbox or component; none is 0."""
-    component = str(intent.get("component", ""))
     section = "component" if component else "sandbox"
-    row = configs.find_part(tx, org, intent["config"], section, component)
+    row = configs.find_part(tx, org, config, section, component)
     return 0 if row is None else int(row.value.get(name, 0))

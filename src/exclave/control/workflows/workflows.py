@@ -40,6 +40,7 @@ from exclave.flow.events import (
     Retried,
     Skipped,
 )
+from exclave.flow.plans.intents import ApplyPart, read_intent
 from exclave.storage import queues, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.engine.types import write_json
@@ -221,10 +222,10 @@ async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) ->
         found = find_step(value, step)
         _refuse_unsure(tx, user.org, queue, found)
         spec = workflows.load_specs(tx, (user.org, value.id), [found.index])[found.index]
-        intent = spec.get("intent") or {}
-        if "plan" not in intent:
+        stored = read_intent(spec)
+        if stored is None or not isinstance(stored.intent, ApplyPart):
             return Retried(found.index)
-        plan = find_step(value, intent["plan"])
+        plan = find_step(value, stored.intent.plan)
         return Retried(plan.index, lost=found.state is StepState.LOST)
 
     return await _steer(deps, user, Wish(workflow, Right.OPERATE, "step_retried", aim, step=step))

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from exclave.domain.installs import name_part
 from exclave.flow.plans.drafts import Drawing, Front, draw_component, draw_plan, slug
+from exclave.flow.plans.intents import RunAction
 from exclave.flow.plans.outline import Component, Hook, Outline
 
 
@@ -18,12 +20,7 @@ def draw_hooks(
 def draw_action(drawing: Drawing, hook: Hook, after: Front, component: str = "") -> Front:
     """Run one action."""
     middle = f"{slug(component)}." if component else ""
-    intent = {
-        "do": "action",
-        "action": hook.action,
-        "trigger": hook.trigger,
-        "component": component,
-    }
+    intent = RunAction(hook.action, hook.trigger, component)
     lane = f"action:{slug(hook.action)}"
     name = f"{hook.trigger}.{middle}{slug(hook.action)}"
     return drawing.job(name, after, intent, lanes=[lane], mutating=True)
@@ -77,7 +74,7 @@ def draw_all_teardowns(drawing: Drawing, outline: Outline, after: Front) -> Fron
 def draw_plans(drawing: Drawing, components: Sequence[Component], after: Front) -> Front:
     """Only plan components, all at once: nothing is applied, so nobody waits for anybody."""
     ends = {
-        each.name: draw_plan(drawing, f"component:{each.name}", after)
+        each.name: draw_plan(drawing, name_part(each.name), after)
         for each in components
         if each.enabled
     }

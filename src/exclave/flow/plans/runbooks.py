@@ -8,6 +8,7 @@ from exclave.flow.plans.deploys import (
     draw_teardowns,
 )
 from exclave.flow.plans.drafts import Drawing, Front, draw_sandbox, slug
+from exclave.flow.plans.intents import AwaitEvent, RunAction
 from exclave.flow.plans.outline import Outline, Request, RunbookStep
 
 
@@ -33,7 +34,7 @@ def _draw_step(
         case "sandbox_deprovision":
             return draw_sandbox(drawing, front, destroy=True)
         case "wait_for_event":
-            return drawing.wait(f"runbook.{slug(step.name)}", front, {"do": "event"})
+            return drawing.wait(f"runbook.{slug(step.name)}", front, AwaitEvent())
         case _:
             raise InvalidInput(f"runbook step `{step.name}` has an unknown type `{step.type}`")
 
@@ -51,14 +52,7 @@ def _draw_teardown(drawing: Drawing, outline: Outline, step: RunbookStep, front:
 
 
 def _draw_action(drawing: Drawing, request: Request, step: RunbookStep, front: Front) -> Front:
-    intent = {
-        "do": "action",
-        "action": step.subject,
-        "trigger": "runbook",
-        "component": "",
-        "runbook": request.runbook,
-        "runbook_step": step.name,
-    }
+    intent = RunAction(step.subject, "runbook", "", request.runbook, step.name)
     subject = step.subject or f"{request.runbook}-{step.name}"
     lane = f"action:{slug(subject)}"
     return drawing.job(f"runbook.{slug(step.name)}", front, intent, lanes=[lane], mutating=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from exclave.domain.workflows import StepKind
 from exclave.flow.plans.drafts import Draft
+from exclave.flow.plans.intents import ApplyPart
 from exclave.flow.plans.outline import Outline
 
 SCRIPTS_GATE = "scripts-approve"
@@ -35,4 +36,4 @@ def put_gate_before_scripts(drafts: Sequence[Draft]) -> tuple[Draft, ...]:
 
 
 def _runs_script(draft: Draft) -> bool:
-    return draft.mutating and draft.intent.get("do") != "apply"
+    return draft.mutating and not isinstance(draft.intent, ApplyPart)

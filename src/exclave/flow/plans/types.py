@@ -13,6 +13,7 @@ from exclave.flow.plans.deploys import (
     draw_teardowns,
 )
 from exclave.flow.plans.drafts import Draft, Drawing, Front, draw_plan, draw_sandbox
+from exclave.flow.plans.intents import AwaitBuilds, AwaitRunner, AwaitStack, SyncSecrets
 from exclave.flow.plans.kinds import WorkflowKind
 from exclave.flow.plans.outline import Hook, Outline, Request
 from exclave.flow.plans.runbooks import draw_runbook
@@ -30,10 +31,10 @@ def _open(drawing: Drawing, kind: WorkflowKind, outline: Outline, request: Reque
     """Wait for what must be there before anything else: builds, the Stack, a runner."""
     front: Front = ()
     if outline.builds_pending and kind not in _UNBUILT:
-        front = drawing.wait("builds", front, {"do": "builds"})
+        front = drawing.wait("builds", front, AwaitBuilds())
     if kind is WorkflowKind.PROVISION or request.new_stack:
-        front = (*front, *drawing.wait("stack", (), {"do": "stack"}))
-    return drawing.job("runner", front, {"do": "runner"})
+        front = (*front, *drawing.wait("stack", (), AwaitStack()))
+    return drawing.job("runner", front, AwaitRunner())
 
 
 def _provision(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
@@ -70,7 +71,7 @@ def _draw_whole(
 def _draw_secrets(drawing: Drawing, outline: Outline, front: Front) -> Front:
     front = draw_hooks(drawing, outline, "pre-secrets-sync", front)
     if outline.has_secrets:
-        front = drawing.job("secrets", front, {"do": "secrets"})
+        front = drawing.job("secrets", front, SyncSecrets())
     return draw_hooks(drawing, outline, "post-secrets-sync", front)
 
 
