@@ -200,7 +200,7 @@ def _tell_output(session: Session, one: PlannedOutput) -> Styled:
 def _tell_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
     yield "Policies:"
     for one in plan.policies:
-        colour = "red" if one.level == "deny" else "yellow"
+        colour = {"deny": "red", "warn": "yellow", "pass": "green"}[one.level]
         text = f"  {one.level} {clean_line(one.name)}: {indent(one.message, '    ')}"
         yield _paint(session, text, colour)
 

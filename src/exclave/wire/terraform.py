@@ -191,7 +191,7 @@ class PolicyFinding(Reply):
     """What a policy had to say about a plan."""
 
     name: str
-    level: Literal["deny", "warn"]
+    level: Literal["deny", "warn", "pass"]
     message: str
 
 

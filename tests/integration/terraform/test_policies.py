@@ -31,6 +31,15 @@ warn[msg] {
   msg := {"msg": "something changes"}
 }
 """
+PASS = """
+package nuon
+
+pass contains msg if {
+  some change in input.plan.resource_changes
+  change.type == "terraform_data"
+  msg := sprintf("%s is allowed", [change.address])
+}
+"""
 MODULE = 'variable "secret" {\n default = ""\n}\nresource "terraform_data" "a" {}'
 
 
@@ -75,11 +84,34 @@ async def test_a_warning_is_shown_and_passes(with_opa: Bench) -> None:
     assert ran.outputs["policies"] == {"warn": ["old: something changes"]}
 
 
+async def test_a_policy_with_pass_rules_only_is_shown_and_refuses_nothing(with_opa: Bench) -> None:
+    with_opa.write(MODULE)
+
+    ran = await with_opa.plan(policies=[policy("checked", PASS), policy("old", OLD)])
+
+    assert ran.outcome.state == "succeeded", ran.text
+    told = await with_opa.read_plan(ran)
+    assert told["policies"] == [
+        {"name": "old", "level": "warn", "message": "something changes"},
+        {"name": "checked", "level": "pass", "message": "terraform_data.a is allowed"},
+    ]
+    assert "policy checked: pass: terraform_data.a is allowed" in ran.text
+
+
+async def test_a_policy_of_which_nothing_passes_refuses_nothing(with_opa: Bench) -> None:
+    with_opa.write("")
+
+    ran = await with_opa.plan(policies=[policy("checked", PASS)])
+
+    assert ran.outcome.state == "succeeded", ran.text
+    assert (await with_opa.read_plan(ran))["policies"] == []
+
+
 @pytest.mark.parametrize(
     ("rego", "words"),
     [
         ("package nuon\n\ndeny contains {", "cannot be evaluated: line"),
-        ("package other\n\ndeny := true", "neither `deny` nor `warn`"),
+        ("package other\n\ndeny := true", "no `deny`, `warn` or `pass`"),
         ("package nuon\n\ndeny contains msg if { msg := nothing(1) }", "undefined function"),
         ("", "cannot be evaluated"),
     ],

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from exclave.runner.commands import opa
 from exclave.runner.jobs.executor import WorkFailed
@@ -13,12 +13,13 @@ from exclave.wire.specs import RegoPolicy
 from exclave.wire.terraform import PolicyFinding
 
 PACKAGE = "nuon"
-_LEVELS = ("deny", "warn")
+_LEVELS: Final = ("deny", "warn", "pass")
+"""The rules of a policy: the first fails the plan, the others are shown with it."""
 _MOST_CHARS = 1000
 
 
 async def check_policies(site: Site, tool: str, plan: str) -> list[PolicyFinding]:
-    """Evaluate every policy of the job on the plan's JSON; denials come first."""
+    """Evaluate every policy of the job on the plan's JSON; denials come first, passes last."""
     folder = site.workspace.folder / "policies"
     with site.workspace.touch():
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -40,18 +41,18 @@ async def check_policies(site: Site, tool: str, plan: str) -> list[PolicyFinding
 
 
 def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[PolicyFinding]:
-    """Read what the rules `deny` and `warn` of a policy say; neither of them is an error."""
+    """Return what the rules of a policy say; a policy that has none of them is an error."""
     rules = value if isinstance(value, dict) else {}
     if not any(level in rules for level in _LEVELS):
         message = (
-            f"the policy `{name}` has neither `deny` nor `warn` in the package `{PACKAGE}`:"
+            f"the policy `{name}` has no `deny`, `warn` or `pass` in the package `{PACKAGE}`:"
             " it checks nothing"
         )
         raise WorkFailed(Reason.SYNTAX, message)
     return [
         PolicyFinding(name=name, level=level, message=mask(message)[:_MOST_CHARS])
         for level in _LEVELS
-        for message in _list_messages(rules.get(level))
+        for message in _list_messages(rules.get(level), _WITHOUT_MESSAGE[level])
     ]
 
 
@@ -72,17 +73,24 @@ async def _evaluate(site: Site, tool: str, policy: RegoPolicy, file: Path, docum
     raise WorkFailed(Reason.SYNTAX, message)
 
 
-def _list_messages(value: Any) -> Iterator[str]:
+_WITHOUT_MESSAGE: Final = {
+    "deny": "it says no, without a message",
+    "warn": "it warns, without a message",
+    "pass": "it passes, without a message",
+}
+
+
+def _list_messages(value: Any, default: str) -> Iterator[str]:
     match value:
         case None | False:
             return
         case True:
-            yield "it says no, without a message"
+            yield default
         case str():
             yield value
         case list():
             for one in value:
-                yield from _list_messages(one)
+                yield from _list_messages(one, default)
         case dict():
             told = next((value[key] for key in ("msg", "message", "reason") if key in value), None)
             yield str(told) if told is not None else json.dumps(value, ensure_ascii=False)
