@@ -8,7 +8,7 @@ from typing import Any
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.access import require
 from exclave.control.audit import record
-from exclave.control.builds.targets import Wanted, list_wanted, name_part
+from exclave.control.builds.targets import Wanted, find_target, list_wanted
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
 from exclave.control.progress.advance import Happening, advance
@@ -58,7 +58,7 @@ async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
         if locked is None or locked.config_id is None:
             raise Conflict(f"the app `{app.name}` has no version yet", hint="Sync it first.")
         config = _find_config(tx, user.org, locked.config_id)
-        one = _aim(name_part(list_wanted(tx, user.org, config), wish.part), wish.commit)
+        one = _aim(find_target(list_wanted(tx, user.org, config), wish.part), wish.commit)
         build = deps.ids.new("bui")
         _begin(tx, deps, user.org, user.name, config, [(build, one)])
         if not _is_good(builds.find_pinned(tx, user.org, config.id, one.part)):

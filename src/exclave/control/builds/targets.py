@@ -9,7 +9,10 @@ from exclave.appconfig.model.formats import parse_duration
 from exclave.appconfig.model.kinds.shared import HERE
 from exclave.base.digests import digest_json
 from exclave.base.errors import InvalidInput
+from exclave.control.job_specs.component_types import find_type
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import name_part
+from exclave.domain.lanes import SANDBOX
 from exclave.storage import configs
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.builds import expand_repo
@@ -18,7 +21,6 @@ from exclave.wire.specs import BuildSource, GitSource, UploadedSource
 FORMAT = 1
 """The format of artifacts: a new one makes every part be built again."""
 
-_MODULE = "terraform_module"
 _SCRIPTS = "action_source"
 
 
@@ -43,7 +45,7 @@ def list_wanted(tx: Tx, org: OrgId, config: AnyRow) -> Sequence[Wanted]:
     ]
 
 
-def name_part(wanted: Sequence[Wanted], text: str) -> Wanted:
+def find_target(wanted: Sequence[Wanted], text: str) -> Wanted:
     """Find the part that a person means: `db` is short for `component:db`."""
     for name in (text, f"component:{text}"):
         found = next((one for one in wanted if one.part == name), None)
@@ -59,11 +61,11 @@ def _find_sources(section: str, row: AnyRow) -> Iterator[tuple[str, str, Mapping
     value: Mapping[str, Any] = row.value
     match section:
         case "sandbox":
-            if _has_repo(value) and value.get("type", "terraform") == "terraform":
-                yield "sandbox", _MODULE, value
+            if _has_repo(value) and (type_ := find_type("", value)) is not None:
+                yield SANDBOX, type_.artifact, value
         case "component":
-            if _has_repo(value) and value.get("type") == _MODULE:
-                yield f"component:{row.name}", _MODULE, value
+            if _has_repo(value) and (type_ := find_type(row.name, value)) is not None:
+                yield name_part(row.name), type_.artifact, value
         case _:
             for step in value.get("steps", ()):
                 if _has_repo(step):

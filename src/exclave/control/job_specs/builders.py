@@ -8,8 +8,8 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
 from exclave.control.job_specs.actions import make_action, make_secrets, note_run
 from exclave.control.job_specs.context import NotReady, Scope
+from exclave.control.job_specs.planned_parts import make_apply, make_plan
 from exclave.control.job_specs.rendering import NotRendered
-from exclave.control.job_specs.terraform import make_apply, make_plan
 from exclave.domain.jobs import Reason
 from exclave.flow.plans.intents import (
     ApplyPart,

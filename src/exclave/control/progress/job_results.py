@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from exclave.appconfig.model.kinds.components import PlannedComponent
+from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_state import parts
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
 from exclave.control.install_state.state import Document, write_state
+from exclave.control.job_specs.component_types import get_type, read_definition
 from exclave.control.progress.build_results import take_build
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobKind, JobState, Reason
-from exclave.domain.tf_addresses import read_name
 from exclave.flow.events import Then
 from exclave.flow.plans.intents import (
     ApplyPart,
@@ -106,7 +108,8 @@ def _take_failure(
     parts.note_failed(tx, org, job.queue_id, intent.part, job.workflow_id, text)
     if ended.state is JobState.FAILED and ended.reason in _PASSING:
         delay = min(_FIRST_DELAY_S * 2**job.step_attempt, _LONGEST_DELAY_S)
-        most = _read_setting(tx, org, values.config, intent.component, "max_auto_retries")
+        definition = _find_definition(tx, org, values.config, intent.component)
+        most = 0 if definition is None else definition.max_auto_retries
         return Verdict(again=_find_again(tx, job, intent, delay_s=delay, most=most))
     return Verdict()
 
@@ -138,12 +141,14 @@ def _take_apply(tx: Tx, ended: Ended, intent: PlanPart | ApplyPart, values: Work
         parts.note_gone(tx, org, job.queue_id, intent.part, job.workflow_id)
         return
     reported = read_table(ended.outputs, "outputs")
-    outputs = {read_name(name): value for name, value in reported.items()}
+    value = _find_value(tx, org, values.config, intent.component)
+    outputs = {} if value is None else get_type(intent.component, value).read_outputs(reported)
     parts.note_deployed(tx, org, job.queue_id, intent.part, values.config, outputs, job.workflow_id)
 
 
 def _skips_noops(tx: Tx, org: OrgId, plan: PlanPart, values: WorkflowValues) -> bool:
-    return bool(_read_setting(tx, org, values.config, plan.component, "skip_noops"))
+    definition = _find_definition(tx, org, values.config, plan.component)
+    return definition is not None and definition.skip_noops
 
 
 def _is_noop(ended: Ended) -> bool:
@@ -224,8 +229,15 @@ def _find_again(
     return int(plan.position)
 
 
-def _read_setting(tx: Tx, org: OrgId, config: str, component: str, name: str) -> int:
-    """Read a number or a switch of the sandbox or component; none is 0."""
+def _find_definition(
+    tx: Tx, org: OrgId, config: str, component: str
+) -> PlannedComponent | Sandbox | None:
+    """Find the definition of a component, or of the sandbox; None if the config is gone."""
+    value = _find_value(tx, org, config, component)
+    return None if value is None else read_definition(component, value)
+
+
+def _find_value(tx: Tx, org: OrgId, config: str, component: str) -> Mapping[str, Any] | None:
     section = "component" if component else "sandbox"
     row = configs.find_part(tx, org, config, section, component)
-    return 0 if row is None else int(row.value.get(name, 0))
+    return None if row is None else dict(row.value)

@@ -16,7 +16,7 @@ from exclave.appconfig.model.fields import (
     text_map,
     texts,
 )
-from exclave.appconfig.model.kinds.shared import DEPRECATED_ARRAYS, RoleRules
+from exclave.appconfig.model.kinds.shared import DEPLOY_TIMEOUT, DEPRECATED_ARRAYS, RoleRules
 
 _MISPLACED = Dead("This type of component is deployed without a plan; the key has no effect.")
 
@@ -110,7 +110,7 @@ class Component(RoleRules):
     )
     source: str = text("A TOML file whose keys are merged over these.", '"shared/api.toml"')
     build_timeout: str = limit_build("5m")
-    deploy_timeout: str = limit_deploy("60m")
+    deploy_timeout: str = limit_deploy(DEPLOY_TIMEOUT)
 
 
 class PlannedComponent(Component):

@@ -13,6 +13,8 @@ DEPRECATED_ARRAYS: Mapping[str, Dead] = {
 OPERATIONS = ("provision", "reprovision", "deprovision", "deploy", "teardown", "trigger")
 
 
+DEPLOY_TIMEOUT = "60m"
+"""How long a deploy may take where the app does not say."""
 HERE = "."
 """The `repo` of sources that lie in the app directory itself."""
 
