@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import PartState
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.tables.core import executions, steps, workflows
 from exclave.storage.tables.installs import action_runs, install_parts
@@ -27,7 +28,7 @@ def save_part(tx: Tx, org: OrgId, install: str, part: str, values: Mapping[str, 
     row = {"changed_at": tx.now, **values}
     done = tx.run(update(install_parts).where(*_is(org, install, part)).values(**row))
     if done.rowcount == 0:
-        known = {"org_id": org, "install_id": install, "part": part, "state": "absent"}
+        known = {"org_id": org, "install_id": install, "part": part, "state": PartState.ABSENT}
         tx.run(insert(install_parts).values(**{**known, **row}))
 
 

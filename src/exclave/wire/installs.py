@@ -2,10 +2,11 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from exclave.domain.installs import ApprovalOption as ApprovalOption
 from exclave.wire.identity import RunnerReply
 from exclave.wire.jobs import JsonValue, LaneReply
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
@@ -253,7 +254,7 @@ class InstallConfig(Request):
     """What the file of an install says."""
 
     name: Name
-    approval_option: Literal["prompt", "approve-all", "auto"] = "prompt"
+    approval_option: ApprovalOption = ApprovalOption.PROMPT
     """`auto`: plans that pass all their policies; one without policies is asked about."""
     component_toggles: Annotated[dict[PartName, bool], Field(max_length=1000)] = {}
     components: Annotated[dict[PartName, ComponentOverride], Field(max_length=1000)] = {}

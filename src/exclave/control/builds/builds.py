@@ -12,6 +12,7 @@ from exclave.control.builds.targets import Wanted, find_target, list_wanted
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
 from exclave.control.progress.advance import Happening, advance
+from exclave.domain.builds import may_be_reused
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
@@ -213,7 +214,7 @@ def _aim(one: Wanted, commit: str | None) -> Wanted:
 
 
 def _is_good(row: AnyRow | None) -> bool:
-    return row is not None and row.state in {builds.RUNNING, builds.SUCCEEDED}
+    return row is not None and may_be_reused(row.state)
 
 
 def _find_config(tx: Tx, org: OrgId, config_id: str) -> AnyRow:

@@ -5,20 +5,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw
+from exclave.domain.installs import ApprovalOption, decide_approval
 from exclave.storage.engine.database import AnyRow
 from exclave.wire.installs import InstallConfig, ValueChange
 
-PROMPT, APPROVE_ALL, AUTO = "prompt", "approve-all", "auto"
 _KINDS = {"tf_vars": "terraform_module", "helm_values": "helm_chart"}
 
 Overrides = Mapping[str, Mapping[str, str]]
 
 
-def read_approval(row: AnyRow) -> str:
-    """Tell who approves the plans of an install: people, nobody, or policies that pass."""
-    if row.approve_all:
-        return APPROVE_ALL
-    return AUTO if row.approval == AUTO else PROMPT
+def read_approval(row: AnyRow) -> ApprovalOption:
+    """Return who approves the plans of an install."""
+    return decide_approval(approve_all=row.approve_all, approval=row.approval)
 
 
 def read_toggles(row: AnyRow) -> dict[str, bool]:

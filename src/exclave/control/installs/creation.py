@@ -17,6 +17,7 @@ from exclave.control.job_specs.rendering import Renderings
 from exclave.control.limits.quotas import check_count
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
+from exclave.domain.installs import InstallState
 from exclave.domain.quotas import Counted
 from exclave.storage import apps, configs, installs, queues, stacks
 from exclave.storage.engine.database import AnyRow, Tx
@@ -24,7 +25,6 @@ from exclave.wire.installs import NewInstall
 
 LOCAL = "local"
 """The only target that installs can have so far."""
-NEW = "new"
 _MOST_LABELS = 32
 """Of an app, as of an install; one that was synced by an older server may have more."""
 
@@ -64,7 +64,7 @@ def add_app_install(
             "app_id": app.id,
             "config_id": config.id,
             "target": LOCAL,
-            "state": NEW,
+            "state": InstallState.NEW,
             "approve_all": wish.approve_all,
             "here": wish.here,
             "managed_by": "",

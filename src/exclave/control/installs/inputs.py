@@ -9,7 +9,6 @@ from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
-from exclave.control.install_state.parts import ABSENT
 from exclave.control.installs import input_validation
 from exclave.control.installs.input_versions import (
     find_changed,
@@ -24,6 +23,7 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.control.workflows import replies
 from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.domain.installs import may_exist
 from exclave.storage import (
     configs,
     install_parts,
@@ -161,7 +161,7 @@ def begin_update(
 ) -> str | None:
     """Begin the workflow that redeploys what reads changed inputs; none if nothing here does."""
     sandbox, components = find_touched(tx, org, row.config_id, changed)
-    here = {row.part for row in install_parts.list_parts(tx, org, row.id) if row.state != ABSENT}
+    here = {row.part for row in install_parts.list_parts(tx, org, row.id) if may_exist(row.state)}
     touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
     if not again and (not changed or not touched & here):
         return None

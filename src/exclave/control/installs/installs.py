@@ -24,6 +24,7 @@ from exclave.domain.identity import (
     allows,
     list_granted,
 )
+from exclave.domain.installs import is_empty
 from exclave.domain.lanes import LaneState, check_lane
 from exclave.storage import (
     install_inputs,
@@ -40,8 +41,6 @@ from exclave.wire.model import Page
 
 _NAMED = 5
 """How many running workflows a refusal names."""
-_SETTLED = frozenset({None, "new", "deprovisioned"})
-"""States of an install of which nothing is left at the customer, as far as we know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +211,7 @@ def _refuse_in_use(tx: Tx, user: User, row: AnyRow, forget: str) -> None:
             hint=f"Wait for {'them' if several else 'it'}, or cancel: {commands}",
             workflows=running[:20],
         )
-    if row.state not in _SETTLED and not forget:
+    if not is_empty(row.state) and not forget:
         raise Conflict(
             f"`{row.name}` is {row.state}: what it runs at the customer would be left behind",
             hint=f"Use `exclave installs deprovision {row.name}` first, or delete it with"

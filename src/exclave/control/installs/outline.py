@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exclave.control.install_state.options import AUTO, is_enabled, read_approval, read_toggles
+from exclave.control.install_state.options import is_enabled, read_approval, read_toggles
 from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import ApprovalOption, may_exist, name_part
+from exclave.domain.lanes import SANDBOX
 from exclave.flow.plans.outline import Component, Hook, Outline
 from exclave.storage import builds, configs, install_parts, install_states
 from exclave.storage.engine.database import AnyRow, Tx
@@ -21,7 +23,7 @@ def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
     parts = {row.part: row for row in install_parts.list_parts(tx, org, install)}
     row = install_states.find_app_install(tx, org, install)
     toggles = {} if row is None else read_toggles(row)
-    auto = row is not None and read_approval(row) == AUTO
+    auto = row is not None and read_approval(row) is ApprovalOption.AUTO
     sandbox = configs.find_part(tx, org, config.id, "sandbox")
     values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
     return Outline(
@@ -31,7 +33,7 @@ def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
         ),
         hooks=tuple(_list_hooks(outline["actions"])),
         has_sandbox=sandbox is not None,
-        sandbox_deployed=_is_there(parts.get("sandbox")),
+        sandbox_deployed=_is_there(parts.get(SANDBOX)),
         sandbox_auto_approve=auto or bool(sandbox and _is_auto("", sandbox.value)),
         has_secrets=bool(outline["secrets"]),
         builds_pending=builds.has_pending(tx, org, config.id, hold=True),
@@ -56,14 +58,13 @@ def _make_component(
         name=name,
         needs=tuple(each["needs"]),
         enabled=is_enabled(each, toggles),
-        deployed=_is_there(parts.get(f"component:{name}")),
+        deployed=_is_there(parts.get(name_part(name))),
         auto_approve=auto or (value is not None and _is_auto(name, value)),
     )
 
 
 def _is_there(part: AnyRow | None) -> bool:
-    """Whether there may be something of it: a failed first apply leaves resources behind."""
-    return part is not None and part.state != "absent"
+    return part is not None and may_exist(part.state)
 
 
 def _is_auto(component: str, value: Mapping[str, Any]) -> bool:

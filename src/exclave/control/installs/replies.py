@@ -6,9 +6,9 @@ from typing import Any
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import show_runner_row
 from exclave.control.install_state.options import read_approval, read_overrides, read_toggles
-from exclave.control.install_state.parts import ABSENT
 from exclave.control.workflows import replies
 from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.installs import Drift, PartState, may_exist
 from exclave.storage import configs, install_parts, queues, runners, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import InstallDetail, InstallReply, PartReply
@@ -47,7 +47,7 @@ def list_parts(tx: Tx, org: OrgId, row: AnyRow) -> list[PartReply]:
     deployed = {each.config_id for each in rows.values() if each.config_id}
     hashes = {config: read_hashes(tx, org, config) for config in deployed}
     versions = {config: _read_version(tx, org, config) for config in deployed}
-    left = [part for part in rows if part not in wanted and rows[part].state != ABSENT]
+    left = [part for part in rows if part not in wanted and may_exist(rows[part].state)]
     return [_show_part(part, rows.get(part), wanted, hashes, versions) for part in [*wanted, *left]]
 
 
@@ -73,8 +73,8 @@ def _show_part(
     if row is None:
         return PartReply(
             part=part,
-            state=ABSENT,
-            drift="",
+            state=PartState.ABSENT,
+            drift=Drift.UNKNOWN,
             config_version=None,
             is_current=False,
             message="",

@@ -13,6 +13,7 @@ from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.installs import InstallState
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.flow.plans.drafts import Draft
 from exclave.flow.plans.intents import StepIntent, WorkflowValues
@@ -28,8 +29,8 @@ from exclave.storage.engine.types import write_json
 MOST_STEPS = 2_000
 MOST_BYTES = 4 * 1024 * 1024
 _BEGINNING = {
-    WorkflowKind.PROVISION: "provisioning",
-    WorkflowKind.DEPROVISION: "deprovisioning",
+    WorkflowKind.PROVISION: InstallState.PROVISIONING,
+    WorkflowKind.DEPROVISION: InstallState.DEPROVISIONING,
 }
 """What an install is while such a workflow runs."""
 
@@ -136,7 +137,7 @@ def _narrow(outline: Outline, wish: Request) -> Outline:
 
 
 def _refuse_gone(row: AnyRow, kind: WorkflowKind) -> None:
-    if row.state == "deprovisioned" and kind is not WorkflowKind.PROVISION:
+    if row.state == InstallState.DEPROVISIONED and kind is not WorkflowKind.PROVISION:
         raise Conflict(
             f"the install `{row.name}` is deprovisioned",
             hint=f"Provision it again: exclave installs provision {row.name}.",

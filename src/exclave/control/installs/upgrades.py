@@ -10,7 +10,6 @@ from exclave.control.apps.unapproved_content import list_unasked, require_unaske
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
-from exclave.control.install_state.parts import ABSENT, FAILED
 from exclave.control.install_state.state import add_components, write_state
 from exclave.control.installs import input_validation
 from exclave.control.installs.creation import refuse_cloud
@@ -27,14 +26,13 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.control.progress.install_endings import start_schedules
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.domain.installs import InstallState, PartState, may_exist, takes_deploys
 from exclave.storage import configs, install_parts, install_states, stacks
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
 
 _OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "branch"})
 """Sections that are compared otherwise, or say nothing about installs."""
-_BEFORE_DEPLOYS = frozenset({"new", "provisioning", "deprovisioning", "deprovisioned"})
-"""States in which there is nothing yet, or nothing any more, to deploy to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +145,9 @@ def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[Part
     """
     base = dict(read_hashes(tx, org, row.config_id))
     for part in install_parts.list_parts(tx, org, row.id):
-        if part.state == FAILED:
+        if part.state == PartState.FAILED:
             base[part.part] = ""
-        elif part.state != ABSENT and part.config_id:
+        elif may_exist(part.state) and part.config_id:
             deployed = read_hashes(tx, org, part.config_id).get(part.part)
             base[part.part] = deployed or base.get(part.part, "")
     return _compare(base, read_hashes(tx, org, target.id))
@@ -191,7 +189,9 @@ def _find_orphans(
     tx: Tx, org: OrgId, row: AnyRow, target: AnyRow, parts: Sequence[PartChange]
 ) -> Problem | None:
     """Find what is deployed and has no place in the new config: nobody would see it any more."""
-    here = {each.part for each in install_parts.list_parts(tx, org, row.id) if each.state != ABSENT}
+    here = {
+        each.part for each in install_parts.list_parts(tx, org, row.id) if may_exist(each.state)
+    }
     gone = [each.part for each in parts if each.change == "removed" and each.part in here]
     if not gone:
         return None
@@ -220,7 +220,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
         add_components(document, target.outline)
 
     write_state(tx, org, row.id, f"config {target.version}", change)
-    if row.state == "active":
+    if row.state == InstallState.ACTIVE:
         start_schedules(tx, deps, org, row.id)
     if move.new_stack:
         newest = stacks.find_newest(tx, org, row.id, lock=True)
@@ -241,7 +241,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
 def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
     """Begin the workflow that brings what differs; none where nothing does."""
     org, row = user.org, move.row
-    if row.state in _BEFORE_DEPLOYS:
+    if not takes_deploys(row.state):
         raise Conflict(
             f"`{row.name}` is {row.state}: there is nothing to deploy to",
             hint="Leave --deploy out, or provision it first.",

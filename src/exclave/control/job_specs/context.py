@@ -13,6 +13,7 @@ from exclave.base.errors import Kind, Problem
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import Document, read_named_state
 from exclave.control.job_specs.rendering import NotRendered, Renderings, render_inline
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import Reason
 from exclave.domain.workflows import Workflow
@@ -79,7 +80,7 @@ class Scope:
     def find_artifact(self, part: str) -> Artifact:
         """Find what was built for a part of this config; only a finished build is deployed."""
         build = builds.find_pinned(self.tx, self.org, self.config_id, part)
-        if build is None or build.state != "succeeded":
+        if build is None or build.state != BuildState.SUCCEEDED:
             state = "was never built" if build is None else f"is not built: {build.state}"
             why = "" if build is None or not build.error else f" ({build.error})"
             raise NotReady(

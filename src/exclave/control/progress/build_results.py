@@ -8,6 +8,7 @@ from exclave.control.deps import Deps
 from exclave.control.install_state.reported_outputs import read_count, read_word
 from exclave.control.progress.advance import Happening, advance
 from exclave.control.progress.build_waits import end_build
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobState
 from exclave.flow.events import Answered
@@ -40,7 +41,7 @@ def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[st
     digest = str(outputs.get("digest", ""))
     if state is JobState.SUCCEEDED and _DIGEST.fullmatch(digest):
         return {
-            "state": builds.SUCCEEDED,
+            "state": BuildState.SUCCEEDED,
             "digest": digest,
             "error": "",
             "commit": read_word(outputs, "commit"),
@@ -48,7 +49,7 @@ def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[st
             "provenance": read_word(outputs, "provenance"),
         }
     missing = "the build runner named no artifact" if state is JobState.SUCCEEDED else ""
-    return {"state": builds.FAILED, "error": missing or message or str(state)}
+    return {"state": BuildState.FAILED, "error": missing or message or str(state)}
 
 
 def _pin_newest(tx: Tx, org: OrgId, row: AnyRow) -> None:

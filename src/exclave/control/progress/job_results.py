@@ -15,6 +15,7 @@ from exclave.control.install_state.state import Document, write_state
 from exclave.control.job_specs.component_types import get_type, read_definition
 from exclave.control.progress.build_results import take_build
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import PartState, decide_drift
 from exclave.domain.jobs import JobKind, JobState, Reason
 from exclave.flow.events import Then
 from exclave.flow.plans.intents import (
@@ -117,7 +118,7 @@ def _take_failure(
 def _take_scan(tx: Tx, ended: Ended, part: str, values: WorkflowValues) -> None:
     read_count(ended.outputs, "serial")  # refuses outputs that no plan has
     if values.is_drift_scan:
-        drift = {"drift": "none" if _is_noop(ended) else "drifted", "drift_at": tx.now}
+        drift = {"drift": decide_drift(noop=_is_noop(ended)), "drift_at": tx.now}
         install_parts.save_part(tx, OrgId(ended.job.org_id), ended.job.queue_id, part, drift)
 
 
@@ -128,7 +129,7 @@ def _take_plan(tx: Tx, ended: Ended, plan: PlanPart, values: WorkflowValues) -> 
     if noop and (plan.destroy or _skips_noops(tx, org, plan, values)):
         _take_apply(tx, ended, plan, values)
         return Verdict(Then.SKIP)
-    parts.note_part(tx, org, job.queue_id, plan.part, parts.PLANNED, workflow=job.workflow_id)
+    parts.note_part(tx, org, job.queue_id, plan.part, PartState.PLANNED, workflow=job.workflow_id)
     if noop:
         return Verdict(Then.GO_ON)
     passed = plan.auto and job.spec.get("policies") and not is_on(tx, org)
