@@ -1,4 +1,4 @@
-"""Four eyes: the switch of an org, and what it refuses to one person alone."""
+"""Four eyes: the switch of an org, and what one person alone may not do."""
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.access import require, require_on
@@ -90,7 +90,7 @@ async def confirm_token(deps: Deps, user: User, token: TokenId) -> None:
 
 
 def is_on(tx: Tx, org: OrgId) -> bool:
-    """Tell whether an org asks for two people."""
+    """Return whether an org requires two people."""
     return four_eyes.read_switch(tx, org).on
 
 
@@ -132,7 +132,7 @@ def refuse_own_work(tx: Tx, user: User, workflow: Workflow) -> None:
 
 
 def read_author(config: AnyRow) -> Author:
-    """Read who synced a config."""
+    """Return who synced a config."""
     return Author(config.created_by, config.by_person, config.by_token)
 
 

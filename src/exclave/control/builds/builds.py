@@ -1,4 +1,4 @@
-"""Builds: what is built of a config version, and what became of it."""
+"""Use cases of builds: start those of a config version, repeat one, list and show them."""
 
 import re
 from collections.abc import Mapping, Sequence

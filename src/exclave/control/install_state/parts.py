@@ -1,4 +1,4 @@
-"""What becomes of the parts of an install: the sandbox and each component."""
+"""Store what became of the parts of an install: the sandbox and each component."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 
 MOST_REPLANS = 5
-"""How often a stale plan is made again before a person has to look."""
+"""How often a stale plan is made again before a person has to decide."""
 
 
 def note_part(
@@ -24,7 +24,7 @@ def note_part(
     workflow: str,
     message: str = "",
 ) -> None:
-    """Write how far a part got; what it was before stays visible in the install's state."""
+    """Store the state of a part; the install's state document stays as it is."""
     values = {"state": state, "message": message, "workflow_id": workflow}
     install_parts.save_part(tx, org, install, part, values)
     tx.wake(f"install:{install}")
@@ -39,7 +39,7 @@ def note_deployed(
     outputs: Mapping[str, Any],
     workflow: str,
 ) -> None:
-    """Write that a part is as its config says, and let templates read its outputs."""
+    """Store that a part is deployed, and its outputs where templates read them."""
     build = builds.find_pinned(tx, org, config, part)
     build_id = "" if build is None else str(build.id)
     install_parts.save_part(
@@ -69,7 +69,7 @@ def note_deployed(
 
 
 def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> None:
-    """Write that a part was torn down."""
+    """Store that a part was torn down."""
     install_parts.save_part(
         tx,
         org,
@@ -89,7 +89,7 @@ def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> Non
 
 
 def note_failed(tx: Tx, org: OrgId, install: str, part: str, workflow: str, message: str) -> None:
-    """Write that work on a part failed."""
+    """Store that work on a part failed."""
     note_part(tx, org, install, part, PartState.FAILED, workflow=workflow, message=message)
     change = _setter(install, part, {"status": "error"})
     write_state(tx, org, install, f"{part} failed", change, workflow)

@@ -58,7 +58,7 @@ def first_state(
 
 
 def add_components(document: Document, outline: Mapping[str, Any]) -> None:
-    """Give every component of the app its place, and drop those that never were deployed."""
+    """Add an entry for every component of the app; drop those that were never deployed."""
     known = {each["name"] for each in outline["components"]}
     components = document["components"]
     for name in [name for name, each in components.items() if not each["populated"]]:

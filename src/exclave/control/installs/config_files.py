@@ -1,4 +1,4 @@
-"""Install config files: make installs what their files say, all of them or none."""
+"""Sync installs with their config files: all of them or none."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class _Plan:
 
     @property
     def action(self) -> str:
-        """What is to be done."""
+        """The action that the plan shows for this install."""
         if self.problem:
             return "refuse"
         if self.row is None:
@@ -67,7 +67,7 @@ class _Plan:
 
 
 async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsSynced:
-    """Create and update installs; one that cannot be stops them all."""
+    """Create and update installs from their files; if one fails, none is changed."""
 
     def sync(tx: Tx, texts: Renderings) -> InstallsSynced:
         app = find_app(tx, user, wish.app, Right.OPERATE)
@@ -95,7 +95,7 @@ def _refuse_doubles(wishes: Sequence[InstallConfig]) -> Sequence[InstallConfig]:
 
 
 class TwoFiles(Problem):
-    """One install has two files, and they cannot both be right."""
+    """Two files are about the same install."""
 
     code = "two_files"
     hint = "Keep one of them."
@@ -226,7 +226,7 @@ def _store_options(
 def _find_moved(
     tx: Tx, user: User, row: AnyRow, plan: _Plan
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Find what a change of options has deployed again, and what it has taken down."""
+    """Return the components that changed options deploy, and those that they tear down."""
     if is_empty(row.state):
         return (), ()
     there = {

@@ -1,4 +1,4 @@
-"""Making installs: everything that one needs from its first moment on, in one transaction."""
+"""Create an install with its queue, state, inputs and Stack in one transaction."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ _MOST_LABELS = 32
 
 
 def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> InstallId:
-    """Make an install without an app: only a queue, for workflows of one's own."""
+    """Create an install without an app: a queue for workflows that people write."""
     require(user, Right.OPERATE)
     if wish.inputs or wish.approve_all or wish.here:
         raise InvalidInput(
@@ -42,7 +42,7 @@ def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> Insta
 def add_app_install(
     tx: Tx, deps: Deps, user: User, wish: NewInstall, app_name: str, texts: Renderings
 ) -> tuple[InstallId, str | None]:
-    """Make an install of an app and begin to provision it; answer both ids."""
+    """Create an install of an app and start to provision it; return both ids."""
     app = find_app(tx, user, app_name, Right.OPERATE)
     if wish.here and not deps.runs_stacks:
         raise InvalidInput(
@@ -130,7 +130,7 @@ def _add_install(
 def _read_labels(
     tx: Tx, texts: Renderings, org: OrgId, config: AnyRow, app: AnyRow, install: str, name: str
 ) -> dict[str, str]:
-    """Read the labels that the app puts on every install."""
+    """Return the labels that the app puts on every install."""
     metadata = configs.find_part(tx, org, config.id, "metadata")
     given = {} if metadata is None else metadata.value.get("default_labels", {})
     ids = {"id": install, "name": name}

@@ -1,4 +1,4 @@
-"""An install and its app in outline, as the step graphs need them."""
+"""Load the outline of an install and its app that step graphs are built from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _TRIGGERED = frozenset({"manual", "cron"})
 
 
 def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
-    """Put together what matters for the shape of a workflow."""
+    """Return all that the shape of a workflow depends on."""
     outline = config.outline
     refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])
     parts = {row.part: row for row in install_parts.list_parts(tx, org, install)}

@@ -1,4 +1,4 @@
-"""Installs as people see them: rows into replies."""
+"""Build API replies about installs from rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,12 +19,12 @@ _SHOWN = 5
 
 
 def show_row(row: AnyRow, workflow: str | None = None) -> InstallReply:
-    """Show an install as lists do."""
+    """Return an install as lists show it."""
     return InstallReply(**_tell(row), workflow_id=workflow)
 
 
 def show_install(tx: Tx, deps: Deps, org: OrgId, row: AnyRow) -> InstallDetail:
-    """Show an install with all that belongs to it."""
+    """Return an install with its parts, lanes, runners and last workflows."""
     queue = QueueId(row.id)
     found = runners.list_runners(tx, org, "", 20, queue)
     running = runners.count_running(tx, org, [each.id for each in found])
@@ -52,7 +52,7 @@ def list_parts(tx: Tx, org: OrgId, row: AnyRow) -> list[PartReply]:
 
 
 def read_hashes(tx: Tx, org: OrgId, config_id: str) -> dict[str, str]:
-    """Tell the content hash of each part of a config, in deploy order."""
+    """Return the content hash of each part of a config, in deploy order."""
     config = configs.find_config(tx, org, config_id)
     if config is None:
         return {}

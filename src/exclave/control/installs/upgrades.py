@@ -1,4 +1,4 @@
-"""Moving an install to another config of its app: what differs, and only when asked."""
+"""Move an install to another config version of its app."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ _OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "br
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """An install, where it is to go, and what that means."""
+    """The move of an install to a config, with its consequences."""
 
     row: AnyRow
     target: AnyRow
@@ -48,13 +48,13 @@ class _Move:
     parts: list[PartChange]
     new_stack: bool
     obstacles: list[Problem]
-    """What has to be done before it can go there."""
+    """The problems to solve before the install can be moved."""
 
 
 async def upgrade_install(
     deps: Deps, user: User, install: InstallId, wish: Upgrade
 ) -> UpgradeReply:
-    """Move an install to a config, and with `deploy` bring what differs to it."""
+    """Move an install to a config, and deploy what differs if asked to."""
 
     def upgrade(tx: Tx) -> UpgradeReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
@@ -115,7 +115,7 @@ def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _M
 def _merge_inputs(
     declared: Sequence[Input], before: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], Problem | None]:
-    """Lay given values over those that hold; tell what the new config has against the result."""
+    """Merge given values into the current ones; return what the new config refuses of them."""
     try:
         after = merge_values(declared, before, given)
         input_validation.check_types(declared, after)
@@ -188,7 +188,7 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
 def _find_orphans(
     tx: Tx, org: OrgId, row: AnyRow, target: AnyRow, parts: Sequence[PartChange]
 ) -> Problem | None:
-    """Find what is deployed and has no place in the new config: nobody would see it any more."""
+    """Return the problem of deployed parts that the new config does not have."""
     here = {
         each.part for each in install_parts.list_parts(tx, org, row.id) if may_exist(each.state)
     }
@@ -239,7 +239,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
 
 
 def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
-    """Begin the workflow that brings what differs; none where nothing does."""
+    """Start the workflow that deploys what differs; None if nothing does."""
     org, row = user.org, move.row
     if not takes_deploys(row.state):
         raise Conflict(

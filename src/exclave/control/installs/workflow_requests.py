@@ -1,4 +1,4 @@
-"""Asking for the workflows of an install."""
+"""Start a workflow of an install on a person's request."""
 
 from exclave.base.errors import InvalidInput
 from exclave.control.audit import record
@@ -20,7 +20,7 @@ _PLANNABLE = frozenset(
 
 
 async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork) -> WorkflowReply:
-    """Begin a workflow of an install."""
+    """Check a request and start a workflow of an install."""
 
     def start(tx: Tx) -> WorkflowReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)

@@ -45,7 +45,7 @@ def note_run(scope: Scope, intent: RunAction) -> None:
 
 
 def find_action(scope: Scope, intent: RunAction) -> Mapping[str, Any]:
-    """Find the action of a step; a runbook's step may be one of its own."""
+    """Return the action of a step, or the one that a runbook's step defines itself."""
     if intent.action:
         value = dict(scope.find_part("action", intent.action))
         if intent.runbook:
@@ -75,7 +75,7 @@ def _find_runbook_step(scope: Scope, intent: RunAction) -> Mapping[str, Any]:
 
 
 def _read_runbook(scope: Scope, values: WorkflowValues) -> dict[str, object]:
-    """Read what was given at the start, and what the steps before this one brought."""
+    """Return the runbook's inputs, and the outputs of its finished steps."""
     key = (scope.org, scope.workflow.id)
     done = [step for step in scope.workflow.steps if step.name.startswith("runbook.")]
     outputs = load_outputs(scope.tx, key, [step.index for step in done]) if done else {}

@@ -1,4 +1,4 @@
-"""One table from intents to jobs, and the edge at which whatever a value breaks ends one step."""
+"""Build the job of a step from its intent; whatever a tenant's values break ends that step only."""
 
 from typing import Any
 
@@ -36,10 +36,10 @@ _MOST_NAMED = 3
 
 
 def make_job(scope: Scope, intent: StepIntent | None) -> dict[str, Any]:
-    """Make the specification of a step's job; `NotReady` tells why there can be none.
+    """Return the specification of a step's job; raise `NotReady` with the reason if there is none.
 
-    Values of a tenant may break anything on the way. Only a database that fails is not about them:
-    that is left to whoever runs the transaction.
+    Values of a tenant may break anything on the way. Only failures of the database are not about
+    them: those are raised to the caller, which runs the transaction.
     """
     try:
         return _make_job(scope, intent)
@@ -107,7 +107,7 @@ _HINT = "Look at the inputs and outputs that the step's templates read."
 
 
 def _list_faults(error: ValidationError) -> str:
-    """Name the places and what is wrong there, never the values: they may be anybody's."""
+    """Return the fields and their faults, never the values: they may be secret."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     named = [f"{_name_place(each['loc'])}: {each['msg']}" for each in faults[:_MOST_NAMED]]
     left = len(faults) - len(named)

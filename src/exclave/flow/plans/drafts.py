@@ -1,4 +1,4 @@
-"""Drawing a step graph: named steps, each after a front of others."""
+"""Build a step graph: named steps, each after others."""
 
 import re
 from collections.abc import Sequence
@@ -29,17 +29,17 @@ class Draft:
 
 
 def slug(name: str) -> str:
-    """Write a name so that it can be a part of a step's or a lane's name."""
+    """Return a name in the form that names of steps and lanes allow."""
     return _ODD.sub("-", name.lower()).strip("-") or "x"
 
 
 def component_lane(name: str) -> str:
-    """Name the lane that guards a component."""
+    """Return the name of the lane that guards a component."""
     return f"component:{slug(name)}"
 
 
-class Drawing:
-    """Collects drafts; names are unique."""
+class GraphBuilder:
+    """Collects the steps of a workflow and keeps their names unique."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
@@ -54,12 +54,12 @@ class Drawing:
         lanes: Sequence[str] = (),
         mutating: bool = False,
     ) -> Front:
-        """Add a step that a runner does."""
+        """Add a step that a runner executes."""
         kind = StepKind.JOB
         return self._add(Draft(name, kind, after, tuple(lanes), mutating, intent))
 
     def wait(self, name: str, after: Front, intent: Intent) -> Front:
-        """Add a step that waits for the outside world."""
+        """Add a step that waits for something outside of the workflow."""
         return self._add(Draft(name, StepKind.WAIT, after, intent=intent))
 
     def gate(self, name: str, after: Front) -> Front:
@@ -76,37 +76,37 @@ class Drawing:
         return (name,)
 
 
-def draw_sandbox(
-    drawing: Drawing, after: Front, *, destroy: bool = False, auto: bool = False
+def add_sandbox(
+    graph: GraphBuilder, after: Front, *, destroy: bool = False, auto: bool = False
 ) -> Front:
-    """Plan the sandbox, ask, apply exactly that plan."""
+    """Add a plan of the sandbox, a gate, and an apply of exactly that plan."""
     stem = "sandbox-destroy" if destroy else "sandbox"
     plan = PlanPart(SANDBOX, destroy, auto)
-    return _draw_planned(drawing, stem, "-", SANDBOX, plan, after)
+    return _add_planned(graph, stem, "-", SANDBOX, plan, after)
 
 
-def draw_component(
-    drawing: Drawing, name: str, after: Front, *, destroy: bool = False, auto: bool = False
+def add_component(
+    graph: GraphBuilder, name: str, after: Front, *, destroy: bool = False, auto: bool = False
 ) -> Front:
-    """Plan a component, ask, apply exactly that plan."""
+    """Add a plan of a component, a gate, and an apply of exactly that plan."""
     plan = PlanPart(name_part(name), destroy, auto)
     stem = f"{slug(name)}.destroy" if destroy else slug(name)
     dot = "-" if destroy else "."
-    return _draw_planned(drawing, stem, dot, component_lane(name), plan, after)
+    return _add_planned(graph, stem, dot, component_lane(name), plan, after)
 
 
-def draw_plan(drawing: Drawing, part: str, after: Front) -> Front:
-    """Plan a part, and nothing else."""
+def add_plan(graph: GraphBuilder, part: str, after: Front) -> Front:
+    """Add a plan of a part that nothing follows."""
     component = component_of(part)
     name = f"{slug(component)}.plan" if component else "sandbox-plan"
     lane = component_lane(component) if component else SANDBOX
-    return drawing.job(name, after, ScanPart(part), lanes=[lane])
+    return graph.job(name, after, ScanPart(part), lanes=[lane])
 
 
-def _draw_planned(
-    drawing: Drawing, stem: str, dot: str, lane: str, plan: PlanPart, after: Front
+def _add_planned(
+    graph: GraphBuilder, stem: str, dot: str, lane: str, plan: PlanPart, after: Front
 ) -> Front:
-    planned = drawing.job(f"{stem}{dot}plan", after, plan, lanes=[lane])
-    approved = drawing.gate(f"{stem}{dot}approve", planned)
+    planned = graph.job(f"{stem}{dot}plan", after, plan, lanes=[lane])
+    approved = graph.gate(f"{stem}{dot}approve", planned)
     apply = ApplyPart(plan.part, planned[0], plan.destroy)
-    return drawing.job(f"{stem}{dot}apply", approved, apply, lanes=[lane], mutating=True)
+    return graph.job(f"{stem}{dot}apply", approved, apply, lanes=[lane], mutating=True)
