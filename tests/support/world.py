@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from exclave.base.clock import Clock
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.control.access import authenticate_runner, authenticate_user
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.dispatch import enrolment, executions, polls, runners
 from exclave.control.dispatch.direct_offers import OFFER, make_ear
 from exclave.control.installs import installs
@@ -109,7 +109,7 @@ def make_deps(
     blobs: Blobs | None = None,
     name: str = "srv-1",
     inline: bool = True,
-) -> Deps:
+) -> ServerDeps:
     """Build a control plane on a migrated database."""
     ids = Ids(clock, SeededRandomness(seed))
     hub = Hub()
@@ -124,7 +124,7 @@ def make_deps(
     db.write_now(set_up)
     fleet = Fleet()
     hub.ears[OFFER] = make_ear(fleet, hub)
-    return Deps(
+    return ServerDeps(
         db=db,
         blobs=blobs or MemoryBlobs(),
         hub=hub,

@@ -1,4 +1,4 @@
-"""What use cases are given: handed in once, frozen, no globals."""
+"""The dependencies of use cases: built once per process, frozen, passed as an argument."""
 
 from dataclasses import dataclass, field
 
@@ -21,16 +21,16 @@ from exclave.control.workers.pool import InlineWorkers, Workers
 from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 from exclave.storage.blobs.base import Blobs
-from exclave.storage.engine.database import Database
+from exclave.storage.engine.database import Database, Transactions
 from exclave.storage.engine.disk import Disk
 from exclave.storage.engine.hub import Hub
 
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """The control plane's parts."""
+    """What a use case may need beside its own arguments."""
 
-    db: Database
+    db: Transactions
     blobs: Blobs
     hub: Hub
     clock: Clock
@@ -60,3 +60,10 @@ class Deps:
     postponed: Postponed = field(default_factory=Postponed)
     log_limits: LogLimits = field(default_factory=LogLimits)
     log_turns: LogTurns = field(default_factory=LogTurns)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDeps(Deps):
+    """The dependencies of a process that opened the database itself, and closes it at the end."""
+
+    db: Database

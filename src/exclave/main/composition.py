@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
-from exclave.control.deps import Deps
+from exclave.control.deps import ServerDeps
 from exclave.control.dispatch.direct_offers import OFFER, make_ear
 from exclave.control.keyring import Keyring
 from exclave.control.runtime.log_limits import LogLimits
@@ -34,7 +34,7 @@ from exclave.storage.engine.private_files import make_private
 from exclave.storage.migrate import upgrade
 
 
-def build_deps(settings: ServerSettings) -> Deps:
+def build_deps(settings: ServerSettings) -> ServerDeps:
     """Open the database (migrated), the blob store and the keys."""
     prepare_data_folder(settings.data)
     upgrade(settings.database_url)
@@ -55,7 +55,7 @@ def build_deps(settings: ServerSettings) -> Deps:
     hub.ears[OFFER] = make_ear(fleet, hub)
     loop_turns = Turns(settings.org_requests)
     disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
-    return Deps(
+    return ServerDeps(
         db=db,
         blobs=open_blobs(settings, disk),
         disk=disk,

@@ -18,7 +18,7 @@ from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
 from exclave.control.background.tasks import list_chores
 from exclave.control.chores import run_chore
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.progress.prepare_steps import run_preparer
 from exclave.main.composition import build_deps, lock_data
 from exclave.main.connections import ConnectionLimits, raise_file_limit, share_connections
@@ -42,7 +42,7 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 class Running:
     """A control plane at work."""
 
-    deps: Deps
+    deps: ServerDeps
     control_url: str
     runner_url: str
 

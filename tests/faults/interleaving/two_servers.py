@@ -11,7 +11,7 @@ import psycopg
 
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.control.background.sweeper import Sweeper
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity, User
 from exclave.domain.timings import Timings
 from exclave.storage import installs, queues
@@ -62,7 +62,7 @@ DELETE FROM watched.violations;
 class TwoServers:
     """What stays the same for many scenarios."""
 
-    servers: tuple[Deps, Deps]
+    servers: tuple[ServerDeps, ServerDeps]
     clock: ManualClock
     user: User
     scheduler: Scheduler
@@ -93,8 +93,8 @@ class Scenario:
     pair: TwoServers
     random: Random
     queue: QueueId
-    one: Deps
-    two: Deps
+    one: ServerDeps
+    two: ServerDeps
     first: Peer
     second: Peer
     sweepers: list[Sweeper] = field(default_factory=list)

@@ -11,7 +11,7 @@ import pytest
 from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
 from exclave.control.access import authenticate_user
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.dispatch import runners
 from exclave.control.orgs import accounts
 from exclave.domain.identity import QueueId, Role, User
@@ -48,7 +48,7 @@ class Enrolled:
 class Site:
     """Both APIs, and an org with an install and a runner."""
 
-    deps: Deps
+    deps: ServerDeps
     clock: ManualClock
     control: httpx.AsyncClient
     runner: httpx.AsyncClient
@@ -81,7 +81,7 @@ def open_client(app: Any) -> httpx.AsyncClient:
 
 
 @contextmanager
-def open_deps(name: str, timings: Timings | None = None) -> Iterator[Deps]:
+def open_deps(name: str, timings: Timings | None = None) -> Iterator[ServerDeps]:
     """Build a control plane on one of the databases; its time is that of the tests."""
     with open_database(name) as url, pytest.MonkeyPatch.context() as patch:
         made = make_deps(ManualClock(), url=url, timings=timings)
@@ -91,7 +91,7 @@ def open_deps(name: str, timings: Timings | None = None) -> Iterator[Deps]:
         made.db.close()
 
 
-async def make_site(deps: Deps) -> Site:
+async def make_site(deps: ServerDeps) -> Site:
     """Put an org with an install and a runner behind both APIs."""
     clock = deps.clock
     assert isinstance(clock, ManualClock)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.domain.identity import QueueId, User
 from tests.support.databases import NAMES, open_database
 from tests.support.world import ManualClock, Peer, make_deps, make_install, make_org, make_peer
@@ -27,7 +27,7 @@ class DatabaseClock(ManualClock):
 
 
 @pytest.fixture(params=NAMES)
-def deps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deps]:
+def deps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerDeps]:
     clock = ManualClock()
     with open_database(request.param) as url:
         made = make_deps(clock, url=url)

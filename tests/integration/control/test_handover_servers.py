@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from exclave.base.clock import SystemClock
 from exclave.control.background.tasks import PEERS
-from exclave.control.deps import Deps
+from exclave.control.deps import ServerDeps
 from exclave.control.dispatch import polls, presence, runners
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
@@ -36,8 +36,8 @@ from tests.support.world import (
 class Pair:
     """Two servers on one database: work is made at one, and the runner polls at the other."""
 
-    one: Deps
-    two: Deps
+    one: ServerDeps
+    two: ServerDeps
     user: User
     queue: QueueId
     peer: Peer

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exclave.control.deps import Deps
+from exclave.control.deps import ServerDeps
 from exclave.storage.blobs.files import FileBlobs
 from tests.integration.registry.kit import EMPTY, INDEX, Hub, digest_of, make_manifest, serve_hub
 from tests.support.world import ManualClock, make_deps
@@ -167,7 +167,7 @@ async def test_no_request_breaks_the_registry(
 
 @pytest.fixture
 async def fuzzed(tmp_path: Path) -> AsyncIterator[Hub]:
-    deps: Deps = make_deps(ManualClock(), blobs=FileBlobs(tmp_path / "blobs", inline=True))
+    deps: ServerDeps = make_deps(ManualClock(), blobs=FileBlobs(tmp_path / "blobs", inline=True))
     async with serve_hub(deps) as made:
         for data in (EMPTY, b"layer"):
             await made.push(data)

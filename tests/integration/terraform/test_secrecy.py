@@ -5,6 +5,7 @@ import json
 from sqlalchemy import select
 
 from exclave.control.deps import Deps
+from exclave.storage.engine.database import Database
 from exclave.storage.tables import metadata
 from tests.support.terraform import Bench, Ran
 
@@ -48,6 +49,7 @@ async def read_everything(bench: Bench) -> bytes:
 
 
 def _dump_rows(deps: Deps) -> bytes:
+    assert isinstance(deps.db, Database)
     rows: list[object] = []
     with deps.db._read_engine.connect() as connection:
         for table in metadata.sorted_tables:

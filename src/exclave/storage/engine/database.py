@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
 from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
@@ -169,6 +169,40 @@ class Tx:
     def connection(self) -> Connection:
         """The connection as SQLAlchemy knows it, for migrations."""
         return self.session.connection
+
+
+class Transactions(Protocol):
+    """What use cases need of a database: to run transactions, and two facts about where.
+
+    `Database` implements it, and so does the wrapper that spends an idempotency key with the first
+    write of a request (`control/idempotency.py`).
+    """
+
+    @property
+    def dialect(self) -> Dialect:
+        """The database that the statements are written for."""
+        ...
+
+    @property
+    def growth(self) -> Growth:
+        """What was stored through this server and is not yet counted."""
+        ...
+
+    async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
+        """Run a function that only reads; see `Database.read`."""
+        ...
+
+    async def write(
+        self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
+    ) -> T:
+        """Run a function in a transaction; see `Database.write`."""
+        ...
+
+    async def write_each(
+        self, handler: Handler[C, T], command: C, *, key: str = "", patient: bool = False
+    ) -> T:
+        """Run a command of a set-based handler; see `Database.write_each`."""
+        ...
 
 
 class Database:
