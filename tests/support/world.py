@@ -13,11 +13,11 @@ from exclave.base.ids import Ids, SeededRandomness
 from exclave.control.access import authenticate_runner, authenticate_user
 from exclave.control.deps import Deps, ServerDeps
 from exclave.control.dispatch import enrolment, executions, polls, runners
-from exclave.control.dispatch.direct_offers import OFFER, make_ear
+from exclave.control.dispatch.direct_offers import OFFER, offer_listener
 from exclave.control.installs import installs
 from exclave.control.keyring import Keyring
 from exclave.control.orgs import accounts
-from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.vault import Vault
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, Role, RunnerIdentity, User
@@ -122,8 +122,8 @@ def make_deps(
         keyring.ensure_key(tx)  # type: ignore[arg-type]
 
     db.write_now(set_up)
-    fleet = Fleet()
-    hub.ears[OFFER] = make_ear(fleet, hub)
+    parked_polls = ParkedPolls()
+    hub.ears[OFFER] = offer_listener(parked_polls, hub)
     return ServerDeps(
         db=db,
         blobs=blobs or MemoryBlobs(),
@@ -133,7 +133,7 @@ def make_deps(
         keys=keyring,
         vault=Vault(SEAL),
         timings=timings or Timings(),
-        fleet=fleet,
+        parked_polls=parked_polls,
     )
 
 

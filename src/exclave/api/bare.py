@@ -95,7 +95,7 @@ class BareRunnerRoute(BareRoute[RunnerIdentity]):
 
     async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Wait until fewer such requests of the org are worked on."""
-        async with self.deps.loop_turns.take(who.org, "vital"):
+        async with self.deps.loop_slots.take(who.org, "vital"):
             return await self.answer(request, who)
 
 
@@ -108,13 +108,13 @@ class BareUserRoute(BareRoute[User]):
 
     def hold_place(self, who: User) -> AbstractAsyncContextManager[None]:
         """Wait until the org has fewer requests."""
-        return self.deps.turns.take(who.org)
+        return self.deps.request_slots.take(who.org)
 
     async def share_loop(self, request: LimitedRequest, who: User) -> BaseModel | None:
         """Wait until fewer requests of the org are worked on, and it can afford this one."""
 
         async def answer() -> BaseModel | None:
-            async with self.deps.loop_turns.take(who.org):
+            async with self.deps.loop_slots.take(who.org):
                 return await self.answer(request, who)
 
         return await self.deps.loop_shares.run(who.org, request.scope["route"].path, answer)

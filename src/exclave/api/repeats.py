@@ -42,7 +42,7 @@ class Once:
     async def __call__(
         self,
         model: type[Model],
-        wish: BaseModel | None,
+        body: BaseModel | None,
         run: Callable[[Deps], Awaitable[Model]],
         *,
         secret: bool = False,
@@ -54,14 +54,14 @@ class Once:
         async def run_and_dump(deps: Deps) -> Reply:
             return self._status, (await run(deps)).model_dump(mode="json")
 
-        _, body = await answer_once(
-            self._deps, self._user, self._key, self._describe(wish), run_and_dump, keep=not secret
+        _, reply = await answer_once(
+            self._deps, self._user, self._key, self._describe(body), run_and_dump, keep=not secret
         )
-        return model.model_validate(body)
+        return model.model_validate(reply)
 
-    def _describe(self, wish: BaseModel | None) -> object:
-        body = None if wish is None else wish.model_dump(mode="json")
-        return [self._request.method, self._request.url.path, body]
+    def _describe(self, body: BaseModel | None) -> object:
+        content = None if body is None else body.model_dump(mode="json")
+        return [self._request.method, self._request.url.path, content]
 
 
 def make_once(deps: Deps, user: User, request: Request, status: int) -> Once:

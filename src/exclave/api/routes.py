@@ -59,7 +59,7 @@ class UserRoute(PublicRoute):
     def hold_place(self, request: Request) -> AbstractAsyncContextManager[None]:
         """Wait until the org has fewer requests; what streams later needs no place for that."""
         deps: Deps = request.app.state.deps
-        return deps.turns.take(request.state.user.org)
+        return deps.request_slots.take(request.state.user.org)
 
     async def share_loop(self, request: Request, work: Work) -> Response:
         """Wait until fewer requests of the org are worked on, and it can afford this one."""
@@ -83,7 +83,7 @@ class RunnerRoute(PublicRoute):
 
 async def _share_loop(deps: Deps, org: str, kind: str, path: str, work: Work) -> Response:
     async def answer() -> Response:
-        async with deps.loop_turns.take(org, kind):
+        async with deps.loop_slots.take(org, kind):
             return await work()
 
     return await deps.loop_shares.run(org, path, answer)

@@ -55,7 +55,7 @@ async def gather_totals(deps: Deps) -> Totals:
             jobs={**_zeros(s for s in JobState if not s.is_final), **jobs.count_by_state(tx)},
             runners={**_zeros(PresenceState), **Counter(states)},
             workflows_running=metrics.count_running_workflows(tx),
-            polls_open=deps.fleet.polling,
+            polls_open=deps.parked_polls.polling,
             rate_refusals=deps.rates.refused,
             disk_free_bytes=0 if deps.disk is None else deps.disk.free,
             disk_reserve_bytes=0 if deps.disk is None else deps.disk.reserve,

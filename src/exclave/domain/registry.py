@@ -108,7 +108,7 @@ class Denied(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class RegistryScope:
     """What a credential opens: repositories of one org, for pulling or also for pushing."""
 
     org: OrgId
@@ -132,17 +132,19 @@ class Place:
         return f"{self.org}/{self.repository}"
 
 
-def find_place(reach: Reach, name: str, *, push: bool = False, delete: bool = False) -> Place:
+def find_place(
+    scope: RegistryScope, name: str, *, push: bool = False, delete: bool = False
+) -> Place:
     """Find the repository that a name means for a caller.
 
     What is out of reach looks like what is not there.
     """
     org, _, repository = check_name(name).partition("/")
-    if org != reach.org or not any(covers(each, repository) for each in reach.repositories):
+    if org != scope.org or not any(covers(each, repository) for each in scope.repositories):
         raise NameUnknown("there is no such repository")
-    if (push and not reach.push) or (delete and not reach.delete):
+    if (push and not scope.push) or (delete and not scope.delete):
         raise Denied("this credential does not allow to change the repository")
-    return Place(reach.org, repository)
+    return Place(scope.org, repository)
 
 
 def covers(pattern: str, repository: str) -> bool:

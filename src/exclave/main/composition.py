@@ -11,13 +11,13 @@ from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
 from exclave.control.deps import ServerDeps
-from exclave.control.dispatch.direct_offers import OFFER, make_ear
+from exclave.control.dispatch.direct_offers import OFFER, offer_listener
 from exclave.control.keyring import Keyring
 from exclave.control.runtime.log_limits import LogLimits
 from exclave.control.runtime.loop_shares import LoopShares
-from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.runtime.rates import Limits, Rates
-from exclave.control.runtime.request_slots import Turns
+from exclave.control.runtime.request_slots import RequestSlots
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import WorkerProcesses
 from exclave.main.data_folder import prepare_data_folder
@@ -51,9 +51,9 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         keyring.ensure_key(tx)
 
     db.write_now(set_up)
-    fleet = Fleet()
-    hub.ears[OFFER] = make_ear(fleet, hub)
-    loop_turns = Turns(settings.org_requests)
+    parked_polls = ParkedPolls()
+    hub.ears[OFFER] = offer_listener(parked_polls, hub)
+    loop_slots = RequestSlots(settings.org_requests)
     disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
     return ServerDeps(
         db=db,
@@ -68,12 +68,12 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         timings=settings.timings,
         runner_url=tell_runner_url(settings),
         registry_url=settings.registry_url,
-        fleet=fleet,
+        parked_polls=parked_polls,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
-        turns=Turns(settings.org_requests, shared=settings.org_requests),
-        loop_turns=loop_turns,
-        loop_shares=LoopShares(loop_turns),
+        request_slots=RequestSlots(settings.org_requests, shared=settings.org_requests),
+        loop_slots=loop_slots,
+        loop_shares=LoopShares(loop_slots),
         workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
     )
 

@@ -16,10 +16,10 @@ _TYPE = "application/octet-stream"
 
 async def pull(request: Request) -> Response:
     """Send a blob or the range of it that is asked for; to HEAD only what it would be."""
-    reach = await admit(request)
+    scope = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
     deps = deps_of(request)
-    blob = await blobs.find_blob(deps, reach, name, digest)
+    blob = await blobs.find_blob(deps, scope, name, digest)
     headers = {
         "Accept-Ranges": "bytes",
         "Docker-Content-Digest": digest,
@@ -41,9 +41,9 @@ async def pull(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """Take a blob from a repository."""
-    reach = await admit(request)
+    scope = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
-    await blobs.delete_blob(deps_of(request), reach, name, digest)
+    await blobs.delete_blob(deps_of(request), scope, name, digest)
     return Response(status_code=HTTPStatus.ACCEPTED)
 
 

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from exclave.base.errors import Unauthenticated
 from exclave.control.deps import Deps
 from exclave.control.registry.access import USERNAME, Admitted, authenticate_client
-from exclave.domain.registry import Reach
+from exclave.domain.registry import RegistryScope
 from exclave.registry.bodies import read_small
 
 WHO = "exclave.who"
@@ -27,11 +27,11 @@ def deps_of(request: Request) -> Deps:
     return found
 
 
-async def admit(request: Request) -> Reach:
+async def admit(request: Request) -> RegistryScope:
     """Authenticate a caller, before anything else is looked at."""
     kind, value = _read_header(request)
     token = value if kind == "bearer" else _read_password(kind, value)
-    return (await _authenticate(request, token)).reach
+    return (await _authenticate(request, token)).scope
 
 
 async def give_token(request: Request) -> Response:
@@ -58,9 +58,9 @@ async def _authenticate(request: Request, token: str) -> Admitted:
         raise Unauthenticated("no credential was sent")
     deps = deps_of(request)
     admitted = await authenticate_client(deps, token)
-    request.scope[WHO] = {"org": admitted.reach.org, "client": admitted.reach.by}
+    request.scope[WHO] = {"org": admitted.scope.org, "client": admitted.scope.by}
     limit = deps.rates.limits.org
-    deps.rates.spend("registry", admitted.reach.org, deps.clock.monotonic(), limit)
+    deps.rates.spend("registry", admitted.scope.org, deps.clock.monotonic(), limit)
     return admitted
 
 

@@ -16,7 +16,7 @@ from exclave.control.registry.gc import GRACE, collect_org
 from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import JobId
-from exclave.domain.registry import Reach
+from exclave.domain.registry import RegistryScope
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import builds, install_states
 from exclave.storage import installs as stored_installs
@@ -278,17 +278,17 @@ async def builds_and_waits(scenario: Scenario) -> Actors:
 
 async def uploads(scenario: Scenario) -> Actors:
     """An old upload goes on while the collector of the other server ends old uploads."""
-    reach = Reach(scenario.user.org, "test", ("*",), push=True)
+    scope = RegistryScope(scenario.user.org, "test", ("*",), push=True)
     name = f"{scenario.user.org}/apps/one"
-    begun = await registry_uploads.begin_upload(scenario.one, reach, name)
-    await registry_uploads.append(scenario.one, reach, name, begun.id, Body(b"first"))
+    begun = await registry_uploads.begin_upload(scenario.one, scope, name)
+    await registry_uploads.append(scenario.one, scope, name, begun.id, Body(b"first"))
     scenario.advance(GRACE.total_seconds() + 1)
     actors: Actors = {
-        "append": registry_uploads.append(scenario.one, reach, name, begun.id, Body(b"second")),
+        "append": registry_uploads.append(scenario.one, scope, name, begun.id, Body(b"second")),
         "collect": collect_org(scenario.two, scenario.user.org, GRACE),
     }
     if scenario.random.random() < 0.3:
-        actors["cancel"] = registry_uploads.cancel_upload(scenario.two, reach, name, begun.id)
+        actors["cancel"] = registry_uploads.cancel_upload(scenario.two, scope, name, begun.id)
     return actors
 
 

@@ -19,7 +19,7 @@ from exclave.control.progress import advance
 from exclave.control.workflows import jobs
 from exclave.domain import jobs as domain_jobs
 from exclave.domain.identity import OrgId
-from exclave.domain.jobs import Ending, ExecutionState, JobId, JobState, Reason, Silence
+from exclave.domain.jobs import ExecutionState, JobEnding, JobId, JobState, Reason, Silence
 from exclave.runner import audit
 from exclave.runner.executions import execution as runner_executions
 from exclave.runner.executions import outbox, stop
@@ -107,13 +107,13 @@ def _end_all_missing(
             completion.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT, stored.OPEN)
 
 
-def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
+def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> JobEnding:
     return domain_jobs.end_unfinished(reason, mutating=False, **known)
 
 
-def _leave_lanes_free(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
+def _leave_lanes_free(reason: Reason, *, mutating: bool, **known: Any) -> JobEnding:
     ending = domain_jobs.end_unfinished(reason, mutating=mutating, **known)
-    return Ending(ending.state, ending.reason, blocks_lanes=False)
+    return JobEnding(ending.state, ending.reason, blocks_lanes=False)
 
 
 async def _never(*_: object) -> None:
@@ -139,7 +139,7 @@ def _cancel_at_once(tx: Tx, org: OrgId, job: JobId) -> Any:
     stored_jobs.request_cancel(tx, org, job)
     stored_jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
     tx.wake(f"cancel:{row.queue_id}")
-    return advance.tell_end(row, JobState.CANCELLED, reason="cancelled")
+    return advance.make_end_event(row, JobState.CANCELLED, reason="cancelled")
 
 
 def _count_from_last_renewal(now: datetime, since: datetime, **known: Any) -> Silence:

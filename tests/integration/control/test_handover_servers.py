@@ -44,9 +44,9 @@ class Pair:
 
     async def hold_poll(self, free: int = 4, peer: Peer | None = None) -> "asyncio.Task[PollReply]":
         polling = asyncio.create_task((peer or self.peer).poll(free, hold=25.0))
-        while (held := self.two.fleet.take(self.user.org, self.queue)) is None:  # noqa: ASYNC110 - it tells nobody
+        while (held := self.two.parked_polls.pop_oldest(self.user.org, self.queue)) is None:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.001)
-        self.two.fleet.hold(held)
+        self.two.parked_polls.add(held)
         return polling
 
     async def make(self, *steps: NewStep) -> WorkflowReply:
@@ -161,10 +161,10 @@ async def test_a_poll_is_answered_once(pair: Pair) -> None:
 
 async def test_who_answers_for_a_poll_and_who_holds_it_do_not_both_answer(pair: Pair) -> None:
     polling = await pair.hold_poll()
-    held = pair.two.fleet.take(pair.user.org, pair.queue)
+    held = pair.two.parked_polls.pop_oldest(pair.user.org, pair.queue)
     assert held is not None
     first = await pair.make()
-    pair.two.fleet.hold(held)
+    pair.two.parked_polls.add(held)
 
     second = await run_workflow(pair.two, pair.user, pair.queue, job("work"))
 

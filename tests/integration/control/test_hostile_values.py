@@ -193,7 +193,7 @@ async def test_a_result_is_recorded_even_if_nothing_of_the_install_can_be_writte
 ) -> None:
     life = await prepare(deps, user, tmp_path)
     made = await actions.run_action(deps, user, InstallId(life.install), RunAction(action="line"))
-    monkeypatch.setattr(completion, "take_end", lambda *_: 1 // 0)
+    monkeypatch.setattr(completion, "apply_job_result", lambda *_: 1 // 0)
 
     await settle(life)
 

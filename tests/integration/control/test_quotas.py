@@ -94,7 +94,7 @@ async def test_an_org_that_used_up_its_logs_begins_no_workflow_and_others_do(wor
 
     with pytest.raises(QuotaExceeded, match="logs"):
         await workflows.create_workflow(few, world.user, wish(world))
-    few.standing.begin_work(few.quotas, other.org)
+    few.exhausted_quotas.begin_work(few.quotas, other.org)
 
 
 async def test_workflows_that_have_not_ended_are_limited(world: World) -> None:

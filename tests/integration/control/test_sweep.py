@@ -126,7 +126,7 @@ async def test_what_an_ending_breaks_in_the_install_does_not_keep_the_lane_taken
     sweeper = Sweeper(world.deps)
     await sweeper.sweep()
     await begin(world, mutating=True)
-    monkeypatch.setattr(completion, "take_end", lambda *_: 1 // 0)
+    monkeypatch.setattr(completion, "apply_job_result", lambda *_: 1 // 0)
 
     await sweep_for(world, sweeper, 910)
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from exclave.base.errors import Conflict, Problem
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
 from exclave.flow.events import ApproveAllSet, CancelRequested
@@ -96,7 +96,7 @@ async def test_what_was_undone_is_not_remembered(world: World) -> None:
     key = (world.user.org, WorkflowId(made.id))
 
     def change_mind(tx: Tx) -> None:
-        advance(tx, world.deps, [Happening(*key, ApproveAllSet(on=True))])
+        advance(tx, world.deps, [WorkflowEvent(*key, ApproveAllSet(on=True))])
         raise Conflict("not like that")
 
     with pytest.raises(Conflict):
@@ -111,7 +111,7 @@ async def test_what_another_server_changed_is_read_again(world: World) -> None:
 
     def change_elsewhere(tx: Tx) -> None:
         tx.memory = Memory()
-        advance(tx, world.deps, [Happening(*key, CancelRequested())])
+        advance(tx, world.deps, [WorkflowEvent(*key, CancelRequested())])
 
     def load(tx: Tx) -> Loaded:
         return stored.load_locked(tx, [key])[key]

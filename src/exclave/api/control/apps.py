@@ -31,9 +31,9 @@ async def list_apps(page: PageOf, user: UserOf, deps: DepsOf) -> Page[AppReply]:
 
 
 @router.post("", status_code=201)
-async def create_app(wish: NewApp, user: UserOf, once: OnceOf) -> AppReply:
+async def create_app(body: NewApp, user: UserOf, once: OnceOf) -> AppReply:
     """Create an app that has no version yet."""
-    return await once(AppReply, wish, lambda deps: apps.create_app(deps, user, wish))
+    return await once(AppReply, body, lambda deps: apps.create_app(deps, user, body))
 
 
 @router.get("/{app}")
@@ -51,8 +51,8 @@ async def sync_app(
     422 `app_invalid` lists everything that is wrong in `diagnostics`. Content that is the same as
     that of the current version changes nothing, so a repeated request is harmless.
     """
-    wish = sync.SyncWish(strict=query.strict, dry_run=query.dry_run)
-    return await sync.sync_app(deps, user, app, request.stream(), wish)
+    body = sync.SyncWish(strict=query.strict, dry_run=query.dry_run)
+    return await sync.sync_app(deps, user, app, request.stream(), body)
 
 
 @router.get("/{app}/configs")

@@ -13,9 +13,9 @@ router = make_router("/v1/builds", "builds", UserRoute)
 
 
 @router.post("", status_code=202)
-async def create_build(wish: NewBuild, user: UserOf, once: OnceOf) -> BuildReply:
+async def create_build(body: NewBuild, user: UserOf, once: OnceOf) -> BuildReply:
     """Build a part of an app's current version again; a branch or tag is looked up anew."""
-    return await once(BuildReply, wish, lambda deps: builds.create_build(deps, user, wish))
+    return await once(BuildReply, body, lambda deps: builds.create_build(deps, user, body))
 
 
 @router.get("")

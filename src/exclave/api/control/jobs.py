@@ -39,6 +39,6 @@ async def cancel_job(job: JobOf, user: UserOf, once: OnceOf) -> JobReply:
 
 
 @router.post("/{job}/declare-lost")
-async def declare_lost(job: JobOf, wish: DeclareLost, user: UserOf, once: OnceOf) -> JobReply:
+async def declare_lost(job: JobOf, body: DeclareLost, user: UserOf, once: OnceOf) -> JobReply:
     """Say that the machine which ran the job is gone, instead of waiting for it."""
-    return await once(JobReply, wish, lambda deps: jobs.declare_lost(deps, user, job, wish.reason))
+    return await once(JobReply, body, lambda deps: jobs.declare_lost(deps, user, job, body.reason))

@@ -44,14 +44,14 @@ async def show_four_eyes(user: UserOf, deps: DepsOf) -> FourEyesReply:
 
 
 @router.put("/org/four-eyes")
-async def set_four_eyes(wish: SetFourEyes, user: UserOf, deps: DepsOf) -> FourEyesReply:
+async def set_four_eyes(body: SetFourEyes, user: UserOf, deps: DepsOf) -> FourEyesReply:
     """Let every change need two people. Off takes two admins: one asks, another agrees."""
-    return await four_eyes.set_four_eyes(deps, user, on=wish.on)
+    return await four_eyes.set_four_eyes(deps, user, on=body.on)
 
 
 @router.post("/orgs", status_code=201)
-async def create_org(wish: NewOrg, user: UserOf, once: OnceOf) -> OrgCreated:
+async def create_org(body: NewOrg, user: UserOf, once: OnceOf) -> OrgCreated:
     """Create another tenant, as an instance admin. The reply holds its first token, once."""
     return await once(
-        OrgCreated, wish, lambda deps: accounts.add_org(deps, user, wish.name), secret=True
+        OrgCreated, body, lambda deps: accounts.add_org(deps, user, body.name), secret=True
     )

@@ -22,13 +22,13 @@ router = make_router("/v1/registry", "registry", UserRoute)
 
 @router.post("/tokens", status_code=201)
 async def create_registry_token(
-    wish: NewRegistryToken, user: UserOf, once: OnceOf
+    body: NewRegistryToken, user: UserOf, once: OnceOf
 ) -> RegistryTokenCreated:
     """Make a short-lived password for registry clients. It is shown once."""
     return await once(
         RegistryTokenCreated,
-        wish,
-        lambda deps: tokens.create_registry_token(deps, user, wish),
+        body,
+        lambda deps: tokens.create_registry_token(deps, user, body),
         secret=True,
     )
 
@@ -62,6 +62,6 @@ async def list_tags(page: TagsOf, user: UserOf, deps: DepsOf) -> Page[TagInfo]:
 
 
 @router.post("/gc")
-async def collect_garbage(wish: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
+async def collect_garbage(body: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
     """Remove what nothing names, or tell what would go; what a version pins stays."""
-    return await once(GarbageReport, wish, lambda deps: gc.collect_garbage(deps, user, wish))
+    return await once(GarbageReport, body, lambda deps: gc.collect_garbage(deps, user, body))

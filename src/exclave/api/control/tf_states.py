@@ -35,13 +35,13 @@ async def show_tf_state(
 
 @router.post("/tf-states/{workspace}/unlock")
 async def unlock_tf_state(
-    install: InstallOf, workspace: WorkspaceOf, wish: UnlockWorkspace, user: UserOf, once: OnceOf
+    install: InstallOf, workspace: WorkspaceOf, body: UnlockWorkspace, user: UserOf, once: OnceOf
 ) -> TfWorkspaceDetail:
     """Remove the lock that an ended execution left."""
     return await once(
         TfWorkspaceDetail,
-        wish,
-        lambda deps: workspaces.unlock_workspace(deps, user, install, workspace, wish.reason),
+        body,
+        lambda deps: workspaces.unlock_workspace(deps, user, install, workspace, body.reason),
     )
 
 
@@ -55,13 +55,13 @@ async def list_rescued_states(
 
 @router.post("/tf-states/{workspace}/restore")
 async def restore_tf_state(
-    install: InstallOf, workspace: WorkspaceOf, wish: RestoreState, user: UserOf, once: OnceOf
+    install: InstallOf, workspace: WorkspaceOf, body: RestoreState, user: UserOf, once: OnceOf
 ) -> TfWorkspaceDetail:
     """Make a rescued state or an older version the next one; 409 while a job works on the lane."""
     return await once(
         TfWorkspaceDetail,
-        wish,
-        lambda deps: rescued_states.restore_state(deps, user, install, workspace, wish),
+        body,
+        lambda deps: rescued_states.restore_state(deps, user, install, workspace, body),
     )
 
 

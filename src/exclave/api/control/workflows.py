@@ -34,14 +34,14 @@ class CreateRoute(BareUserRoute):
 
     async def answer(self, request: LimitedRequest, who: User) -> BaseModel | None:
         """Start it, once under its key."""
-        wish = await read_model(request, NewWorkflow)
-        return await create_workflow(wish, who, make_once(self.deps, who, request, self.status))
+        body = await read_model(request, NewWorkflow)
+        return await create_workflow(body, who, make_once(self.deps, who, request, self.status))
 
 
 @described.post("", status_code=202)
-async def create_workflow(wish: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
+async def create_workflow(body: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
     """Start a workflow: its steps are stored, and run as their needs allow."""
-    return await once(WorkflowReply, wish, lambda deps: workflows.create_workflow(deps, user, wish))
+    return await once(WorkflowReply, body, lambda deps: workflows.create_workflow(deps, user, body))
 
 
 @router.get("")
@@ -86,10 +86,10 @@ async def cancel_workflow(workflow: WorkflowOf, user: UserOf, once: OnceOf) -> W
 
 @router.put("/{workflow}/approve-all")
 async def set_approve_all(
-    workflow: WorkflowOf, wish: SetApproveAll, user: UserOf, deps: DepsOf
+    workflow: WorkflowOf, body: SetApproveAll, user: UserOf, deps: DepsOf
 ) -> WorkflowReply:
     """Switch automatic approval of open and coming gates."""
-    return await workflows.set_approve_all(deps, user, workflow, on=wish.approve_all)
+    return await workflows.set_approve_all(deps, user, workflow, on=body.approve_all)
 
 
 async def _write_changes(deps: Deps, user: User, workflow: WorkflowId) -> AsyncGenerator[bytes]:

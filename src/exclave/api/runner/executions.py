@@ -63,8 +63,8 @@ class StartRoute(BareRunnerRoute):
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Start."""
-        wish = await read_model(request, Start)
-        return await executions.start_execution(self.deps, who, _find_id(request), wish)
+        body = await read_model(request, Start)
+        return await executions.start_execution(self.deps, who, _find_id(request), body)
 
 
 class ResultRoute(BareRunnerRoute):

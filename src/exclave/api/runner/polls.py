@@ -57,10 +57,10 @@ class PollRoute(BareRunnerRoute):
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Hold the request until there is something to say."""
-        wish = await read_model(request, Poll)
-        reply = await run_while_connected(request.receive, polls.poll(self.deps, who, wish))
+        body = await read_model(request, Poll)
+        reply = await run_while_connected(request.receive, polls.poll(self.deps, who, body))
         if reply is None:
-            await presence.note_disconnect(self.deps, who, wish.boot, wish.no)
+            await presence.note_disconnect(self.deps, who, body.boot, body.no)
         return reply
 
 
@@ -69,8 +69,8 @@ class RenewRoute(BareRunnerRoute):
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Renew."""
-        wish = await read_model(request, Renew)
-        return await executions.renew_executions(self.deps, who, wish)
+        body = await read_model(request, Renew)
+        return await executions.renew_executions(self.deps, who, body)
 
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:

@@ -65,17 +65,17 @@ async def write_state(
 
 
 @router.post("/state/lock", status_code=204)
-async def lock_state(execution: ExecutionOf, wish: LockState, who: RunnerOf, deps: DepsOf) -> None:
+async def lock_state(execution: ExecutionOf, body: LockState, who: RunnerOf, deps: DepsOf) -> None:
     """Take the lock of a workspace. 409 `lock_held` tells who has it."""
-    await states.lock_state(deps, who, execution, wish)
+    await states.lock_state(deps, who, execution, body)
 
 
 @router.post("/state/unlock", status_code=204)
 async def unlock_state(
-    execution: ExecutionOf, wish: UnlockState, who: RunnerOf, deps: DepsOf
+    execution: ExecutionOf, body: UnlockState, who: RunnerOf, deps: DepsOf
 ) -> None:
     """Give the lock of a workspace back."""
-    await states.unlock_state(deps, who, execution, wish)
+    await states.unlock_state(deps, who, execution, body)
 
 
 @router.get("/sensitive")

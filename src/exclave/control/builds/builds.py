@@ -11,7 +11,7 @@ from exclave.control.audit import record
 from exclave.control.builds.targets import Wanted, list_wanted, name_part
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
@@ -123,7 +123,7 @@ def _begin(
     app = apps.find_app(tx, org, config.app_id)
     if app is None:
         raise NotFound("there is no such app")
-    deps.standing.begin_work(deps.quotas, org)
+    deps.exhausted_quotas.begin_work(deps.quotas, org)
     workflow = WorkflowId(deps.ids.new("wfl"))
     repository = f"apps/{app.name}"
     builds.add_builds(
@@ -168,7 +168,7 @@ def _begin(
             for position, (build, one) in enumerate(fresh)
         ],
     )
-    advance(tx, deps, [Happening(org, workflow)])
+    advance(tx, deps, [WorkflowEvent(org, workflow)])
     for step, (build, _) in zip(workflows.list_steps(tx, org, workflow), fresh, strict=True):
         builds.set_work(tx, org, build, workflow, step.job_id)
 

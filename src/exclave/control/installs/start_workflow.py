@@ -8,7 +8,7 @@ from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on, read_author
 from exclave.control.installs.outline import load_outline
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
 from exclave.domain.four_eyes import Author, needs_script_gate
@@ -58,7 +58,7 @@ def begin_install_workflow(
         raise NotFound("the install's config is gone")
     _refuse_gone(row, kind)
     if kind is not WorkflowKind.DEPROVISION:  # it makes room
-        deps.standing.begin_work(deps.quotas, org)
+        deps.exhausted_quotas.begin_work(deps.quotas, org)
         refuse_crowd(tx, org, QueueId(install))
     wish = request or Request()
     outline = _narrow(load_outline(tx, org, install, config), wish)
@@ -100,7 +100,7 @@ def begin_install_workflow(
     )
     if kind in _BEGINNING:
         install_states.update_app_install(tx, org, install, {"state": _BEGINNING[kind]})
-    advance(tx, deps, [Happening(org, workflow)])
+    advance(tx, deps, [WorkflowEvent(org, workflow)])
     answer_active(tx, deps, org, install)
     tx.wake(f"install:{install}")
     return workflow

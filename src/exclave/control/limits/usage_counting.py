@@ -49,4 +49,4 @@ def _count(tx: Tx, deps: Deps) -> None:
             most = quotas.find_limit(deps, Stored(row.kind))
             if most.bytes and row.used_bytes > most.bytes:
                 over[row.org_id] = quotas.explain(Stored(row.kind), most)
-    deps.standing.replace(metrics.count_running_by_org(tx), over)
+    deps.exhausted_quotas.replace(metrics.count_running_by_org(tx), over)

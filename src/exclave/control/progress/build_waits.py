@@ -23,7 +23,7 @@ class Wait:
 
 
 def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> Sequence[Wait]:
-    """Store how a build ended; answer the waits that this brings to their end."""
+    """Store how a build ended; return the waiting steps whose builds have all ended now."""
     builds.end_build(tx, org, build, values)
     tx.wake(f"build:{build}")
     pinning = [row.id for row in builds.list_configs_of(tx, org, [build])]

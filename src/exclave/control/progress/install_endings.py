@@ -1,4 +1,4 @@
-"""What the end of a workflow means for its install."""
+"""Update an install when one of its workflows has ended."""
 
 from exclave.control.deps import Deps
 from exclave.control.install_state.options import is_enabled, read_toggles
@@ -17,9 +17,9 @@ _NEW, _LIVING = "new", "active"
 def end_install_workflow(
     tx: Tx, deps: Deps, org: OrgId, install: str, kind: str, state: WorkflowState
 ) -> None:
-    """Write what an install is after one of its workflows ended; only a living one has crons."""
+    """Store the state of an install after a workflow ended, and start or drop its schedules."""
     row = install_states.find_app_install(tx, org, install)
-    now = None if row is None else _judge(tx, org, row, WorkflowKind(kind), state)
+    now = None if row is None else _find_new_state(tx, org, row, WorkflowKind(kind), state)
     if now is None:
         return
     install_states.update_app_install(tx, org, install, {"state": now})
@@ -30,20 +30,22 @@ def end_install_workflow(
     tx.wake(f"install:{install}", "installs")
 
 
-def _judge(tx: Tx, org: OrgId, row: AnyRow, kind: WorkflowKind, state: WorkflowState) -> str | None:
-    """Tell what an install has become; None if it stays what it was."""
+def _find_new_state(
+    tx: Tx, org: OrgId, row: AnyRow, kind: WorkflowKind, state: WorkflowState
+) -> str | None:
+    """Return the new state of an install; None if it is unchanged."""
     if kind in _DONE:
         if state is WorkflowState.SUCCEEDED:
             return _DONE[kind]
-        return _look_at_parts(tx, org, row) if state is WorkflowState.CANCELLED else "failed"
+        return _state_by_parts(tx, org, row) if state is WorkflowState.CANCELLED else "failed"
     is_whole = kind is WorkflowKind.REPROVISION and state is WorkflowState.SUCCEEDED
-    if is_whole and row.state in {_NEW, "failed"} and _look_at_parts(tx, org, row) == _LIVING:
+    if is_whole and row.state in {_NEW, "failed"} and _state_by_parts(tx, org, row) == _LIVING:
         return _LIVING
     return None
 
 
-def _look_at_parts(tx: Tx, org: OrgId, row: AnyRow) -> str:
-    """Tell what an install is by what is there of it: who cancels may be before any change."""
+def _state_by_parts(tx: Tx, org: OrgId, row: AnyRow) -> str:
+    """Return the state of an install by its parts: a cancelled workflow may have changed none."""
     config = configs.find_config(tx, org, row.config_id)
     states = {part.part: part.state for part in install_parts.list_parts(tx, org, row.install_id)}
     if all(state == ABSENT for state in states.values()):
@@ -57,7 +59,7 @@ def _look_at_parts(tx: Tx, org: OrgId, row: AnyRow) -> str:
 
 
 def start_schedules(tx: Tx, deps: Deps, org: OrgId, install: str, *, refuse: bool = True) -> None:
-    """Make the schedules of an install those of the config that it is on now."""
+    """Replace the schedules of an install by those of its current config."""
     row = install_states.find_app_install(tx, org, install)
     config = None if row is None else configs.find_config(tx, org, row.config_id)
     if config is not None:

@@ -8,7 +8,7 @@ from exclave.base.errors import Unauthenticated
 from exclave.control.access import ACCESS_TOKEN, authenticate_runner
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueKind, RunnerIdentity
-from exclave.domain.registry import ALL, Reach
+from exclave.domain.registry import ALL, RegistryScope
 from exclave.storage import registry_tokens
 from exclave.wire.registry import RegistryPlace
 
@@ -21,7 +21,7 @@ USERNAME = "exclave"
 class Admitted:
     """A caller of the registry, and until when its credential is good."""
 
-    reach: Reach
+    scope: RegistryScope
     expires_at: datetime
 
 
@@ -38,8 +38,10 @@ async def authenticate_client(deps: Deps, token: str) -> Admitted:
         raise Unauthenticated(
             "the registry token is unknown or expired", hint="Make one: `exclave registry token`."
         )
-    reach = Reach(row.org_id, row.created_by, (row.repository,), push=row.push, delete=row.push)
-    return Admitted(reach, row.expires_at)
+    scope = RegistryScope(
+        row.org_id, row.created_by, (row.repository,), push=row.push, delete=row.push
+    )
+    return Admitted(scope, row.expires_at)
 
 
 async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
@@ -47,13 +49,13 @@ async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
     until = deps.clock.now() + timedelta(seconds=deps.timings.access_token_s)
     match who.kind:
         case QueueKind.BUILD:
-            return Admitted(Reach(who.org, who.runner, (ALL,), push=True), until)
+            return Admitted(RegistryScope(who.org, who.runner, (ALL,), push=True), until)
         case QueueKind.INSTALL:
             name = await deps.db.read(
                 lambda tx: registry_tokens.find_app_name(tx, who.org, who.queue)
             )
             repositories = () if name is None else (f"apps/{name}",)
-            return Admitted(Reach(who.org, who.runner, repositories), until)
+            return Admitted(RegistryScope(who.org, who.runner, repositories), until)
 
 
 async def show_place(deps: Deps, who: RunnerIdentity) -> RegistryPlace:

@@ -60,12 +60,12 @@ class _Round:
             registry_blobs.hold_off_pushes(tx, self.org)
 
 
-async def collect_garbage(deps: Deps, user: User, wish: CollectGarbage) -> GarbageReport:
+async def collect_garbage(deps: Deps, user: User, body: CollectGarbage) -> GarbageReport:
     """Collect on demand, or tell what would go."""
     require(user, Right.ADMINISTER)
-    age = timedelta(seconds=wish.older_than_s)
-    report = await collect_org(deps, user.org, age, dry_run=wish.dry_run)
-    if not wish.dry_run:
+    age = timedelta(seconds=body.older_than_s)
+    report = await collect_org(deps, user.org, age, dry_run=body.dry_run)
+    if not body.dry_run:
         texts = {name: str(value) for name, value in report.model_dump().items()}
         await deps.db.write(
             lambda tx: record(tx, deps, user.org, user.name, "garbage_collected", user.org, **texts)

@@ -23,22 +23,22 @@ def name_registry_token(hashed: str) -> str:
 
 
 async def create_registry_token(
-    deps: Deps, user: User, wish: NewRegistryToken
+    deps: Deps, user: User, body: NewRegistryToken
 ) -> RegistryTokenCreated:
     """Make a short-lived credential for a registry client; its secret is in this reply only."""
-    require(user, Right.ADMINISTER if wish.push else Right.OPERATE)
+    require(user, Right.ADMINISTER if body.push else Right.OPERATE)
 
     def create(tx: Tx) -> RegistryTokenCreated:
         hold_token(tx, user)
         secret = deps.ids.token(REGISTRY_TOKEN)
-        expires = tx.now + timedelta(minutes=wish.minutes)
+        expires = tx.now + timedelta(minutes=body.minutes)
         hashed = hash_token(secret)
         registry_tokens.add_registry_token(
             tx,
             user.org,
             hashed=hashed,
-            repository=wish.repository,
-            push=wish.push,
+            repository=body.repository,
+            push=body.push,
             by=user.name,
             parent=user.token,
             expires_at=expires,
@@ -49,16 +49,16 @@ async def create_registry_token(
             user.org,
             user.name,
             "registry_token_created",
-            wish.repository,
-            push=str(wish.push).lower(),
-            minutes=str(wish.minutes),
+            body.repository,
+            push=str(body.push).lower(),
+            minutes=str(body.minutes),
             id=name_registry_token(hashed),
         )
         return RegistryTokenCreated(
             id=name_registry_token(hashed),
             url=deps.runner_url,
-            repository=f"{user.org}/{wish.repository}",
-            push=wish.push,
+            repository=f"{user.org}/{body.repository}",
+            push=body.push,
             username=USERNAME,
             password=secret,
             expires_at=expires,

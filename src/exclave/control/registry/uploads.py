@@ -15,7 +15,7 @@ from exclave.domain.registry import (
     ContentTooLarge,
     DigestInvalid,
     Place,
-    Reach,
+    RegistryScope,
     SizeInvalid,
     UploadInvalid,
     UploadUnknown,
@@ -69,9 +69,9 @@ class Upload:
     parts: tuple[Part, ...] = ()
 
 
-async def begin_upload(deps: Deps, reach: Reach, name: str) -> Upload:
+async def begin_upload(deps: Deps, scope: RegistryScope, name: str) -> Upload:
     """Begin an upload."""
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     upload = Upload(deps.ids.new("upl"), 0)
 
     def begin(tx: Tx) -> None:
@@ -82,21 +82,21 @@ async def begin_upload(deps: Deps, reach: Reach, name: str) -> Upload:
     return upload
 
 
-async def show_upload(deps: Deps, reach: Reach, name: str, upload: str) -> Upload:
+async def show_upload(deps: Deps, scope: RegistryScope, name: str, upload: str) -> Upload:
     """Tell how much of an upload has arrived."""
-    return await _find(deps, find_place(reach, name, push=True), upload)
+    return await _find(deps, find_place(scope, name, push=True), upload)
 
 
-async def cancel_upload(deps: Deps, reach: Reach, name: str, upload: str) -> None:
+async def cancel_upload(deps: Deps, scope: RegistryScope, name: str, upload: str) -> None:
     """End an upload and forget its pieces."""
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     while not await _forget(deps, place, await _find(deps, place, upload)):
         pass  # it has grown since it was looked up
 
 
 async def append(
     deps: Deps,
-    reach: Reach,
+    scope: RegistryScope,
     name: str,
     upload: str,
     body: Incoming,
@@ -108,7 +108,7 @@ async def append(
 
     `start` and `size` are what the client says about the piece, if it says so.
     """
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     held = await _find(deps, place, upload)
     if start is not None and start != held.size:
         raise _out_of_order(held)
@@ -132,7 +132,7 @@ async def append(
 
 async def finish(
     deps: Deps,
-    reach: Reach,
+    scope: RegistryScope,
     name: str,
     upload: str,
     digest: str,
@@ -145,10 +145,10 @@ async def finish(
 
     An upload that was finished before is finished: the reply may have been lost.
     """
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     check_digest(digest)
     try:
-        held = await append(deps, reach, name, upload, body, start=start, size=size)
+        held = await append(deps, scope, name, upload, body, start=start, size=size)
     except UploadUnknown:
         if await deps.db.read(lambda tx: _has(tx, place, digest)):
             return

@@ -10,7 +10,7 @@ _STOPS_WORK = (Stored.TF_STATES, Stored.DOCUMENTS, Stored.LOGS)
 """Running work may always store these; so an org that has too much of them begins no more."""
 
 
-class Standing:
+class ExhaustedQuotas:
     """What is counted every few seconds, and what was begun here since.
 
     Servers do not see each other's workflows until the next count, so together they may pass the

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from exclave.base.loop_time import LONG_S, LoopTime, Measured
-from exclave.control.runtime.request_slots import Busy, Turns
+from exclave.control.runtime.request_slots import Busy, RequestSlots
 
 T = TypeVar("T")
 
@@ -48,16 +48,16 @@ class LoopShares:
     """One account per org; an org that is alone is charged, but never waits."""
 
     def __init__(
-        self, turns: Turns, sleep: Callable[[float], Awaitable[None]] | None = None
+        self, slots: RequestSlots, sleep: Callable[[float], Awaitable[None]] | None = None
     ) -> None:
-        self._turns = turns
+        self._slots = slots
         self._sleep = sleep or asyncio.sleep
         self._accounts: dict[str, _Account] = {}
         self._expected: dict[tuple[str, str], float] = {}
 
     async def run(self, org: str, kind: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a request of a kind, such as its route, when the org can afford it."""
-        if not self._turns.most:
+        if not self._slots.most:
             return await work()
         account = self._find_account(org)
         if self._expected.get((org, kind), 0.0) <= LONG_S or not self._is_short(org, account):
@@ -91,7 +91,7 @@ class LoopShares:
             self._expected[org, kind] = expected
 
     def _is_short(self, org: str, account: _Account) -> bool:
-        return account.read(_now()) < 0 and not self._turns.is_alone(org)
+        return account.read(_now()) < 0 and not self._slots.is_alone(org)
 
     def _find_wait(self, account: _Account) -> float:
         return max(0.0, -account.read(_now()) / SHARE) + LONG_S

@@ -45,12 +45,12 @@ async def list_rescued(
 
 
 async def restore_state(
-    deps: Deps, user: User, install: InstallId, workspace: str, wish: RestoreState
+    deps: Deps, user: User, install: InstallId, workspace: str, body: RestoreState
 ) -> TfWorkspaceDetail:
     """Make a rescued state or an older version the next one; not while a job works on its lane."""
-    if wish.version is not None:
-        return await restore_version(deps, user, install, workspace, wish.version, wish.reason)
-    execution = ExecutionId(wish.execution_id or "")
+    if body.version is not None:
+        return await restore_version(deps, user, install, workspace, body.version, body.reason)
+    execution = ExecutionId(body.execution_id or "")
     queue, row = await deps.db.read(lambda tx: _find(tx, user, install, workspace, execution))
     state = _open(await deps.blobs.get(row.blob))
     blob = f"tf-states/{user.org}/{queue}/{deps.ids.new('tfs')}"
@@ -81,7 +81,7 @@ async def restore_state(
             user.name,
             "tf_state_restored",
             f"{install}/{workspace}",
-            reason=wish.reason,
+            reason=body.reason,
             execution=execution,
             serial=str(state.header.serial),
         )

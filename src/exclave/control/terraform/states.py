@@ -86,36 +86,36 @@ async def write_state(
 
 
 async def lock_state(
-    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: LockState
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, body: LockState
 ) -> None:
     """Take the lock of a workspace; that of an execution which has ended is free."""
-    held = (execution, wish.epoch)
+    held = (execution, body.epoch)
 
     def lock(tx: Tx) -> None:
         executions.find_execution(tx, who.org, execution, lock=True)
-        info = wish.lock.model_dump()
+        info = body.lock.model_dump()
         if not tf_states.take_lock(
-            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock.id, info
+            tx, who.org, who.runner, held, who.queue, body.workspace, body.lock.id, info
         ):
-            _check_writer(tx, who, held, wish.workspace)
-            raise _tell_holder(tf_states.find_lock(tx, who.org, who.queue, wish.workspace))
+            _check_writer(tx, who, held, body.workspace)
+            raise _tell_holder(tf_states.find_lock(tx, who.org, who.queue, body.workspace))
 
     await deps.db.write(lock, key=who.queue)
 
 
 async def unlock_state(
-    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: UnlockState
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, body: UnlockState
 ) -> None:
     """Give a lock back; one that is gone already is fine."""
-    held = (execution, wish.epoch)
+    held = (execution, body.epoch)
 
     def unlock(tx: Tx) -> None:
         if tf_states.drop_lock(
-            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock_id
+            tx, who.org, who.runner, held, who.queue, body.workspace, body.lock_id
         ):
             return
-        _check_writer(tx, who, held, wish.workspace)
-        row = tf_states.find_lock(tx, who.org, who.queue, wish.workspace)
+        _check_writer(tx, who, held, body.workspace)
+        row = tf_states.find_lock(tx, who.org, who.queue, body.workspace)
         if row is not None:
             raise _tell_holder(row)
 

@@ -1,4 +1,4 @@
-"""Turning what a caller wrote into the rows of a new workflow, before any transaction begins."""
+"""Build the rows of a new workflow from a request, before any transaction begins."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from exclave.wire.workflows import NewStep, NewWorkflow
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A workflow whose steps are all still to come, ready to be stored."""
+    """A new workflow, ready to be stored."""
 
     org: OrgId
     queue: QueueId
@@ -26,7 +26,7 @@ class Planned:
 
 
 def plan_workflow(user: User, workflow: WorkflowId, wish: NewWorkflow) -> Planned:
-    """Check the graph and write its rows."""
+    """Check the graph of steps and return its rows."""
     doubled = [n for n, times in Counter(step.name for step in wish.steps).items() if times > 1]
     if doubled:
         raise InvalidInput(f"two steps are named `{min(doubled)}`", hint="Give each its own name.")
@@ -57,9 +57,9 @@ def plan_workflow(user: User, workflow: WorkflowId, wish: NewWorkflow) -> Planne
 
 
 def _list_unguarded(steps: Sequence[NewStep], needs: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-    """Name the steps that run a script, or say that they change something, before any gate.
+    """Return the names of steps that run a script or are mutating, and have no gate before them.
 
-    A script may do anything, whatever its step says about itself.
+    A script counts in any case: it may do anything, whatever its step declares.
     """
     gates = [at for at, step in enumerate(steps) if step.kind is StepKind.GATE]
     acting = [

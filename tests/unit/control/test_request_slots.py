@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from exclave.control.runtime.request_slots import SHARED, Busy, Turns, step_aside
+from exclave.control.runtime.request_slots import SHARED, Busy, RequestSlots, step_aside
 
 
 class Visitors:
     """Requests that stay until they are let go."""
 
     def __init__(self, most: int, shared: int = SHARED) -> None:
-        self.turns = Turns(most, shared)
+        self.turns = RequestSlots(most, shared)
         self.inside: list[str] = []
         self.leave = asyncio.Event()
 
@@ -123,7 +123,7 @@ async def test_kinds_of_requests_have_places_of_their_own() -> None:
 
 
 async def test_a_request_that_waits_for_something_else_gives_its_place_to_the_next() -> None:
-    turns, inside = Turns(1), asyncio.Event()
+    turns, inside = RequestSlots(1), asyncio.Event()
 
     async def wait_elsewhere() -> str:
         async with turns.take("a"):
@@ -144,7 +144,7 @@ async def test_a_request_that_waits_for_something_else_gives_its_place_to_the_ne
 
 
 async def test_a_request_that_is_cancelled_aside_leaves_nothing_behind() -> None:
-    turns = Turns(1)
+    turns = RequestSlots(1)
 
     async def wait_elsewhere() -> None:
         async with turns.take("a"), step_aside():
@@ -159,7 +159,7 @@ async def test_a_request_that_is_cancelled_aside_leaves_nothing_behind() -> None
 
 
 async def test_a_task_that_outlives_its_request_has_no_place_to_give_up() -> None:
-    turns, over = Turns(1), asyncio.Event()
+    turns, over = RequestSlots(1), asyncio.Event()
 
     async def go_on() -> None:
         await over.wait()
@@ -177,7 +177,7 @@ async def test_a_task_that_outlives_its_request_has_no_place_to_give_up() -> Non
 
 
 async def test_a_request_comes_back_even_if_all_places_wait_for_it() -> None:
-    turns, lock = Turns(1), asyncio.Lock()
+    turns, lock = RequestSlots(1), asyncio.Lock()
 
     async def work(*, aside: bool) -> None:
         async with turns.take("a"), lock:
