@@ -42,7 +42,7 @@ class KeyReused(Problem):
 
 
 class AlreadyDone(Conflict):
-    """The request was carried out before, and its reply is not at hand."""
+    """The request was carried out before, but its reply was not stored."""
 
     code = "already_done"
     hint = "It will not be done twice. Look at the list to see what it made."

@@ -1,4 +1,4 @@
-"""Figures about the whole instance, read at once; they name no tenant."""
+"""Totals over the whole instance for `/metrics`; they name no tenant."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from exclave.wire.runner import Stats
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much there is of everything, over all orgs."""
+    """Counts of rows and sums of bytes over all orgs."""
 
     chores: Mapping[str, ChoreTally]
     jobs: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""Putting the control plane's parts together from its settings."""
+"""Build the dependencies of the control plane from its settings."""
 
 import fcntl
 import os
@@ -66,7 +66,7 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         keys=keyring,
         vault=Vault(seal),
         timings=settings.timings,
-        runner_url=tell_runner_url(settings),
+        runner_url=get_runner_url(settings),
         registry_url=settings.registry_url,
         parked_polls=parked_polls,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
@@ -79,7 +79,7 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
 
 
 def lock_data(settings: ServerSettings) -> IO[bytes] | None:
-    """Keep a second server off the same SQLite database, for as long as the file stays open."""
+    """Lock the SQLite database against a second server, for as long as the file stays open."""
     if settings.database:
         return None
     prepare_data_folder(settings.data)
@@ -95,8 +95,8 @@ def lock_data(settings: ServerSettings) -> IO[bytes] | None:
     return lock
 
 
-def tell_runner_url(settings: ServerSettings) -> str:
-    """Tell where runners find the Runner API."""
+def get_runner_url(settings: ServerSettings) -> str:
+    """Return the URL of the Runner API."""
     return settings.runner_url or f"http://{settings.runner_host}:{settings.runner_port}"
 
 
@@ -115,7 +115,7 @@ def open_blobs(settings: ServerSettings, disk: Disk | None = None) -> Blobs:
 
 
 def load_seal(file: Path) -> bytes:
-    """Read the key that seals signing keys; the first start makes it, readable by us alone."""
+    """Return the key that seals signing keys; create it, private to its user, if it is missing."""
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -41,7 +41,7 @@ def build_registry_app(deps: Deps) -> Starlette:
 
 
 async def show_version(request: Request) -> Response:
-    """Tell that this is a registry, and that the caller is known."""
+    """Reply that this is a registry and that the caller is authenticated."""
     await admit(request)
     return Response(
         "{}",

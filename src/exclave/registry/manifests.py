@@ -19,7 +19,7 @@ _MOST_DIGITS = 9
 
 
 async def pull(request: Request) -> Response:
-    """Send a manifest; to HEAD only what it would be."""
+    """Send a manifest; for HEAD, only the headers."""
     scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
     found = await manifests.pull_manifest(deps_of(request), scope, name, reference)
@@ -33,7 +33,7 @@ async def pull(request: Request) -> Response:
 
 
 async def push(request: Request) -> Response:
-    """Take a manifest."""
+    """Store a manifest."""
     scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
@@ -49,7 +49,7 @@ async def push(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Take a tag or a manifest away."""
+    """Delete a tag or a manifest."""
     scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
     await manifests.delete_manifest(deps_of(request), scope, name, reference)
@@ -57,7 +57,7 @@ async def delete(request: Request) -> Response:
 
 
 async def list_tags(request: Request) -> Response:
-    """List the tags of a repository, page by page if they are many."""
+    """List the tags of a repository, in pages."""
     scope = await admit(request)
     name, last = request.path_params["name"], request.query_params.get("last", "")
     if last and not is_tag(last):
@@ -72,7 +72,7 @@ async def list_tags(request: Request) -> Response:
 
 
 async def list_referrers(request: Request) -> Response:
-    """List what refers to a manifest, of one artifact type if it is named."""
+    """List the manifests that refer to one, optionally of one artifact type."""
     scope = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
     kind, last = (request.query_params.get(key, "") for key in ("artifactType", "last"))

@@ -1,4 +1,4 @@
-"""Uploads over HTTP: in one request, in two, or in as many as it takes."""
+"""Uploads over HTTP: in one request, in two, or in chunks."""
 
 import re
 from http import HTTPStatus
@@ -19,7 +19,7 @@ _ID_HEADER = "Docker-Upload-Uuid"
 
 
 async def begin(request: Request) -> Response:
-    """Begin an upload, mount a blob of another repository, or take a blob in one go."""
+    """Begin an upload, mount a blob of another repository, or store a blob in one request."""
     scope = await admit(request)
     deps, name, query = deps_of(request), request.path_params["name"], request.query_params
     if "mount" in query:
@@ -35,7 +35,7 @@ async def begin(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """Tell how much of an upload has arrived."""
+    """Return an upload and how much of it has arrived."""
     scope = await admit(request)
     name = request.path_params["name"]
     upload = await uploads.show_upload(deps_of(request), scope, name, _read_id(request))
@@ -43,7 +43,7 @@ async def show(request: Request) -> Response:
 
 
 async def append(request: Request) -> Response:
-    """Take a piece of an upload."""
+    """Append a piece to an upload."""
     scope = await admit(request)
     name = request.path_params["name"]
     start, size = read_place(request)
@@ -54,7 +54,7 @@ async def append(request: Request) -> Response:
 
 
 async def finish(request: Request) -> Response:
-    """Take the last piece, if there is one, and make the upload a blob."""
+    """Append the last piece, if there is one, and turn the upload into a blob."""
     scope = await admit(request)
     name = request.path_params["name"]
     digest = request.query_params.get("digest")
@@ -83,7 +83,7 @@ async def cancel(request: Request) -> Response:
 
 
 def read_place(request: Request) -> tuple[int | None, int | None]:
-    """Read where a piece begins and how long it is, as far as the client says so."""
+    """Return the start and the size of a piece, as far as the client announced them."""
     announced = request.headers.get("content-range")
     if announced is None:
         return None, None

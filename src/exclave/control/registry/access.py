@@ -1,4 +1,4 @@
-"""Who may do what in the registry: runners by their identity, other clients by short tokens."""
+"""Access to the registry: runners by their identity, other clients by short-lived tokens."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,14 +19,14 @@ USERNAME = "exclave"
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A caller of the registry, and until when its credential is good."""
+    """The scope of a registry client, and when its credential expires."""
 
     scope: RegistryScope
     expires_at: datetime
 
 
 async def authenticate_client(deps: Deps, token: str) -> Admitted:
-    """Find what a credential opens; API tokens open nothing here."""
+    """Return the scope of a credential; API tokens are not accepted."""
     if token.startswith(f"{ACCESS_TOKEN}_"):
         return await _admit_runner(deps, await authenticate_runner(deps, token))
     if not token.startswith(f"{REGISTRY_TOKEN}_"):
@@ -45,7 +45,7 @@ async def authenticate_client(deps: Deps, token: str) -> Admitted:
 
 
 async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
-    """A build runner adds to its org's repositories, an install's runner reads its app's."""
+    """Return the scope of a runner: a build runner pushes, an install's runner pulls its app's."""
     until = deps.clock.now() + timedelta(seconds=deps.timings.access_token_s)
     match who.kind:
         case QueueKind.BUILD:
@@ -59,7 +59,7 @@ async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
 
 
 async def show_place(deps: Deps, who: RunnerIdentity) -> RegistryPlace:
-    """Tell a runner which registry to use."""
+    """Return the registry that a runner uses."""
     if deps.registry_url:
         return RegistryPlace(url=deps.registry_url)
     return RegistryPlace(folder=who.org)

@@ -23,7 +23,7 @@ _FRESHENED = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob that can be read."""
+    """A stored blob."""
 
     digest: str
     size: int
@@ -31,7 +31,7 @@ class Blob:
 
 
 async def find_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) -> Blob:
-    """Find a blob of a repository."""
+    """Return a blob of a repository; `BlobUnknown` if it has none with this digest."""
     place = find_place(scope, name)
     check_digest(digest)
 
@@ -48,12 +48,12 @@ async def find_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) ->
 
 
 def read_blob(deps: Deps, blob: Blob, start: int, size: int) -> AsyncIterator[bytes]:
-    """Read a part of a blob, piece by piece."""
+    """Yield a part of a blob, piece by piece."""
     return deps.blobs.read(blob.key, start, size)
 
 
 async def mount_blob(deps: Deps, scope: RegistryScope, name: str, digest: str, source: str) -> bool:
-    """Let a repository have a blob of another one of the same org; tell whether it has it now."""
+    """Link a blob of another repository of the org into this one; return whether it was found."""
     place = find_place(scope, name, push=True)
     check_digest(digest)
     try:
@@ -72,7 +72,7 @@ async def mount_blob(deps: Deps, scope: RegistryScope, name: str, digest: str, s
 
 
 async def delete_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) -> None:
-    """Take a blob from a repository; its bytes go when no repository has it any more."""
+    """Unlink a blob from a repository; its bytes are deleted when no repository has it any more."""
     place = find_place(scope, name, delete=True)
     check_digest(digest)
 

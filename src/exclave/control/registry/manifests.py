@@ -41,7 +41,7 @@ class Stored:
 async def push_manifest(
     deps: Deps, scope: RegistryScope, name: str, reference: str, media_type: str, content: bytes
 ) -> Stored:
-    """Store a manifest whose parts are all there, and let the tag mean it if there is one."""
+    """Store a manifest whose parts all exist, and set the tag if the reference is one."""
     place = find_place(scope, name, push=True)
     tag = reference if ":" not in reference else None
     digest = digest_bytes(content)
@@ -64,7 +64,7 @@ async def push_manifest(
 
 
 async def pull_manifest(deps: Deps, scope: RegistryScope, name: str, reference: str) -> Stored:
-    """Read a manifest by digest or tag."""
+    """Return a manifest by digest or tag."""
     place = find_place(scope, name)
 
     def pull(tx: Tx) -> Stored:
@@ -77,7 +77,7 @@ async def pull_manifest(deps: Deps, scope: RegistryScope, name: str, reference: 
 
 
 async def delete_manifest(deps: Deps, scope: RegistryScope, name: str, reference: str) -> None:
-    """Take a tag away, or a manifest with all its tags."""
+    """Delete a tag, or a manifest with all its tags."""
     place = find_place(scope, name, delete=True)
 
     def remove(tx: Tx) -> None:
@@ -99,7 +99,7 @@ async def delete_manifest(deps: Deps, scope: RegistryScope, name: str, reference
 async def list_tags(
     deps: Deps, scope: RegistryScope, name: str, last: str, limit: int
 ) -> tuple[list[str], bool]:
-    """List tags after one, and tell whether there are more."""
+    """Return the tags after one, and whether there are more."""
     place = find_place(scope, name)
     wanted = min(limit, MOST_TAGS)
 
@@ -116,7 +116,7 @@ async def list_tags(
 async def list_referrers(
     deps: Deps, scope: RegistryScope, name: str, digest: str, *, kind: str, last: str
 ) -> tuple[list[Mapping[str, object]], bool]:
-    """Describe the manifests that refer to one, and tell whether there are more."""
+    """Return descriptors of the manifests that refer to one, and whether there are more."""
     place = find_place(scope, name)
     check_digest(digest)
     rows = await deps.db.read(
@@ -142,7 +142,7 @@ def _describe(row: AnyRow) -> Mapping[str, object]:
 
 
 def _check_parts(tx: Tx, place: Place, manifest: ReadManifest) -> None:
-    """Refuse a document that names what the repository does not have, or has in another size."""
+    """Refuse a manifest that names content which the repository lacks or has in another size."""
     mine = (tx, place.org, place.repository)
     blobs = registry_blobs.find_sizes(*mine, {each.digest for each in manifest.blobs})
     _check_sizes(manifest.blobs, blobs)

@@ -1,4 +1,4 @@
-"""The credentials of registry clients: made, listed without their secrets, revoked."""
+"""Credentials of registry clients: create, list without their secrets, revoke."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def name_registry_token(hashed: str) -> str:
 async def create_registry_token(
     deps: Deps, user: User, body: NewRegistryToken
 ) -> RegistryTokenCreated:
-    """Make a short-lived credential for a registry client; its secret is in this reply only."""
+    """Create a short-lived credential for a registry client; its secret is returned only here."""
     require(user, Right.ADMINISTER if body.push else Right.OPERATE)
 
     def create(tx: Tx) -> RegistryTokenCreated:
@@ -70,7 +70,7 @@ async def create_registry_token(
 async def list_registry_tokens(
     deps: Deps, user: User, cursor: str, limit: int
 ) -> Page[RegistryTokenInfo]:
-    """List the registry tokens that are good; their secrets are not kept anywhere."""
+    """List the valid registry tokens; their secrets are not stored."""
     require(user, Right.ADMINISTER)
     wanted = clamp(limit)
     after = cursor.removeprefix(ID_PREFIX)
@@ -81,7 +81,7 @@ async def list_registry_tokens(
 
 
 async def revoke_registry_token(deps: Deps, user: User, token: str) -> None:
-    """Make a registry token worthless, at once and on every server."""
+    """Revoke a registry token, at once and on every server."""
     require(user, Right.ADMINISTER)
 
     def revoke(tx: Tx) -> None:

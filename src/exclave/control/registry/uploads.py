@@ -1,4 +1,4 @@
-"""Uploads to the registry: pieces lie in the blob store, so that any server can go on."""
+"""Uploads to the registry. Pieces are kept in the blob store, so that any server can continue."""
 
 import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
@@ -34,11 +34,11 @@ FOLDER = "registry"
 
 
 class Incoming(Protocol):
-    """A body on its way in."""
+    """A request body that is being received."""
 
     @property
     def cut(self) -> bool:
-        """Whether it ended before its end."""
+        """Whether the client hung up before the end."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Incoming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of an upload: where it lies, how long it is, what it is."""
+    """A piece of an upload: its key in the blob store, its size and its digest."""
 
     key: str
     size: int
@@ -83,12 +83,12 @@ async def begin_upload(deps: Deps, scope: RegistryScope, name: str) -> Upload:
 
 
 async def show_upload(deps: Deps, scope: RegistryScope, name: str, upload: str) -> Upload:
-    """Tell how much of an upload has arrived."""
+    """Return an upload and how much of it has arrived."""
     return await _find(deps, find_place(scope, name, push=True), upload)
 
 
 async def cancel_upload(deps: Deps, scope: RegistryScope, name: str, upload: str) -> None:
-    """End an upload and forget its pieces."""
+    """Cancel an upload and delete its pieces."""
     place = find_place(scope, name, push=True)
     while not await _forget(deps, place, await _find(deps, place, upload)):
         pass  # it has grown since it was looked up
@@ -104,9 +104,9 @@ async def append(
     start: int | None = None,
     size: int | None = None,
 ) -> Upload:
-    """Add a piece at the end. What arrived of a body that was cut is kept, to go on from there.
+    """Append a piece. What arrived of a body that was cut off is kept, to continue from there.
 
-    `start` and `size` are what the client says about the piece, if it says so.
+    `start` and `size` are what the client announced about the piece, if it did.
     """
     place = find_place(scope, name, push=True)
     held = await _find(deps, place, upload)
@@ -141,9 +141,9 @@ async def finish(
     start: int | None = None,
     size: int | None = None,
 ) -> None:
-    """Add the last piece, and make the upload a blob if it is what the digest names.
+    """Append the last piece, and turn the upload into a blob if its digest is right.
 
-    An upload that was finished before is finished: the reply may have been lost.
+    Finishing an upload again succeeds, as the first reply may have been lost.
     """
     place = find_place(scope, name, push=True)
     check_digest(digest)
@@ -174,7 +174,7 @@ async def _find(deps: Deps, place: Place, upload: str) -> Upload:
 
 
 async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: int) -> Part:
-    """Store a piece under a new key, and learn its size and digest on the way."""
+    """Store a piece under a new key; return it with its size and digest."""
     key = f"{FOLDER}/{place.org}/{deps.ids.new('reg')}"
     digest = hashlib.sha256()
     size = 0
@@ -209,7 +209,7 @@ def _too_large(most: int) -> ContentTooLarge:
 
 
 async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: UploadSpace) -> Upload:
-    """Note a piece, unless another one came first or the upload has ended meanwhile."""
+    """Store the row of a piece, unless another came first or the upload has ended meanwhile."""
     if part.size == 0:
         await deps.blobs.delete(part.key)
         return held
@@ -234,7 +234,7 @@ async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: Uploa
 
 
 async def _join(deps: Deps, place: Place, held: Upload) -> Part:
-    """Make one piece of all; a single one is the blob as it is."""
+    """Join all pieces into one; a single piece is used as it is."""
     if len(held.parts) == 1:
         return held.parts[0]
 
@@ -274,7 +274,7 @@ async def _settle(deps: Deps, place: Place, held: Upload, joined: Part) -> None:
 
 
 async def _forget(deps: Deps, place: Place, held: Upload) -> bool:
-    """End an upload that has not grown since; return whether it was ended."""
+    """Delete an upload that has not grown meanwhile; return whether it was deleted."""
 
     def forget(tx: Tx) -> bool:
         mine = (tx, place.org, place.repository, held.id)
@@ -292,7 +292,7 @@ async def _forget(deps: Deps, place: Place, held: Upload) -> bool:
 
 
 def _count_settled(tx: Tx, org: OrgId, reserved: int, stored: int) -> None:
-    """Let the bytes of a finished upload count as those of its blob; a known blob adds none."""
+    """Count the bytes of a finished upload as those of its blob; an existing blob adds none."""
     quotas.release(tx, org, Stored.UPLOADS, 0, 1)
     quotas.release(tx, org, Stored.REGISTRY, max(0, reserved - stored))
     if stored:

@@ -1,10 +1,13 @@
-"""Limits how many requests of one org are worked on at once, so that a flood of one delays nobody.
+"""Limit how many requests of one org are processed at once, so that a flood delays no other org.
 
-All requests share one event loop, which runs what is ready in order: thirty requests of one org
-that each compute for a millisecond keep the next request of another org waiting for thirty. An org
-that is alone may have many under way, because writes that arrive together share a commit. While
-other orgs are active too, each is held to a few. A request that waits for a worker process steps
-aside meanwhile, so that it keeps nobody of its own org waiting.
+Why this exists: all requests share one event loop, which runs what is ready in order. Thirty
+requests of one org that each compute for a millisecond delay the next request of another org by
+thirty. Without slots, an org that sends enough of them delays the renewals of other orgs' runners,
+and an execution that is not renewed is ended as lost.
+
+An org that is alone has many slots (32 by default), because writes that arrive together share a
+commit. While other orgs are active too, each has four. A request that waits for a worker process
+gives up its slot meanwhile (`step_aside`), so that it delays none of its own org. See ADR 0022.
 """
 
 import asyncio
@@ -18,15 +21,15 @@ from typing import ClassVar
 from exclave.base.errors import Kind, Problem
 
 SHARED = 4
-"""Requests of one org that are worked on at once while others are active."""
+"""Requests of one org that are processed at once while other orgs are active."""
 ACTIVE_S = 2.0
 """How long after its last request an org counts as active."""
 _WAITING_PER_SLOT = 32
-"""Requests that may wait for each that is worked on; more are refused."""
+"""Requests that may wait per slot; more are refused."""
 
 
 class Busy(Problem):
-    """The org has as much work waiting as it may have."""
+    """Too many requests of the org are waiting already."""
 
     kind: ClassVar = Kind.TOO_MANY
     code: ClassVar = "busy"
@@ -35,7 +38,7 @@ class Busy(Problem):
 
 @dataclass(slots=True)
 class _Line:
-    """The requests of one org: how many are worked on, and which come next."""
+    """The requests of one org: how many are processed, and which come next."""
 
     running: int = 0
     aside: int = 0
@@ -61,7 +64,7 @@ class _Slot:
         self.is_held = True
 
     def enter_again(self) -> None:
-        """Take a slot even if there is none: whoever has one may be waiting for this request."""
+        """Occupy a slot beyond the limit: a request that holds one may be waiting for this one."""
         self.line.running += 1
         self.is_held = True
 
@@ -76,7 +79,7 @@ _current: ContextVar[_Slot | None] = ContextVar("request_slot", default=None)
 
 @asynccontextmanager
 async def step_aside() -> AsyncIterator[None]:
-    """Give up the slot of the current request while the block waits for something else."""
+    """Release the slot of the current request while the block waits for something else."""
     slot = _current.get()
     if slot is None or not slot.is_held or slot.task is not asyncio.current_task():
         yield
@@ -91,10 +94,10 @@ async def step_aside() -> AsyncIterator[None]:
 
 
 class RequestSlots:
-    """Counts requests per org. A request that finds all slots taken waits in line."""
+    """The slots of all orgs. A request that finds the slots of its org taken waits in line."""
 
     def __init__(self, most: int = 0, shared: int = SHARED) -> None:
-        """Allow `most` at once to an org that is alone, `shared` beside others; 0 is no limit."""
+        """Allow an org `most` slots while it is alone, `shared` beside others; 0 means no limit."""
         self.most = most
         self.shared = min(shared, most)
         self._lines: dict[str, _Line] = {}
@@ -148,7 +151,7 @@ class RequestSlots:
             raise
 
     def leave(self, org: str, line: _Line) -> None:
-        """Give a slot back."""
+        """Release a slot and admit the next waiting request."""
         line.running -= 1
         self._admit(org, line)
 
@@ -163,7 +166,7 @@ class RequestSlots:
         return self.most if self.is_alone(org) else self.shared
 
     def _admit(self, org: str, line: _Line) -> None:
-        """Let as many waiting requests begin as the limit of this moment allows."""
+        """Admit as many waiting requests as the current limit allows."""
         limit = self._find_limit(org)
         while line.waiting and line.running < limit:
             slot = line.waiting.popleft()

@@ -1,4 +1,4 @@
-"""States that runners could not store and handed in: list them, and make one the next version.
+"""Rescued states, which runners could not store normally: list them, and restore one.
 
 The control plane only moves sealed bytes. A rescued state is sealed for its own workspace, so the
 runner opens it there and nowhere else.
@@ -32,7 +32,7 @@ _MOST = 50
 async def list_rescued(
     deps: Deps, user: User, install: InstallId, workspace: str
 ) -> Page[RescuedState]:
-    """List the rescued states of a workspace, newest first, and which of them can be restored."""
+    """List the rescued states of a workspace, newest first, with whether they can be restored."""
 
     def find(tx: Tx) -> tuple[list[AnyRow], AnyRow | None]:
         queue = find_queue(tx, user, install, Right.READ)
@@ -47,7 +47,7 @@ async def list_rescued(
 async def restore_state(
     deps: Deps, user: User, install: InstallId, workspace: str, body: RestoreState
 ) -> TfWorkspaceDetail:
-    """Make a rescued state or an older version the next one; not while a job works on its lane."""
+    """Make a rescued state or an older version the next one, unless a job holds its lane."""
     if body.version is not None:
         return await restore_version(deps, user, install, workspace, body.version, body.reason)
     execution = ExecutionId(body.execution_id or "")
@@ -138,7 +138,7 @@ async def _show(deps: Deps, row: AnyRow, workspace: str, newest: AnyRow | None) 
 
 
 def _tell_misfit(header: StateHeader, newest: AnyRow | None) -> str:
-    """Say why a state cannot be the next version; empty if it can."""
+    """Return why a state cannot be the next version; empty if it can."""
     if newest is None:
         return ""
     if newest.lineage != header.lineage:

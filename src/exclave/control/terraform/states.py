@@ -1,4 +1,4 @@
-"""Terraform states as runners keep them: sealed bytes, written under a running execution."""
+"""Terraform states in the Runner API: sealed bytes, written under a running execution."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TypeVar
@@ -29,7 +29,7 @@ T = TypeVar("T")
 async def read_state(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, epoch: int, workspace: str
 ) -> tuple[StateHeader, AsyncIterator[bytes]] | None:
-    """Find the newest state of any workspace of the runner's install; then read it."""
+    """Return the newest state of a workspace of the runner's install."""
 
     def find(tx: Tx) -> tuple[StateHeader, str] | None:
         _check_running(tx, who, (execution, epoch))
@@ -53,7 +53,7 @@ async def write_state(
     header: StateHeader,
     chunks: AsyncIterable[bytes],
 ) -> StateReply:
-    """Add a version of a state: first the blob, then its row; the same version again is fine."""
+    """Store a version of a state: first the blob, then its row. It may be sent again."""
     if header.sealed_serial is not None:
         raise InvalidInput("`sealed_serial` is for answers: only people restore an older version")
     held = (execution, epoch)
@@ -88,7 +88,7 @@ async def write_state(
 async def lock_state(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, body: LockState
 ) -> None:
-    """Take the lock of a workspace; that of an execution which has ended is free."""
+    """Lock a workspace; the lock of an execution that has ended counts as free."""
     held = (execution, body.epoch)
 
     def lock(tx: Tx) -> None:
@@ -106,7 +106,7 @@ async def lock_state(
 async def unlock_state(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, body: UnlockState
 ) -> None:
-    """Give a lock back; one that is gone already is fine."""
+    """Release a lock, if it is still held."""
     held = (execution, body.epoch)
 
     def unlock(tx: Tx) -> None:
@@ -123,7 +123,7 @@ async def unlock_state(
 
 
 def _make_header(tx: Tx, who: RunnerIdentity, row: AnyRow) -> StateHeader:
-    """Describe a version; inside a restored one is the serial that it was written with."""
+    """Return the header of a version; a restored one still has its original serial inside."""
     header = StateHeader(
         serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
     )
@@ -145,7 +145,7 @@ async def _write_or_delete(deps: Deps, who: RunnerIdentity, add: Callable[[Tx], 
 def _count(
     tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId, workspace: str, size: int
 ) -> None:
-    """Count a version that was just stored.
+    """Count a stored version against the quota.
 
     A state that is not stored is work that nobody knows of: so a running apply may pass the quota,
     and only twice of it is the end. The org begins nothing new meanwhile.
@@ -159,7 +159,7 @@ def _count(
 def _find_same(
     tx: Tx, who: RunnerIdentity, held: Held, workspace: str, header: StateHeader
 ) -> int | None:
-    """Find the version that a repeated request is about."""
+    """Return the version that an earlier copy of this request stored."""
     _check_writer(tx, who, held, workspace)
     row = tf_states.find_newest(tx, who.org, who.queue, workspace)
     if row is None or row.sha256 != header.sha256 or row.serial != header.serial:

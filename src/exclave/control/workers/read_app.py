@@ -1,4 +1,4 @@
-"""Reading an uploaded app directory: what workers do, so it imports nothing of the server."""
+"""Read an uploaded app directory in a worker process; imports nothing of the server."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a directory says; without errors, what is to be stored of it."""
+    """The findings of a directory and, if none is an error, what to store of it."""
 
     findings: tuple[ShownFinding, ...]
     errors: int
@@ -40,7 +40,7 @@ class Checked:
 
 
 def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str, str]) -> Checked:  # noqa: FBT001 - a call of a worker has no keywords
-    """Unpack an archive, unless that was done, then read and check the directory."""
+    """Unpack an archive if that was not done yet, then read and check the directory."""
     folder = Path(directory)
     if not folder.exists():
         with Path(archive).open("rb") as file:
