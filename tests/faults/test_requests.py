@@ -68,14 +68,14 @@ async def test_a_late_copy_of_a_token_request_locks_nobody_out() -> None:
     user = await make_org(deps)
     peer = await make_peer(deps, user, await make_install(deps, user))
     me = peer.enrolled.runner_id
-    nonce = (await enrolment.give_nonce(deps, me)).nonce  # type: ignore[arg-type]
+    nonce = (await enrolment.issue_nonce(deps, me)).nonce  # type: ignore[arg-type]
     signature = encode_bytes(peer.key.sign(token_message(me, nonce, 2)))
     request = AskToken(runner_id=me, nonce=nonce, generation=2, signature=signature)
-    reply = await enrolment.give_token(deps, request)
+    reply = await enrolment.issue_token(deps, request)
     await authenticate_runner(deps, reply.access_token)
 
     with pytest.raises(Unauthenticated):
-        await enrolment.give_token(deps, request)
+        await enrolment.issue_token(deps, request)
 
     rows = await deps.db.read(lambda tx: tx.all(select(runners.c.state)))
     assert [row.state for row in rows] == ["active"]

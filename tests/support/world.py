@@ -252,9 +252,9 @@ async def make_peer(deps: Deps, user: User, queue: QueueId, name: str = "runner"
 
 async def ask_token(deps: Deps, runner_id: str, key: Ed25519PrivateKey, generation: int) -> str:
     """Prove possession of the key and get an access token."""
-    nonce = (await enrolment.give_nonce(deps, runner_id)).nonce  # type: ignore[arg-type]
+    nonce = (await enrolment.issue_nonce(deps, runner_id)).nonce  # type: ignore[arg-type]
     signature = encode_bytes(key.sign(token_message(runner_id, nonce, generation)))
-    reply = await enrolment.give_token(
+    reply = await enrolment.issue_token(
         deps,
         AskToken(
             runner_id=runner_id,

@@ -1,4 +1,4 @@
-"""Idempotency-Key on POST: one way for all routes."""
+"""The Idempotency-Key header of POST requests."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ KeyOf = Annotated[
 
 
 class Once:
-    """Runs a use case, or hands out what it answered when the same key was sent before."""
+    """Runs a use case, or returns its stored reply if the same key was sent before."""
 
     def __init__(
         self, deps: Deps, user: User, request: Request, key: str | None, status: int
@@ -47,7 +47,7 @@ class Once:
         *,
         secret: bool = False,
     ) -> Model:
-        """Answer with a model. A `secret` answer is shown once and kept nowhere."""
+        """Return the reply of `run`. A `secret` reply is returned once and not stored."""
         if self._key is None:
             return await run(self._deps)
 
@@ -65,7 +65,7 @@ class Once:
 
 
 def make_once(deps: Deps, user: User, request: Request, status: int) -> Once:
-    """Do what `OnceOf` does, for a bare route."""
+    """Return what `OnceOf` injects, for a bare route."""
     key = request.headers.get(_HEADER)
     if key is not None and not _KEY.fullmatch(key):
         message = f"String should match pattern '{_PATTERN}'"

@@ -34,7 +34,7 @@ async def admit(request: Request) -> RegistryScope:
     return (await _authenticate(request, token)).scope
 
 
-async def give_token(request: Request) -> Response:
+async def issue_token(request: Request) -> Response:
     """Return the bearer token for a client that logged in with a password.
 
     It is the password itself: a registry token is short-lived and has a narrow scope already.

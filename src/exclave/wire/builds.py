@@ -1,4 +1,4 @@
-"""Builds over the wire: what was made of which source, and how it went."""
+"""Builds over the Control API."""
 
 import re
 from datetime import datetime
@@ -17,7 +17,7 @@ Part = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class BuildState(StrEnum):
-    """Where a build stands; the artifact of a collected one is gone: nothing pinned it."""
+    """The state of a build; the artifact of a `collected` one was deleted as unpinned."""
 
     RUNNING = "running"
     SUCCEEDED = "succeeded"
@@ -57,5 +57,5 @@ class BuildReply(Reply):
 
 
 def expand_repo(repo: str) -> str:
-    """Write `owner/name` as the URL that it is short for; other forms stay as they are."""
+    """Return the URL for `owner/name`; other forms are returned unchanged."""
     return f"https://github.com/{repo}" if _OWNER_NAME.fullmatch(repo) else repo

@@ -1,4 +1,4 @@
-"""Terraform on the wire: states, locks, files of executions, plans as people read them."""
+"""Terraform on the wire: states, locks, files of executions, readable plans."""
 
 import json
 from datetime import datetime
@@ -39,7 +39,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class StateResource(Request):
-    """A resource as the header of a state tells it: where it is and what it is, never a value."""
+    """A resource in the header of a state: its address and type, never a value."""
 
     address: Address
     type: Annotated[str, StringConstraints(max_length=200)]
@@ -47,7 +47,7 @@ class StateResource(Request):
 
 
 class StateHeader(Request):
-    """What the control plane may know of a state: enough to fence and order it."""
+    """What the control plane knows of a state: enough to fence and order it."""
 
     serial: Annotated[int, Field(ge=0, le=2**53)]
     lineage: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
@@ -57,7 +57,7 @@ class StateHeader(Request):
     """The serial inside the sealed bytes, where an older version was restored; only in answers."""
 
     def write_line(self) -> bytes:
-        """Write it as the line that precedes the sealed bytes; a runner of old knows no more."""
+        """Return the header as a line, without unset fields, which older runners do not know."""
         return self.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
@@ -68,12 +68,12 @@ class SealedState(Reply):
     sealed: bytes
 
     def pack(self) -> bytes:
-        """Write the header as one line of JSON, then the sealed bytes."""
+        """Return the header as one line of JSON, followed by the sealed bytes."""
         return self.header.write_line() + self.sealed
 
 
 def unpack_state(data: bytes) -> SealedState:
-    """Read what `pack` wrote; `ValueError` if it is something else."""
+    """Return the state that `pack` wrote; `ValueError` if it is something else."""
     line, found, sealed = data.partition(b"\n")
     if not found or len(line) > MAX_HEADER:
         message = "a state begins with one line of JSON"
@@ -103,7 +103,7 @@ class LockInfo(Request):
 
 
 class LockState(Request):
-    """Ask for the lock of a workspace."""
+    """A request to lock a workspace."""
 
     workspace: Workspace
     epoch: Annotated[int, Field(ge=0, le=2**53)]
@@ -111,7 +111,7 @@ class LockState(Request):
 
 
 class UnlockState(Request):
-    """Give a lock back."""
+    """A request to release a lock."""
 
     workspace: Workspace
     epoch: Annotated[int, Field(ge=0, le=2**53)]
@@ -125,7 +125,7 @@ class SensitiveValues(Reply):
 
 
 class AttachmentReply(Reply):
-    """A file that an execution handed in."""
+    """A file that an execution uploaded."""
 
     name: str
     digest: str
@@ -188,7 +188,7 @@ class PlanSummary(Reply):
 
 
 class PolicyFinding(Reply):
-    """What a policy had to say about a plan."""
+    """A finding of a policy about a plan."""
 
     name: str
     level: Literal["deny", "warn"]
@@ -196,7 +196,7 @@ class PolicyFinding(Reply):
 
 
 class PlanDocument(Reply):
-    """A plan as people read it: redacted on the runner before it left."""
+    """A readable plan, redacted on the runner before it was uploaded."""
 
     format: Literal[1] = 1
     destroy: bool = False
@@ -252,7 +252,7 @@ class TfWorkspaceDetail(TfWorkspaceReply):
 
 
 class RescuedState(Reply):
-    """A state that a runner could not store and handed in, as far as its header tells."""
+    """The header of a state that a runner could not store normally and uploaded as a file."""
 
     execution_id: Id
     job_id: Id
@@ -283,13 +283,13 @@ class RestoreState(Request):
 
 
 class UnlockWorkspace(Request):
-    """Remove the lock that an ended execution left; the reason is kept in the audit log."""
+    """Remove a lock that an ended execution left behind; the reason goes to the audit log."""
 
     reason: Text
 
 
 class Orphan(Reply):
-    """A resource that an interrupted apply made, or may have made, without the state knowing."""
+    """A resource that an interrupted apply created, or may have created, and that no state has."""
 
     workspace: str
     address: str
@@ -305,7 +305,7 @@ class Orphan(Reply):
 
 
 class OrphansReply(Reply):
-    """What interrupted applies of an install left behind."""
+    """Orphaned resources of an install."""
 
     orphans: list[Orphan]
     unread: list[Id] = []
@@ -313,7 +313,7 @@ class OrphansReply(Reply):
 
 
 def read_plan(data: bytes) -> PlanDocument:
-    """Read a plan document; `ValueError` if it is something else."""
+    """Return a plan document; `ValueError` if it is something else."""
     try:
         return PlanDocument.model_validate(check_storable(json.loads(data)))
     except (ValidationError, RecursionError) as error:

@@ -46,7 +46,7 @@ async def show_app(app: AppOf, user: UserOf, deps: DepsOf) -> AppReply:
 async def sync_app(
     app: AppOf, query: SyncOf, user: UserOf, deps: DepsOf, request: Request
 ) -> SyncReply:
-    """Take the app directory: one transaction stores a version and starts its builds, or nothing.
+    """Upload an app directory: one transaction stores a version and starts its builds, or nothing.
 
     422 `app_invalid` lists everything that is wrong in `diagnostics`. Content that is the same as
     that of the current version changes nothing, so a repeated request is harmless.
@@ -63,5 +63,5 @@ async def list_configs(app: AppOf, page: PageOf, user: UserOf, deps: DepsOf) -> 
 
 @router.get("/{app}/diff")
 async def compare_configs(app: AppOf, query: DiffOf, user: UserOf, deps: DepsOf) -> ConfigDiffReply:
-    """Tell what differs between two versions, and which installs would see the newer one."""
+    """Show what differs between two versions, and which installs the newer one would change."""
     return await configs.compare_configs(deps, user, app, query.before, query.after)

@@ -42,7 +42,7 @@ async def show_install(install: InstallOf, user: UserOf, deps: DepsOf) -> Instal
 
 @router.delete("/{install}", status_code=204)
 async def delete_install(install: InstallOf, query: ForgetOf, user: UserOf, deps: DepsOf) -> None:
-    """Delete an install that is deprovisioned, or forget one for a reason."""
+    """Delete an install that is deprovisioned, or one that is not, with a reason."""
     await installs.delete_install(deps, user, install, query.forget or "")
 
 
@@ -58,7 +58,7 @@ async def set_labels(
 async def set_install_approve_all(
     install: InstallOf, body: SetApproveAll, user: UserOf, deps: DepsOf
 ) -> InstallReply:
-    """Switch automatic approval for the workflows that begin from now on."""
+    """Switch automatic approval for workflows that start from now on."""
     return await installs.set_approve_all(deps, user, install, on=body.approve_all)
 
 
@@ -66,7 +66,7 @@ async def set_install_approve_all(
 async def set_managed_by(
     install: InstallOf, body: SetManagedBy, user: UserOf, deps: DepsOf
 ) -> InstallReply:
-    """Say whether files or people decide about an install."""
+    """Set whether an install is managed by files or by users."""
     return await installs.set_managed_by(deps, user, install, body.managed_by)
 
 
@@ -74,7 +74,7 @@ async def set_managed_by(
 async def release_lane(
     install: InstallOf, lane: LaneOf, body: ReleaseLane, user: UserOf, once: OnceOf
 ) -> InstallDetail:
-    """Let work on a lane go on after a person has looked at it."""
+    """Release a lane after a person has checked its resources."""
     return await once(
         InstallDetail,
         body,

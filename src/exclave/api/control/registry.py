@@ -1,4 +1,4 @@
-"""The registry for people: credentials for its clients, what is stored, what may go."""
+"""The registry in the Control API: tokens for its clients, repositories, garbage collection."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import RegistryTokenOf
@@ -24,7 +24,7 @@ router = make_router("/v1/registry", "registry", UserRoute)
 async def create_registry_token(
     body: NewRegistryToken, user: UserOf, once: OnceOf
 ) -> RegistryTokenCreated:
-    """Make a short-lived password for registry clients. It is shown once."""
+    """Create a short-lived password for registry clients. It is shown once."""
     return await once(
         RegistryTokenCreated,
         body,
@@ -35,7 +35,7 @@ async def create_registry_token(
 
 @router.get("/tokens")
 async def list_registry_tokens(page: PageOf, user: UserOf, deps: DepsOf) -> Page[RegistryTokenInfo]:
-    """List the registry tokens that are good, without their secrets."""
+    """List the valid registry tokens, without their secrets."""
     return await tokens.list_registry_tokens(deps, user, page.cursor, page.limit)
 
 
@@ -63,5 +63,5 @@ async def list_tags(page: TagsOf, user: UserOf, deps: DepsOf) -> Page[TagInfo]:
 
 @router.post("/gc")
 async def collect_garbage(body: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
-    """Remove what nothing names, or tell what would go; what a version pins stays."""
+    """Delete unreferenced content, or show what would be deleted; pinned content is kept."""
     return await once(GarbageReport, body, lambda deps: gc.collect_garbage(deps, user, body))

@@ -26,7 +26,7 @@ async def approve_step(
 async def deny_step(
     workflow: WorkflowOf, step: StepOf, body: Deny, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Refuse a gate; with `skip`, what needs it is left out and the rest goes on."""
+    """Deny a gate; with `skip`, steps that need it are skipped and the rest goes on."""
     return await once(
         WorkflowReply,
         body,
@@ -38,7 +38,7 @@ async def deny_step(
 async def retry_step(
     workflow: WorkflowOf, step: StepOf, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Do a step again that failed, was lost or was cancelled."""
+    """Retry a step that failed, was lost or was cancelled."""
     return await once(
         WorkflowReply, None, lambda deps: workflows.retry_step(deps, user, workflow, step)
     )
@@ -48,7 +48,7 @@ async def retry_step(
 async def skip_step(
     workflow: WorkflowOf, step: StepOf, body: SkipStep, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Go on without a step."""
+    """Skip a step."""
     return await once(
         WorkflowReply,
         body,
@@ -60,7 +60,7 @@ async def skip_step(
 async def send_event(
     workflow: WorkflowOf, step: StepOf, body: SendEvent, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Answer a step that waits for the outside world."""
+    """Answer a step that waits for an external event."""
     return await once(
         WorkflowReply,
         body,

@@ -30,12 +30,12 @@ async def create_token(body: NewToken, user: UserOf, once: OnceOf) -> TokenCreat
 
 @router.put("/{token}/confirmed", status_code=204)
 async def confirm_token(token: TokenOf, user: UserOf, deps: DepsOf) -> None:
-    """Vouch, as another admin than its maker, that a token belongs to a person of its own."""
+    """Confirm, as an admin other than its creator, that a token belongs to another person."""
     await four_eyes.confirm_token(deps, user, token)
 
 
 @router.delete("/{token}")
 async def revoke_token(token: TokenOf, query: RevokeOf, user: UserOf, deps: DepsOf) -> TokenRevoked:
-    """Revoke a token at once, with `cascade` also all that was made with it."""
+    """Revoke a token at once; with `cascade`, also everything that was created with it."""
     body = RevokeWish(cascade=query.cascade, runners=query.runners, dry_run=query.dry_run)
     return await token_revocation.revoke_token(deps, user, token, body)

@@ -1,4 +1,4 @@
-"""Stacks: fetched by customers with a code, and what they tell about themselves."""
+"""Stacks: downloads by code, and their reports."""
 
 from typing import Annotated
 
@@ -20,23 +20,23 @@ FileOf = Annotated[str, Path(max_length=200)]
 
 @public.get("/{code}/local.py", response_class=PlainTextResponse)
 async def fetch_script(code: CodeOf, deps: DepsOf) -> PlainTextResponse:
-    """Fetch the script of a Stack; until its runner has enrolled, each time with a fresh token."""
+    """Return the script of a Stack; until its runner has enrolled, each time with a new token."""
     return PlainTextResponse(await stacks.fetch_script(deps, code), media_type="text/x-python")
 
 
 @public.get("/package/{file}", response_class=Response)
 async def fetch_package(file: FileOf) -> Response:
-    """Fetch the runner program that the script names, hash and all."""
+    """Return the runner package that the script names by its hash."""
     return Response(stacks.find_package(file).data, media_type="application/zip")
 
 
 @router.post("/report")
 async def report_stack(report: StackReport, who: RunnerOf, deps: DepsOf) -> StackTerms:
-    """Phone home: facts, names of secrets, inputs of the customer. Answers what the app asks."""
+    """Report facts, names of secrets and inputs of the customer. Returns what the app requires."""
     return await stacks.report_stack(deps, who, report)
 
 
 @router.post("/resign")
 async def resign_runner(_: Request, who: RunnerOf, deps: DepsOf) -> Resigned:
-    """Give the identity up: the customer removes the Stack."""
+    """Close the runner's identity, when the customer removes the Stack."""
     return await stacks.resign_runner(deps, who)

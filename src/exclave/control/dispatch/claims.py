@@ -158,10 +158,10 @@ def _record(tx: Tx, slot: PollSlot, dispatches: list[Dispatch], envelopes: list[
         ]
     executions.add_executions(tx, rows, held)
     for dispatch in dispatches:
-        _take(tx, dispatch)
+        _mark_offered(tx, dispatch)
 
 
-def _take(tx: Tx, dispatch: Dispatch) -> None:
+def _mark_offered(tx: Tx, dispatch: Dispatch) -> None:
     jobs.offer_job(tx, dispatch.org_id, dispatch.job_id)  # type: ignore[arg-type]
     lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
     queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]

@@ -89,14 +89,14 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
     return await deps.db.write(enrol)
 
 
-async def give_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
+async def issue_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
     """Return a nonce to sign. An unknown runner gets one too, so that it learns nothing."""
     row = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
     generation = runners.UNKNOWN_GENERATION if row is None else row.generation
     return NonceReply(nonce=nonces.make_nonce(deps, runner, generation))
 
 
-async def give_token(deps: Deps, request: AskToken) -> TokenReply:
+async def issue_token(deps: Deps, request: AskToken) -> TokenReply:
     """Issue an access token to the holder of the key; an old generation reveals a copied key."""
 
     def give(tx: Tx) -> TokenReply | Unauthenticated:

@@ -46,7 +46,7 @@ class UploadSpace:
         """Transfer the bytes of a stored piece from the reservation to the upload."""
         self._held -= size
 
-    async def give_back(self) -> None:
+    async def release_rest(self) -> None:
         """Release the unused rest; if that fails, it is released with the upload."""
         held, self._held = self._held, 0
         if held == 0:

@@ -148,13 +148,13 @@ async def read_from(
 ) -> AsyncIterator[LogRecord]:
     """Yield the stored records that begin at or after an offset."""
     async for piece in fetch_pieces(deps, user.org, execution, offset):
-        take = partial(_take_some, read_piece(piece))
-        while records := await run_aside(piece.end - piece.begin, take):
+        read_batch = partial(_read_batch, read_piece(piece))
+        while records := await run_aside(piece.end - piece.begin, read_batch):
             for record in records:
                 yield record
 
 
-def _take_some(records: Iterator[LogRecord]) -> list[LogRecord]:
+def _read_batch(records: Iterator[LogRecord]) -> list[LogRecord]:
     return list(islice(records, _BATCH))
 
 

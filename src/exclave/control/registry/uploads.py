@@ -127,7 +127,7 @@ async def append(
             raise SizeInvalid(f"{part.size} bytes came where {size} were announced")
         return await _grow(deps, place, held, part, space)
     finally:
-        await space.give_back()
+        await space.release_rest()
 
 
 async def finish(

@@ -71,7 +71,7 @@ async def restore_state(
         held = (execution, row.epoch)
         if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
             newest = tf_states.find_newest(tx, user.org, queue, workspace)
-            message = f"the rescued state cannot follow: {_tell_misfit(state.header, newest)}"
+            message = f"the rescued state cannot follow: {_find_misfit(state.header, newest)}"
             hint = "What is missing in the state: `exclave installs orphans` with `--all`."
             raise StateRefused(message, hint=hint)
         record(
@@ -133,11 +133,11 @@ async def _show(deps: Deps, row: AnyRow, workspace: str, newest: AnyRow | None) 
         size=row.size,
         resources=len(header.resources),
         at=row.at,
-        misfit=_tell_misfit(header, newest),
+        misfit=_find_misfit(header, newest),
     )
 
 
-def _tell_misfit(header: StateHeader, newest: AnyRow | None) -> str:
+def _find_misfit(header: StateHeader, newest: AnyRow | None) -> str:
     """Return why a state cannot be the next version; empty if it can."""
     if newest is None:
         return ""

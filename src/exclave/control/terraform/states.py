@@ -98,7 +98,7 @@ async def lock_state(
             tx, who.org, who.runner, held, who.queue, body.workspace, body.lock.id, info
         ):
             _check_writer(tx, who, held, body.workspace)
-            raise _tell_holder(tf_states.find_lock(tx, who.org, who.queue, body.workspace))
+            raise _lock_held_by(tf_states.find_lock(tx, who.org, who.queue, body.workspace))
 
     await deps.db.write(lock, key=who.queue)
 
@@ -117,7 +117,7 @@ async def unlock_state(
         _check_writer(tx, who, held, body.workspace)
         row = tf_states.find_lock(tx, who.org, who.queue, body.workspace)
         if row is not None:
-            raise _tell_holder(row)
+            raise _lock_held_by(row)
 
     await deps.db.write(unlock, key=who.queue)
 
@@ -175,7 +175,7 @@ def _explain_refusal(
     if lock is None:
         return StateRefused(f"the state of `{workspace}` is not locked by this execution")
     if (lock.execution_id, lock.lock_id) != (held[0], lock_id):
-        return _tell_holder(lock)
+        return _lock_held_by(lock)
     newest = tf_states.find_newest(tx, who.org, who.queue, workspace)
     if newest is not None and newest.lineage != header.lineage:
         return StateRefused(f"the state of `{workspace}` has another lineage")
@@ -197,7 +197,7 @@ def _check_writer(tx: Tx, who: RunnerIdentity, held: Held, workspace: str) -> No
         raise Superseded(f"execution {held[0]} does not hold `{workspace}`")
 
 
-def _tell_holder(row: AnyRow | None) -> LockHeld:
+def _lock_held_by(row: AnyRow | None) -> LockHeld:
     if row is None:
         return LockHeld("the lock was taken and given back in between; ask again")
     return LockHeld(

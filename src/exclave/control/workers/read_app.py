@@ -46,7 +46,7 @@ def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str,
         with Path(archive).open("rb") as file:
             unpack_archive(file, folder, limits=UPLOAD_LIMITS)
     reading = read_app(folder, strict=strict, sealed=True, before=types)
-    found = [_judge(each) for each in reading.diagnostics]
+    found = [_as_sync_error(each) for each in reading.diagnostics]
     frozen = None
     if all(each.severity is not Severity.ERROR for each in found):
         frozen = freeze_app(reading)
@@ -60,7 +60,7 @@ def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str,
     return Checked(shown, errors, len(reading.graph.needs), frozen)
 
 
-def _judge(found: Diagnostic) -> Diagnostic:
+def _as_sync_error(found: Diagnostic) -> Diagnostic:
     if found.code is not Code.REFERENCE_NOT_FOLLOWED:
         return found
     hint = "A sync fetches nothing: keep the file in the app directory."

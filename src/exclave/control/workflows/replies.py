@@ -53,7 +53,7 @@ def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> S
         job_id=row.job_id,
         job_state=row.job_state,
         outputs=row.outputs,
-        waiting_for=_tell_wait(row, blocker),
+        waiting_for=_find_wait(row, blocker),
         blocked_by=blocker,
         started_at=row.started_at,
         finished_at=row.finished_at,
@@ -62,7 +62,7 @@ def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> S
     )
 
 
-def _tell_wait(row: AnyRow, blocker: Blocker | None) -> str:
+def _find_wait(row: AnyRow, blocker: Blocker | None) -> str:
     """Return in one word what a step waits for."""
     if row.state != StepState.ACTIVE:
         return "" if blocker is None else "turn"
