@@ -26,6 +26,7 @@ from tests.integration.control.hostile_kit import write_hostile_app
 from tests.support.apps import edit
 from tests.support.runner_harness import live, provision
 from tests.support.world import ManualClock, gate, make_install, make_org, run_workflow
+from tests.unit.docs.pages import ROOT, Page
 
 TIMER = NewStep(name="nap", kind=StepKind.TIMER, delay_s=60)
 
@@ -181,3 +182,11 @@ async def test_every_chore_has_a_name_of_its_own_and_a_round_without_work_passes
 
     assert len({chore.name for chore in chores}) == len(chores)
     assert all(rest > 0 for rest in rests)
+
+
+async def test_the_page_on_architecture_lists_every_chore(world: World) -> None:
+    page = Page(ROOT / "docs/architecture.md")
+
+    named = page.first_column("Background work")
+
+    assert sorted(named) == sorted(chore.name for chore in list_chores(world.deps))
