@@ -72,7 +72,8 @@ async def test_a_handover_takes_two_exchanges(
         await world.peer.start(offer.execution_id, offer.epoch)
         await world.peer.hand_in(offer.execution_id, offer.epoch)
 
-    assert exchanges in {0, 2}
+    # SQLite runs in the process: there is nobody to exchange anything with.
+    assert exchanges == (2 if world.deps.db.dialect.crosses_processes else 0)
 
 
 @pytest.mark.usefixtures("never_looks")
