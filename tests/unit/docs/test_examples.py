@@ -22,7 +22,7 @@ README = Page(ROOT / "README.md")
 def test_the_readme_names_what_a_new_user_types_first() -> None:
     makefile = (ROOT / "Makefile").read_text()
 
-    for target in ("run", "demo", "test", "check", "bench", "faults"):
+    for target in ("run", "demo", "test", "check", "docs", "bench", "faults"):
         assert f"make {target}" in README.text
         assert f"\n{target}:" in makefile
     assert len(list(README.commands())) >= 6
