@@ -1,7 +1,7 @@
-"""The names of all functions, and how many arguments each takes.
+"""The names of all functions and the number of arguments that each takes.
 
-Parsing needs no more, and starts faster without the functions. A test compares them with the
-functions themselves.
+Parsing needs no more than this, and starts faster without importing the functions. A test
+compares this table with the functions.
 """
 
 from collections.abc import Mapping
