@@ -1,4 +1,4 @@
-"""The values that templates can read, and from when on they exist."""
+"""The values that templates can read, and when they become available."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ HINTS: Mapping[tuple[str, ...], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a section cannot read, because it is rendered too early."""
+    """What a section cannot read because it is rendered too early."""
 
     when: str
     late: tuple[tuple[str, ...], ...]

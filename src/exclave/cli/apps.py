@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.read_app import CheckedApp, read_app
 from exclave.appconfig.reading.references import Fetcher
 from exclave.base.errors import InvalidInput
 from exclave.cli import apps_graph, apps_text
@@ -159,7 +159,7 @@ def _choose_fetcher() -> Fetcher:
     return HttpsFetcher()
 
 
-def _warn_of_errors(reading: Reading) -> int:
+def _warn_of_errors(reading: CheckedApp) -> int:
     if not reading.ok:
         print_err("This app has errors; see `exclave apps validate`.")
     return 0 if reading.ok else 1

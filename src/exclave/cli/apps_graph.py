@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from exclave.appconfig.graph import Graph, Reason
-from exclave.appconfig.read_app import Reading
+from exclave.appconfig.read_app import CheckedApp
 
 
-def describe(reading: Reading, inputs: Sequence[str]) -> dict[str, object]:
+def describe(reading: CheckedApp, inputs: Sequence[str]) -> dict[str, object]:
     """Say what needs what, for programs."""
     graph = reading.graph
     told: dict[str, object] = {

@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from exclave.appconfig.codes import Severity
-from exclave.appconfig.diagnostics import DOCS
-from exclave.appconfig.read_app import Reading
+from exclave.appconfig.diagnostics.codes import Severity
+from exclave.appconfig.diagnostics.report import DOCS
+from exclave.appconfig.read_app import CheckedApp
 from exclave.cli.terminal import Styled, clean_line, join, style
 
 _COLOURS: Mapping[str, str] = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
@@ -48,7 +48,7 @@ class Finding(Protocol):
         """What to do."""
 
 
-def write_findings(reading: Reading, *, colour: bool) -> Styled:
+def write_findings(reading: CheckedApp, *, colour: bool) -> Styled:
     """Write all findings about a directory of this machine, and a summary."""
     sources = reading.sources
     told = [
@@ -146,7 +146,7 @@ def _dim(text: str, *, colour: bool) -> Styled:
     return style(text, "blue", on=colour)
 
 
-def describe(reading: Reading) -> dict[str, object]:
+def describe(reading: CheckedApp) -> dict[str, object]:
     """Say what a directory holds, for programs."""
     return {
         "ok": reading.ok,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from exclave.control.deps import Deps
 from exclave.control.runtime.chore_metrics import ChoreTally
 from exclave.domain.jobs import JobState
-from exclave.domain.presence import PresenceState, tell_presence
+from exclave.domain.presence import PresenceState, decide_presence
 from exclave.domain.quotas import Stored
 from exclave.storage import jobs, metrics, usage
 from exclave.storage.engine.database import AnyRow, Tx
@@ -45,7 +45,7 @@ async def gather_totals(deps: Deps) -> Totals:
         rows = metrics.list_active_runners(tx)
         stats = [Stats.model_validate(row.stats) for row in rows]
         states = (
-            tell_presence(
+            decide_presence(
                 row.seen_at, row.due_at, row.cause, tx.now, deps.timings, disabled=told.disabled
             ).state
             for row, told in zip(rows, stats, strict=True)

@@ -1,9 +1,9 @@
-"""How much of everything an app may have: whatever a tenant can make long is bounded."""
+"""Limits on the number of things in an app, so that every list a tenant controls is bounded."""
 
 from collections.abc import Iterator, Mapping
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.actions import Action
@@ -33,7 +33,7 @@ HOOKS = 500
 
 
 def check(app: App, report: Report) -> None:
-    """Report what there is too much of."""
+    """Report sections and lists that exceed their limit."""
     for model, most in OF_A_KIND.items():
         entries = app.entries_of(model)
         if len(entries) > most:

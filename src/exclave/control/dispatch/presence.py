@@ -5,7 +5,7 @@ from typing import Any
 
 from exclave.control.deps import Deps
 from exclave.domain.identity import RunnerIdentity
-from exclave.domain.presence import Presence, tell_presence
+from exclave.domain.presence import Presence, decide_presence
 from exclave.storage import runners
 from exclave.storage.engine.database import AnyRow, Tx
 
@@ -23,7 +23,7 @@ def expect_next(tx: Tx, deps: Deps, *, busy: bool) -> datetime:
 def judge_runner(deps: Deps, row: AnyRow, now: datetime) -> Presence:
     """Tell whether a runner is there."""
     disabled = bool(row.stats.get("disabled"))
-    return tell_presence(row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=disabled)
+    return decide_presence(row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=disabled)
 
 
 def tell_lost(tx: Tx, deps: Deps) -> datetime:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from exclave.appconfig.diagnostics import list_words, suggest
+from exclave.appconfig.diagnostics.report import list_words, suggest
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.base.errors import InvalidInput
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import ClassVar, TypeVar
 
-from exclave.appconfig.reading.sources import WHOLE
+from exclave.appconfig.diagnostics.sources import WHOLE
 from exclave.appconfig.templates import Fault, is_template, make_budget, render_text
 from exclave.base.errors import Conflict, Kind, Problem
 from exclave.control.deps import Deps

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.appconfig.codes import Code, Severity
-from exclave.appconfig.diagnostics import Diagnostic
-from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.diagnostics.codes import Code, Severity
+from exclave.appconfig.diagnostics.report import Diagnostic
+from exclave.appconfig.read_app import CheckedApp, read_app
 from exclave.appconfig.stored.packing import UPLOAD_LIMITS
 from exclave.appconfig.stored.parts import FrozenApp, freeze_app
 from exclave.base.archives import unpack_archive
@@ -79,7 +79,7 @@ def _refuse_size(size: int) -> Diagnostic:
     )
 
 
-def _show(reading: Reading, found: Diagnostic) -> ShownFinding:
+def _show(reading: CheckedApp, found: Diagnostic) -> ShownFinding:
     source = reading.sources.get(found.file)
     short = dataclasses.replace(found, message=found.message[:_LONGEST], hint=found.hint[:_LONGEST])
     text = None if source is None else source.read_line(found.line)[:_LONGEST]

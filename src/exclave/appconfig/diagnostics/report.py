@@ -1,18 +1,18 @@
-"""Findings about an app directory: collected all at once, each with its place and its remedy."""
+"""Diagnostics of an app directory: collected in a report, each with a position and a hint."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from exclave.appconfig.codes import Code, Severity
-from exclave.appconfig.reading.positions import KeyPath
-from exclave.appconfig.reading.sources import WHOLE, Position, Source
+from exclave.appconfig.diagnostics.codes import Code, Severity
+from exclave.appconfig.diagnostics.positions import KeyPath
+from exclave.appconfig.diagnostics.sources import WHOLE, Position, Source
 
 DOCS = "docs/reference/app-config/diagnostics.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding."""
+    """A finding: what is wrong, where, and how to fix it."""
 
     severity: Severity
     code: Code
@@ -25,7 +25,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands: a file, and a key in it or a position."""
+    """A location: a file, and a key or a position in it."""
 
     source: Source
     at: KeyPath = ()
@@ -35,28 +35,28 @@ class Place:
 
     @property
     def value(self) -> "Place":
-        """Point at the value of the key."""
+        """Return the location of the key's value."""
         return Place(self.source, self.at, self.position, on_value=True)
 
     def find(self) -> Position:
-        """Find line and column."""
+        """Return the line and column."""
         if self.position is not None:
             return self.position
         locate = self.source.locate_value if self.on_value else self.source.locate_key
         return locate(self.at)
 
     def child(self, *keys: str | int) -> "Place":
-        """Go down to a key."""
+        """Return the location of a key below this one."""
         return Place(self.source, (*self.at, *keys))
 
     def has(self, key: str) -> bool:
-        """Whether the key is written here, be its value good or bad."""
+        """Return whether the key is present, valid or not."""
         return self.source.has_key((*self.at, key))
 
 
 @dataclass(slots=True)
 class Report:
-    """Collects findings."""
+    """Collects diagnostics."""
 
     strict: bool = False
     found: set[Diagnostic] = field(default_factory=set)
@@ -64,25 +64,25 @@ class Report:
     """The files that findings are in, to show their lines."""
 
     def error(self, code: Code, place: Place | str, message: str, hint: str = "") -> None:
-        """Report what must be repaired."""
+        """Add an error."""
         self._add(Severity.ERROR, code, place, message, hint)
 
     def warn(self, code: Code, place: Place | str, message: str, hint: str = "") -> None:
-        """Report what deserves a look."""
+        """Add a warning."""
         self._add(Severity.WARNING, code, place, message, hint)
 
     def warn_or_fail(self, code: Code, place: Place | str, message: str, hint: str = "") -> None:
-        """Report what is a warning, and an error for those who asked to be strict."""
+        """Add a warning, or an error in strict mode."""
         severity = Severity.ERROR if self.strict else Severity.WARNING
         self._add(severity, code, place, message, hint)
 
     def sorted(self) -> tuple[Diagnostic, ...]:
-        """List the findings by file and position."""
+        """Return the diagnostics ordered by file and position."""
         return tuple(sorted(self.found, key=_sort_key))
 
     @property
     def ok(self) -> bool:
-        """Whether nothing must be repaired."""
+        """Whether there are no errors."""
         return all(each.severity is not Severity.ERROR for each in self.found)
 
     def _add(
@@ -101,13 +101,13 @@ class Report:
 
 
 def suggest(word: str, words: Iterable[str]) -> str:
-    """Guess what was meant, as a sentence; empty if nothing is close."""
+    """Return a "did you mean" sentence; empty if no word is close."""
     near = guess(word, words)
     return f"Did you mean `{near}`?" if near else ""
 
 
 def guess(word: str, words: Iterable[str]) -> str:
-    """Find the word that is closest; empty if none is close."""
+    """Return the closest word; empty if none is close."""
     known = sorted(set(words))
     folded = {each.lower().replace("-", "_"): each for each in known}
     simple = word.lower().replace("-", "_")
@@ -122,7 +122,7 @@ def guess(word: str, words: Iterable[str]) -> str:
 
 
 def guess_closely(word: str, words: Iterable[str]) -> str:
-    """Find the word that this one is a slip of; empty if it may well be a word of its own."""
+    """Return the word that this one is a typo of; empty if it may well be another word."""
     import difflib  # noqa: PLC0415 - as above
 
     near = difflib.get_close_matches(word, list(words), 1, 0.8)
@@ -130,7 +130,7 @@ def guess_closely(word: str, words: Iterable[str]) -> str:
 
 
 def list_words(words: Iterable[str]) -> str:
-    """List what there is, for a hint; long lists are cut."""
+    """Return a list of words for a hint; long lists are shortened."""
     known = list(words)
     shown = ", ".join(f"`{each}`" for each in known[:_SHOWN])
     return f"{shown} and {len(known) - _SHOWN} more" if len(known) > _SHOWN else shown

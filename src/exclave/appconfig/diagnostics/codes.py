@@ -1,23 +1,23 @@
-"""The stable codes of diagnostics, and what each one means."""
+"""The stable codes of diagnostics and their meanings."""
 
 from enum import StrEnum
 from typing import Self
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Whether a diagnostic is an error or a warning."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Code(StrEnum):
-    """What is wrong; programs act on it, so a code never changes its meaning."""
+    """The code of a diagnostic; programs rely on it, so its meaning never changes."""
 
     doc: str
 
     def __new__(cls, value: str, doc: str) -> Self:
-        """Attach the sentence to the code."""
+        """Attach the description to the code."""
         code = str.__new__(cls, value)
         code._value_ = value
         code.doc = doc

@@ -1,4 +1,4 @@
-"""A file of the directory as text, and where in it things stand."""
+"""A file of the app directory as text, and positions in it."""
 
 import bisect
 import functools
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from exclave.appconfig.reading.positions import KeyPath, Spot, index_keys, locate_characters
+from exclave.appconfig.diagnostics.positions import KeyPath, Spot, index_keys, locate_characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +30,21 @@ class Source:
     is_toml: bool = True
 
     def locate_key(self, at: KeyPath) -> Position:
-        """Find a key, or the nearest table around it."""
+        """Return the position of a key, or of the nearest table around it."""
         spot = self._find(at)
         return WHOLE if spot is None else self.locate_offset(spot.key)
 
     def has_key(self, at: KeyPath) -> bool:
-        """Whether a key is written in the file."""
+        """Return whether a key is present in the file."""
         return at in self._keys
 
     def locate_value(self, at: KeyPath) -> Position:
-        """Find the value of a key, or the nearest table around it."""
+        """Return the position of a key's value, or of the nearest table around it."""
         spot = self._find(at)
         return WHOLE if spot is None else self.locate_offset(spot.value)
 
     def locate_inside(self, at: KeyPath, content: str, inner: Position) -> Position:
-        """Find a place inside the string value of a key, escapes and all."""
+        """Return the position of an offset inside the string value of a key, escapes included."""
         spot = self._find(at)
         if spot is None or at not in self._keys:
             return self.locate_key(at)
@@ -57,12 +57,12 @@ class Source:
         return self.locate_offset(offsets[min(count, len(offsets) - 1)] if offsets else spot.value)
 
     def locate_offset(self, offset: int) -> Position:
-        """Turn an offset into line and column."""
+        """Return the line and column of an offset."""
         line = bisect.bisect_right(self._lines, offset)
         return Position(line, offset - self._lines[line - 1] + 1)
 
     def read_line(self, line: int) -> str:
-        """Read one line, without its end."""
+        """Return one line, without its line end."""
         if not 0 < line <= len(self._lines):
             return ""
         start = self._lines[line - 1]
@@ -77,7 +77,7 @@ class Source:
 
     @functools.cached_property
     def _inner(self) -> dict[str, Any]:
-        """The text that was looked into last, because findings about one text come together."""
+        """A cache of the last text, because findings about one text come together."""
         return {}
 
     @functools.cached_property

@@ -1,7 +1,7 @@
-"""Where each key of a TOML text stands: the parser of the standard library does not tell.
+"""Positions of keys in a TOML text, which the parser of the standard library does not provide.
 
-The scanner runs only on text that `tomllib` has accepted, and only when a position is asked for;
-so it need not judge, and a directory without findings does not pay for it.
+The scanner runs only on text that `tomllib` has accepted, and only when a position is needed; so
+it need not validate, and a directory without findings does not pay for it.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ class Spot:
 
 
 def index_keys(text: str) -> Mapping[KeyPath, Spot]:
-    """Find every key, list element and table of a valid TOML text."""
+    """Return the offsets of every key, list element and table of a valid TOML text."""
     scanner = _Scanner(text)
     # Half an index still finds the keys above; what is not found falls back to its table.
     with contextlib.suppress(_LostError, RecursionError, IndexError):
@@ -32,7 +32,7 @@ def index_keys(text: str) -> Mapping[KeyPath, Spot]:
 
 
 def locate_characters(text: str, start: int, count: int) -> Sequence[int]:
-    """Find the offsets of the first characters of the string value that starts at `start`."""
+    """Return the offsets of the first characters of the string value that starts at `start`."""
     quote = text[start : start + 1]
     if quote not in {'"', "'"}:
         return [start] * count
@@ -76,7 +76,7 @@ _STRINGS = (
 
 
 class _LostError(Exception):
-    """The text is not what the scanner expects."""
+    """The text has a form that the scanner does not expect."""
 
 
 class _Scanner:
