@@ -1,4 +1,4 @@
-""" "Did you mean" hints: the closest existing name."""
+"""Hints that suggest the closest existing name."""
 
 import difflib
 from collections.abc import Iterable

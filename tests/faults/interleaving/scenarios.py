@@ -26,7 +26,7 @@ from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.workflows import Approve, Deny, NewStep, StepKind
 from tests.faults.interleaving.apps import add_app, add_schedule
-from tests.faults.interleaving.two_servers import TIMINGS, Scenario, make_peer
+from tests.faults.interleaving.two_servers import TIMINGS, Scenario, enrol_fake_runner
 from tests.support.world import gate, job
 
 Actors = dict[str, Coroutine[Any, Any, Any]]
@@ -236,7 +236,7 @@ async def release_lane(scenario: Scenario) -> Actors:
     return {
         "release-1": installs.release_lane(scenario.one, scenario.user, install, LANE[0], "looked"),
         "release-2": installs.release_lane(scenario.two, scenario.user, install, LANE[0], "looked"),
-        "poll-1": scenario.of(scenario.first, scenario.one).reborn().poll(),
+        "poll-1": scenario.of(scenario.first, scenario.one).restarted().poll(),
         "poll-2": scenario.second.poll(),
     }
 
@@ -254,7 +254,7 @@ async def builds_and_waits(scenario: Scenario) -> Actors:
     one, org = scenario.one, scenario.user.org
     app = await one.db.write(lambda tx: add_app(tx, one, org, scenario.queue))
     who = RunnerIdentity(org, app.builder, app.build_queue, QueueKind.BUILD, "builder")
-    builder = make_peer(one, who)
+    builder = enrol_fake_runner(one, who)
     builder.kinds = (JobKind.BUILD,)
     offer = (await builder.poll(free=1)).offers[0]
     await builder.start(offer.execution_id, offer.epoch)

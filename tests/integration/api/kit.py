@@ -18,7 +18,14 @@ from exclave.domain.identity import QueueId, Role, User
 from exclave.domain.timings import Timings
 from exclave.wire.identity import GrantModel, NewToken
 from tests.support.databases import open_database
-from tests.support.world import ManualClock, Peer, ask_token, make_deps, make_install, make_peer
+from tests.support.world import (
+    FakeRunner,
+    ManualClock,
+    ask_token,
+    enrol_fake_runner,
+    make_deps,
+    make_install,
+)
 
 GARBAGE = "xcl_" + "z" * 52
 MISSING = "0" * 26
@@ -36,7 +43,7 @@ class Caller:
 class Enrolled:
     """A runner that speaks by hand, and an access token of it."""
 
-    peer: Peer
+    peer: FakeRunner
     token: str
 
     @property
@@ -128,7 +135,7 @@ async def make_caller(
 
 async def enrol(deps: Deps, user: User, queue: QueueId) -> Enrolled:
     """Enrol a runner by the real handshake and get an access token for it."""
-    peer = await make_peer(deps, user, queue)
+    peer = await enrol_fake_runner(deps, user, queue)
     generation = peer.enrolled.generation + 1
     return Enrolled(peer, await ask_token(deps, peer.enrolled.runner_id, peer.key, generation))
 

@@ -37,8 +37,8 @@ from exclave.wire.installs import (
 from exclave.wire.jobs import ScriptSpec
 from exclave.wire.workflows import Approve, Deny
 from tests.integration.control.conftest import World
+from tests.support.install_fixture import InstallFixture, make_install_fixture, provision
 from tests.support.installs import make_app, make_app_install
-from tests.support.runner_harness import Life, live, provision
 from tests.support.world import ManualClock, gate, job, run_workflow
 
 SCRIPT = ScriptSpec.model_validate({"steps": [{"name": "s", "script": "id"}]})
@@ -87,7 +87,7 @@ async def test_nobody_approves_what_they_started(world: World) -> None:
 async def test_nobody_approves_the_plans_of_a_config_that_they_synced(
     deps: Deps, user: User
 ) -> None:
-    life, _ = await live(deps, user, approve_all=False, provision=False)
+    life, _ = await make_install_fixture(deps, user, approve_all=False, provision=False)
     people = await meet(deps, user)
     life.user = people.bob
     workflow = await life.start(WorkKind.REPROVISION)
@@ -214,7 +214,7 @@ async def test_automatic_approval_is_refused_by_every_route(world: World, route:
 
 
 async def test_automatic_approval_that_was_on_before_counts_no_more(deps: Deps, user: User) -> None:
-    life, running = await live(deps, user, approve_all=True)
+    life, running = await make_install_fixture(deps, user, approve_all=True)
     await meet(deps, user)
     await life.report()
     await life.run()
@@ -244,7 +244,7 @@ async def test_policies_that_pass_approve_nothing_with_four_eyes(deps: Deps, use
     assert not any(name.startswith("apply") for name in life.ran)
 
 
-async def _start_action(deps: Deps, user: User, life: Life) -> str:
+async def _start_action(deps: Deps, user: User, life: InstallFixture) -> str:
     wish = RunAction(action="check")
     return (await actions.run_action(deps, user, InstallId(life.install), wish)).id
 

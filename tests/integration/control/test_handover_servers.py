@@ -22,12 +22,12 @@ from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewStep, WorkflowReply
 from tests.support.databases import open_database
 from tests.support.world import (
-    Peer,
+    FakeRunner,
+    enrol_fake_runner,
     job,
     make_deps,
     make_install,
     make_org,
-    make_peer,
     run_workflow,
 )
 
@@ -40,9 +40,11 @@ class Pair:
     two: Deps
     user: User
     queue: QueueId
-    peer: Peer
+    peer: FakeRunner
 
-    async def hold_poll(self, free: int = 4, peer: Peer | None = None) -> "asyncio.Task[PollReply]":
+    async def hold_poll(
+        self, free: int = 4, peer: FakeRunner | None = None
+    ) -> "asyncio.Task[PollReply]":
         polling = asyncio.create_task((peer or self.peer).poll(free, hold=25.0))
         while (held := self.two.fleet.take(self.user.org, self.queue)) is None:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.001)
@@ -67,7 +69,7 @@ async def pair() -> AsyncIterator[Pair]:
         ]
         user = await make_org(one)
         queue = await make_install(one, user)
-        peer = await make_peer(two, user, queue)
+        peer = await enrol_fake_runner(two, user, queue)
         while not (one.hub.has_peers() and two.hub.has_peers()):
             for each in (one, two):
                 await each.db.write(lambda tx: tx.wake(PEERS))

@@ -31,7 +31,7 @@ from exclave.wire.runner import (
     token_message,
 )
 from tests.integration.control.conftest import World
-from tests.support.world import ask_token, make_install, make_org, make_peer, make_user
+from tests.support.world import ask_token, enrol_fake_runner, make_install, make_org, make_user
 
 KEY = "A" * 43
 OTHER_KEY = "B" * 43
@@ -288,7 +288,7 @@ async def test_a_revoked_runner_is_told_so_only_against_its_signature(world: Wor
 
 
 async def test_presence_goes_from_new_to_up_to_late_to_lost(world: World) -> None:
-    peer = await make_peer(world.deps, world.user, world.queue, "fresh")
+    peer = await enrol_fake_runner(world.deps, world.user, world.queue, "fresh")
 
     async def presence() -> str:
         shown = await runners.show_runner(world.deps, world.user, RunnerId(peer.who.runner))

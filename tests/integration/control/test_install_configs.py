@@ -17,8 +17,8 @@ from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import read_inputs, set_inputs
 from tests.integration.control.rows_kit import count_rows
 from tests.support.apps import edit
+from tests.support.install_fixture import NOTICEBOARD, provision
 from tests.support.installs import COMPONENTS, make_app, make_app_install
-from tests.support.runner_harness import NOTICEBOARD, provision
 from tests.support.world import make_user
 
 

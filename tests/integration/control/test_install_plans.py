@@ -11,13 +11,20 @@ from exclave.domain.workflows import StepState, WorkflowState
 from exclave.wire.installs import SyncInstalls, WorkKind
 from exclave.wire.jobs import Reason
 from tests.support.apps import edit
-from tests.support.runner_harness import NOTICEBOARD, digest_of, fail, live, provision, succeed
+from tests.support.install_fixture import (
+    NOTICEBOARD,
+    digest_of,
+    fail,
+    make_install_fixture,
+    provision,
+    succeed,
+)
 
 
 async def test_a_gate_is_bound_to_its_plan_and_its_apply_gets_exactly_that(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user, approve_all=False)
+    life, workflow = await make_install_fixture(deps, user, approve_all=False)
     await life.report()
     await life.run()
     gate = (await life.steps(workflow))["sandbox-approve"]
@@ -77,7 +84,7 @@ async def test_without_skip_noops_a_plan_without_changes_is_applied_and_asks_nob
 
 
 async def test_a_stale_plan_is_made_again_and_asked_about_again(deps: Deps, user: User) -> None:
-    life, workflow = await live(deps, user, approve_all=False)
+    life, workflow = await make_install_fixture(deps, user, approve_all=False)
     life.answers["apply sandbox"] = [fail(Reason.PLAN_STALE, "stale")]
     await life.report()
     await life.run()

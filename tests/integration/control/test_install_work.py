@@ -12,13 +12,20 @@ from exclave.domain.workflows import StepState, WorkflowState
 from exclave.storage import install_parts, schedules
 from exclave.wire.installs import WorkKind
 from tests.support.apps import edit, sync
-from tests.support.runner_harness import NOTICEBOARD, build_all, digest_of, live, provision, succeed
+from tests.support.install_fixture import (
+    NOTICEBOARD,
+    build_all,
+    digest_of,
+    make_install_fixture,
+    provision,
+    succeed,
+)
 
 
 async def test_provision_waits_for_the_stack_then_deploys_by_the_graph(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     await life.run()
     assert life.ran == []
     assert (await life.steps(workflow))["stack"].state is StepState.ACTIVE
@@ -124,7 +131,7 @@ async def test_a_deprovision_during_a_deploy_waits_its_turn(deps: Deps, user: Us
 async def test_a_config_that_is_synced_meanwhile_changes_nothing_that_runs(
     deps: Deps, user: User, tmp_path: Path
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     await life.report()
     await life.step()
     changed = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")

@@ -19,7 +19,7 @@ from exclave.wire.workflows import WorkflowState
 from tests.integration.control.conftest import World
 from tests.integration.control.rows_kit import count_rows
 from tests.support.installs import make_app, make_app_install
-from tests.support.world import make_install, make_org, make_peer, make_user
+from tests.support.world import enrol_fake_runner, make_install, make_org, make_user
 
 
 async def test_an_install_is_whole_from_its_first_moment(world: World) -> None:
@@ -336,7 +336,7 @@ async def test_only_what_is_gone_is_deleted_or_what_somebody_forgets(world: Worl
     app = await make_app(deps, user)
     made = await make_app_install(deps, user, app, inputs={"api_key": "s"})
     install = InstallId(made.id)
-    peer = await make_peer(deps, user, install)  # type: ignore[arg-type]
+    peer = await enrol_fake_runner(deps, user, install)  # type: ignore[arg-type]
 
     with pytest.raises(Conflict, match="is running"):
         await installs.delete_install(deps, user, install, "it is over")

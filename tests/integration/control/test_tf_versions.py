@@ -35,7 +35,7 @@ from tests.integration.control.tf_kit import (
     unlock,
     write,
 )
-from tests.support.runner_harness import Life, digest_of, provision, succeed
+from tests.support.install_fixture import InstallFixture, digest_of, provision, succeed
 from tests.support.world import make_org
 
 
@@ -235,7 +235,7 @@ def plan_at(serial: int) -> Outcome:
     return succeed(digest=digest_of(serial), noop=False, serial=serial, outputs={})
 
 
-async def store(life: Life, workflow: str, *serials: int) -> None:
+async def store(life: InstallFixture, workflow: str, *serials: int) -> None:
     """Store versions as if an apply had written them before the plan."""
     job = (await life.steps(workflow))["network.plan"].job_id
     shown = await jobs.show_job(life.deps, life.user, JobId(job or ""))

@@ -12,7 +12,7 @@ from exclave.runner.jobs.executor import Work
 from exclave.runner.jobs.workspace import prepare_workspace
 from exclave.wire.jobs import NoopSpec
 from exclave.wire.specs import GitSource
-from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, Bench, make_dispatch, read_spool
+from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, ExecutionHarness, make_dispatch, read_spool
 
 EVERYWHERE = GitSettings(protocols=frozenset({"https", "ssh", "http", "file"}), allow_private=True)
 
@@ -22,7 +22,7 @@ class Fetch:
 
     def __init__(
         self,
-        bench: Bench,
+        bench: ExecutionHarness,
         settings: GitSettings = EVERYWHERE,
         children: ChildSettings | None = None,
         **more: Any,

@@ -31,7 +31,7 @@ from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
 from tests.support.git import make_repo
-from tests.unit.runner.work_kit import CLOCK, Bench, make_dispatch
+from tests.unit.runner.work_kit import CLOCK, ExecutionHarness, make_dispatch
 
 CONFIG = "cfg_" + "0" * 26
 KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
@@ -91,7 +91,7 @@ class Site:
     async def build(self, source: Mapping[str, Any], **more: Any) -> Outcome:
         shutil.rmtree(self.folder / "bench", ignore_errors=True)
         (self.folder / "bench").mkdir()
-        self.bench = Bench(self.folder / "bench")
+        self.bench = ExecutionHarness(self.folder / "bench")
         spec = BuildSpec.model_validate(
             {
                 "build_id": "bui_" + "0" * 26,

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.support.terraform import Bench
+from tests.support.terraform import TerraformHarness
 from tests.support.tools import need_tool
 
 DENY = """
@@ -39,14 +39,16 @@ def policy(name: str, rego: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def with_opa(bench: Bench) -> Bench:
+def with_opa(bench: TerraformHarness) -> TerraformHarness:
     tools = bench.folder / "tools"
     tools.mkdir()
     shutil.copy(need_tool("opa"), tools / "opa")
     return bench
 
 
-async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(with_opa: Bench) -> None:
+async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(
+    with_opa: TerraformHarness,
+) -> None:
     with_opa.write(MODULE)
 
     ran = await with_opa.plan(
@@ -66,7 +68,7 @@ async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(with_opa
     assert "policy old: warn: something changes" in ran.text
 
 
-async def test_a_warning_is_shown_and_passes(with_opa: Bench) -> None:
+async def test_a_warning_is_shown_and_passes(with_opa: TerraformHarness) -> None:
     with_opa.write(MODULE)
 
     ran = await with_opa.plan(policies=[policy("old", OLD), policy("new", DENY)])
@@ -84,7 +86,9 @@ async def test_a_warning_is_shown_and_passes(with_opa: Bench) -> None:
         ("", "cannot be evaluated"),
     ],
 )
-async def test_a_broken_policy_never_passes(with_opa: Bench, rego: str, words: str) -> None:
+async def test_a_broken_policy_never_passes(
+    with_opa: TerraformHarness, rego: str, words: str
+) -> None:
     with_opa.write(MODULE)
 
     ran = await with_opa.plan(policies=[policy("broken", rego)])
@@ -94,7 +98,7 @@ async def test_a_broken_policy_never_passes(with_opa: Bench, rego: str, words: s
     assert words in ran.outcome.message
 
 
-async def test_without_the_tool_nothing_passes(bench: Bench) -> None:
+async def test_without_the_tool_nothing_passes(bench: TerraformHarness) -> None:
     bench.write(MODULE)
 
     ran = await bench.plan(policies=[policy("old", OLD)])

@@ -26,7 +26,7 @@ TOKEN = "xce_" + "0" * 52
 
 
 class FakeWriter:
-    """Keeps what is written."""
+    """Records what is written."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -49,7 +49,7 @@ class FakeWriter:
 
 
 class FakeLog:
-    """Ships at once."""
+    """A log that ships immediately."""
 
     def __init__(self) -> None:
         self.kept = FakeWriter()
@@ -70,7 +70,7 @@ class FakeLog:
 
 
 class FakeExecutor:
-    """Works for a while; counts how often each execution ran and remembers how it was stopped."""
+    """Runs for some time; counts the runs of each execution and records how it was stopped."""
 
     def __init__(self, clock: Clock, *, lasts_s: float = 1.0, stops_in_s: float = 1.0) -> None:
         self.clock = clock
@@ -103,8 +103,8 @@ class FakeExecutor:
         return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"a": 1})
 
 
-class House:
-    """A control plane, a data folder, and as many starts of the runner as a test wants."""
+class RunnerHarness:
+    """A fake control plane, a data folder, and a runner that can be started any number of times."""
 
     def __init__(self, folder: Path, *, lasts_s: float = 1.0, **config: Any) -> None:
         self.clock = VirtualClock()
@@ -162,18 +162,18 @@ class House:
         return [line.split('"event":"')[1].split('"')[0] for line in file.read_text().splitlines()]
 
 
-def play(
+def run_scenario(
     folder: Path,
-    story: Callable[[House], Awaitable[None]],
-    build: Callable[..., House] = House,
+    scenario: Callable[[RunnerHarness], Awaitable[None]],
+    build: Callable[..., RunnerHarness] = RunnerHarness,
     **config: Any,
-) -> House:
-    """Play a story in a house of its own, on virtual time."""
+) -> RunnerHarness:
+    """Run a scenario in a new harness, on virtual time, and return the harness."""
 
-    async def main() -> House:
-        house = build(folder, **config)
-        await story(house)
-        return house
+    async def main() -> RunnerHarness:
+        harness = build(folder, **config)
+        await scenario(harness)
+        return harness
 
     return run_virtual(main())
 

@@ -15,7 +15,7 @@ from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.terraform import AttachmentReply, SealedState, StateHeader, unpack_state
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import FakeExecutor, House, play
+from tests.unit.runner.harness import FakeExecutor, RunnerHarness, run_scenario
 
 STATE = SealedState(
     header=StateHeader(serial=3, lineage="line", sha256="0" * 64), sealed=b"sealed bytes" * 50
@@ -72,7 +72,7 @@ class LeavingExecutor(FakeExecutor):
 def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
     tmp_path: Path, *, restart: bool
 ) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         control = NarrowControl(house.clock)
         control.narrow = Narrow()
         house.control, house.executor = control, LeavingExecutor(house.clock)
@@ -98,4 +98,4 @@ def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
         assert not kept.exists()
         assert "rescued_state_sent" in house.audit_events()
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)

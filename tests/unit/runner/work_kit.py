@@ -1,4 +1,4 @@
-"""Clocks, dispatches and log readers for tests of doing work."""
+"""Clocks, dispatches and log readers for tests of executors."""
 
 import asyncio
 import hashlib
@@ -30,7 +30,7 @@ NO_UPLINK = cast("Uplink", None)
 
 
 class ManualClock:
-    """Time that moves only when somebody sleeps or says so."""
+    """A clock that moves only by `sleep` and `advance`."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -66,7 +66,7 @@ def make_dispatch(spec: JobSpec, **changes: Any) -> Dispatch:
     return Dispatch(**{**facts, **changes})
 
 
-class Bench:
+class ExecutionHarness:
     """One execution in a folder of its own, with its log."""
 
     def __init__(self, folder: Path, secrets: dict[str, str] | None = None) -> None:
@@ -95,7 +95,7 @@ class Bench:
 
 
 def script(text: str, **more: Any) -> ScriptSpec:
-    """Make a job of one shell script."""
+    """Return a job with one shell script."""
     return ScriptSpec.model_validate({"steps": [{"name": "main", "script": text}], **more})
 
 
@@ -115,7 +115,7 @@ def read_spool(spool: Spool) -> list[LogRecord]:
 
 
 def close_and_check(log: JobLog, spool: Spool) -> list[LogRecord]:
-    """Close a log; its length and digest must be those of what can be read."""
+    """Close a log and check that its length and digest match its content."""
     end, digest = log.close()
     stream = read_stream(spool)
     assert end == len(stream)

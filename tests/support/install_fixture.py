@@ -1,4 +1,4 @@
-"""An app that was really synced, an install of it, and a runner that pretends to run Terraform."""
+"""A synced app, an install of it, and runners that fake the results of builds and Terraform."""
 
 import hashlib
 from collections.abc import Callable
@@ -8,7 +8,6 @@ from typing import Any
 
 from exclave.control.apps import apps
 from exclave.control.deps import Deps
-from exclave.control.dispatch import polls
 from exclave.control.install_state.state import read_state
 from exclave.control.installs import installs
 from exclave.control.installs.workflow_requests import start_work
@@ -21,63 +20,63 @@ from exclave.wire.apps import NewApp
 from exclave.wire.envelope import open_envelope
 from exclave.wire.installs import NewInstall, StartWork, WorkKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
-from exclave.wire.runner import PROTOCOL, Dispatch, Offer, Outcome, Poll
+from exclave.wire.runner import Dispatch, Offer, Outcome
 from exclave.wire.specs import ActionSpec, BuildSpec, SecretsSpec, TerraformSpec
 from exclave.wire.stacks import StackReport
 from exclave.wire.workflows import Approve, StepReply, WorkflowReply
 from tests.support.apps import sync
-from tests.support.world import Peer, make_peer
+from tests.support.world import FakeRunner, enrol_fake_runner
 
 NOTICEBOARD = Path(__file__).parents[2] / "examples" / "noticeboard"
 FACTS = {"folder": "/srv/stack", "hostname": "here"}
 
 
 def succeed(**outputs: Any) -> Outcome:
-    """A good end."""
+    """Return a successful outcome."""
     return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
 
 
 def fail(reason: Reason = Reason.ACCESS_DENIED, message: str = "broken") -> Outcome:
-    """A bad end."""
+    """Return a failed outcome."""
     return Outcome(state=OutcomeState.FAILED, reason=reason, message=message)
 
 
 def digest_of(*parts: object) -> str:
-    """Name something by a digest."""
+    """Return a digest of any values."""
     return "sha256:" + hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 @dataclass
-class Life:
-    """The install, its two runners, and what ran on them."""
+class InstallFixture:
+    """An install, its build runner and its install runner, and the jobs that ran on them."""
 
     deps: Deps
     user: User
     install: str
     app: str
-    build_peer: Peer
-    peer: Peer
+    build_peer: FakeRunner
+    peer: FakeRunner
     builds: dict[str, BuildSpec] = field(default_factory=dict)
     """The jobs that built the app, by part."""
     ran: list[str] = field(default_factory=list)
-    """`plan component:api`, `apply sandbox`, `action check`, …, in the order of their ends."""
+    """`plan component:api`, `apply sandbox`, `action check`, …, in the order of completion."""
     specs: dict[str, Any] = field(default_factory=dict)
-    """The newest specification of each."""
+    """The latest specification of each job."""
     answers: dict[str, list[Outcome]] = field(default_factory=dict)
-    """Ends that are to come instead of the usual ones, by what runs."""
+    """Outcomes that replace the default ones, by job."""
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Terraform outputs by part."""
 
     async def poll(self) -> list[Offer]:
-        """Ask for work, and take none of it yet."""
+        """Poll and return the offers without starting them."""
         return await _poll(self.peer)
 
     def open(self, offer: Offer) -> Dispatch:
-        """Read what is offered."""
+        """Return the job of an offer."""
         return _open(self.peer, offer)
 
     async def step(self, *, only: Callable[[str], bool] = lambda _: True) -> int:
-        """Let the runner take what is offered and end it; tell how many jobs that were."""
+        """Start and finish all offered jobs; return the number of offers."""
         reply = await _poll(self.peer)
         for offer in reply:
             dispatch = _open(self.peer, offer)
@@ -90,18 +89,14 @@ class Life:
             await self.peer.hand_in(offer.execution_id, offer.epoch, self._answer(name, dispatch))
         return len(reply)
 
-    async def offers(self) -> list[Offer]:
-        """Take what is offered, and do nothing with it."""
-        return await _poll(self.peer)
-
     async def run(self, rounds: int = 60) -> None:
-        """Work until nothing is offered any more."""
+        """Run jobs until none is offered."""
         for _ in range(rounds):
             if not await self.step():
                 return
 
     async def report(self) -> None:
-        """Phone home."""
+        """Send a Stack report."""
         await stacks.report_stack(
             self.deps,
             self.peer.who,
@@ -112,26 +107,26 @@ class Life:
         )
 
     async def start(self, kind: WorkKind, **more: Any) -> str:
-        """Start work on the install; answer its workflow."""
+        """Start a workflow on the install and return its id."""
         wish = StartWork(kind=kind, **more)
         return (await start_work(self.deps, self.user, InstallId(self.install), wish)).id
 
     async def show(self, workflow: str) -> WorkflowReply:
-        """Look at a workflow."""
+        """Return a workflow."""
         return await workflows.show_workflow(self.deps, self.user, WorkflowId(workflow))
 
     async def steps(self, workflow: str) -> dict[str, StepReply]:
-        """Look at the steps of a workflow."""
+        """Return the steps of a workflow by name."""
         return {step.name: step for step in (await self.show(workflow)).steps}
 
     async def approve(self, workflow: str, step: str) -> None:
-        """Approve what a gate asks about."""
+        """Approve a gate."""
         digest = (await self.steps(workflow))[step].digest
         wish = Approve(digest=digest)
         await workflows.approve_step(self.deps, self.user, WorkflowId(workflow), step, wish)
 
     async def state(self) -> dict[str, Any]:
-        """Read the newest state."""
+        """Return the latest install state."""
         return await self.deps.db.read(lambda tx: read_state(tx, self.user.org, self.install))
 
     def _answer(self, name: str, dispatch: Dispatch) -> Outcome:
@@ -162,7 +157,7 @@ class Life:
 
 
 def usual_outputs(part: str) -> dict[str, Any]:
-    """Outputs as the noticeboard's modules have them."""
+    """Return the outputs of the noticeboard's modules."""
     name = part.removeprefix("component:")
     return {
         "sandbox": {"folder": "/srv/stack/noticeboard", "name": "acme"},
@@ -173,7 +168,7 @@ def usual_outputs(part: str) -> dict[str, Any]:
 
 
 def name_job(dispatch: Dispatch) -> str:
-    """Say what a job does."""
+    """Return a name for a job, such as `plan component:api`."""
     match dispatch.spec:
         case TerraformSpec() as spec:
             verb = f"destroy-{spec.operation}" if spec.destroy else spec.operation
@@ -186,8 +181,10 @@ def name_job(dispatch: Dispatch) -> str:
             return str(dispatch.spec.kind)
 
 
-async def build_all(deps: Deps, peer: Peer, outcome: Outcome | None = None) -> dict[str, BuildSpec]:
-    """Pretend to build whatever is asked for; answer the jobs by part."""
+async def build_all(
+    deps: Deps, peer: FakeRunner, outcome: Outcome | None = None
+) -> dict[str, BuildSpec]:
+    """Finish all build jobs with fake results; return them by part."""
     del deps
     built: dict[str, BuildSpec] = {}
     while offers := await _poll(peer):
@@ -211,30 +208,32 @@ async def build_all(deps: Deps, peer: Peer, outcome: Outcome | None = None) -> d
     return built
 
 
-async def live(
+async def make_install_fixture(
     deps: Deps,
     user: User,
     directory: Path = NOTICEBOARD,
     *,
     approve_all: bool = True,
     provision: bool = True,
-) -> tuple[Life, str]:
-    """Sync an app, build it, make an install; answer it and the workflow that provisions it."""
+) -> tuple[InstallFixture, str]:
+    """Sync and build an app and create an install; return it and its provision workflow."""
     name = directory.name
     await apps.create_app(deps, user, NewApp(name=name))
     await sync(deps, user, directory)
     queue = QueueId((await who_am_i(deps, user)).org.build_queue_id)
-    build_peer = await make_peer(deps, user, queue, "builder")
+    build_peer = await enrol_fake_runner(deps, user, queue, "builder")
     builds = await build_all(deps, build_peer)
     wish = NewInstall(name="acme", app=name, approve_all=approve_all, provision=provision)
     made = await installs.create_install(deps, user, wish)
-    peer = await make_peer(deps, user, QueueId(made.id))
-    return Life(deps, user, made.id, name, build_peer, peer, builds=builds), made.workflow_id or ""
+    peer = await enrol_fake_runner(deps, user, QueueId(made.id))
+    return InstallFixture(
+        deps, user, made.id, name, build_peer, peer, builds=builds
+    ), made.workflow_id or ""
 
 
-async def provision(deps: Deps, user: User, directory: Path = NOTICEBOARD) -> Life:
-    """Make an install and provision it; what ran until then is forgotten."""
-    life, workflow = await live(deps, user, directory)
+async def provision(deps: Deps, user: User, directory: Path = NOTICEBOARD) -> InstallFixture:
+    """Return a provisioned install, with an empty list of jobs that ran."""
+    life, workflow = await make_install_fixture(deps, user, directory)
     await life.report()
     await life.run()
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
@@ -242,27 +241,10 @@ async def provision(deps: Deps, user: User, directory: Path = NOTICEBOARD) -> Li
     return life
 
 
-async def _poll(peer: Peer) -> list[Offer]:
-    peer.polls += 1
-    peer.no += 1
-    reply = await polls.poll(
-        peer.deps,
-        peer.who,
-        Poll(
-            boot=peer.boot,
-            no=peer.no,
-            nonce=f"nonce-{peer.boot:06d}-{peer.polls:06d}",
-            free=8,
-            executions=list(peer.alive),
-            max_hold_s=0.0,
-            version="test",
-            protocol=PROTOCOL,
-            capabilities=list(JobKind),
-        ),
-    )
-    return reply.offers
+async def _poll(peer: FakeRunner) -> list[Offer]:
+    return (await peer.poll(free=8, kinds=tuple(JobKind))).offers
 
 
-def _open(peer: Peer, offer: Offer) -> Dispatch:
+def _open(peer: FakeRunner, offer: Offer) -> Dispatch:
     trusted = {key.kid: key.public_key for key in peer.enrolled.keys}
     return open_envelope(offer.envelope, trusted)
