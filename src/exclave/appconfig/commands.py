@@ -13,7 +13,7 @@ from exclave.appconfig.templates import ROOT, is_template
 
 _SPACES = " \t\r\n"
 _TOKENS = 100_000
-"""Most parts of a template; one with more is refused when it is parsed."""
+"""The maximum number of parts of a template; one with more is refused by the parser."""
 
 
 class BadCommand(ValueError):  # noqa: N818 - it becomes a diagnostic, or the reason of a step

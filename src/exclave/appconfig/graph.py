@@ -20,7 +20,7 @@ from exclave.appconfig.uses import (
 )
 
 _RANKS = {"container_image": 1, "docker_build": 2, "terraform_module": 3, "helm_chart": 4, "job": 5}
-"""Among equals images come first; types that are not named here come before all."""
+"""Sort order within a group: images before other types; types not listed here come first."""
 
 
 class Reason(StrEnum):

@@ -16,7 +16,7 @@ from exclave.base.errors import InvalidInput
 _KNOWN = frozenset(
     {"name", "approval_option", "inputs", "labels", "component_toggles", "components"}
 )
-"""The keys that this version obeys."""
+"""The keys that this version supports."""
 
 
 @dataclass(frozen=True, slots=True)

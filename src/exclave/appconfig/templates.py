@@ -27,9 +27,9 @@ class Use:
     exact: bool = True
     """False: something below the path is read, and only the values decide what."""
     whole: bool = False
-    """All below the path is used: it is printed or handed to a function."""
+    """Everything below the path is used: it is printed or passed to a function."""
     optional: bool = False
-    """The template bears that the last key is missing."""
+    """The template tolerates that the last key is missing."""
 
 
 @dataclass(frozen=True, slots=True)

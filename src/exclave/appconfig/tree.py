@@ -36,7 +36,7 @@ STACK_OUTPUTS: Mapping[str, tuple[str, ...]] = {
         "install_inputs", "custom_nested_stacks",
     ),
 }  # fmt: skip
-"""What the Stack of a cloud reports; there may be more, so only slips of these are told."""
+"""What the Stack of a cloud reports; there may be more, so only typos of these are reported."""
 
 TREE: Branch = {
     "id": ANYTHING,

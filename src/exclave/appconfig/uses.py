@@ -24,7 +24,7 @@ _MENTION = re.compile(r"nuon\.(?:install\.)?components\.([A-Za-z0-9_-]+)\.output
 _INPUT = re.compile(r"nuon\.(?:inputs|install)\.inputs\.([A-Za-z0-9_-]+)")
 _ACTION = re.compile(r"\{\{[^}]*")
 MOST_CHARACTERS = 1024 * 1024
-"""Of all actions of all templates of an app; who reads the apps of others must come to an end."""
+"""The limit on actions in all templates of an app, so that reading an untrusted app ends."""
 _BROKEN_DOT = re.compile(r"\{\{-?\s*(nuon\.[\w.]*)")
 _BROKEN_ROOT = re.compile(
     r"\{\{-?[^}]*?(?<![\w.$)])\.((?:Nuon|install|inputs|components|sandbox|install_stack"

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 LONG_S = 0.003
-"""A step that takes longer counts."""
+"""The duration above which a step counts as long."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class LoopTime:
 
     task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
     long_s: float = 0.0
-    """Seconds in steps that were long ones."""
+    """The total duration of long steps, in seconds."""
 
     def add(self, seconds: float) -> None:
         """Add the duration of a step."""

@@ -8,7 +8,7 @@ from exclave.base.errors import Forbidden
 from exclave.domain.identity import AccountId, User
 
 NOBODY = ""
-"""The person behind what no person of the org began: a schedule, the customer's Stack."""
+"""The author of workflows that no person of the org started: a schedule, the customer's Stack."""
 REQUEST_LIFE = timedelta(hours=24)
 """How long a request to switch four eyes off waits for a second admin."""
 
@@ -26,7 +26,7 @@ class Author:
 
     name: str
     person: str | None = None
-    """None for what was stored before persons were; then the name has to do."""
+    """None for rows stored before persons were recorded; then the name is compared."""
     token: str | None = None
 
     @classmethod

@@ -65,7 +65,7 @@ class User:
     token: TokenId
     grants: tuple[Grant, ...]
     acts_as: AccountId | None = None
-    """Whom the token counts as where two people are needed; None: the account itself."""
+    """The account that the token counts as for the four-eyes rule; None: the account itself."""
     instance_admin: bool = False
     """May create orgs; no role of an org includes this."""
     four_eyes: bool = False

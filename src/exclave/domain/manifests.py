@@ -24,7 +24,7 @@ _FOREIGN = frozenset(
         "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
     }
 )
-"""Layers that lie elsewhere on the network; no registry has them."""
+"""Foreign layers, which are hosted elsewhere; no registry stores them."""
 
 
 @dataclass(frozen=True, slots=True)

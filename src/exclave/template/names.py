@@ -94,4 +94,4 @@ OF_HELM: Mapping[str, str] = {
     "required": "An input with required = true is checked before.",
     "lookup": "Read the outputs of a component.",
 }
-"""Functions that only charts have, and what does here."""
+"""Functions that only Helm charts have, and their replacements here."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from exclave.template.nodes import Operand, String
 
 ELEMENT = "*"
-"""A key that only the values decide: an element of a list, or a computed key."""
+"""A key that depends on the values: an element of a list, or a computed key."""
 
 _MOST_ORIGINS = 64
 _LONGEST_PATH = 32
-"""Keys that are followed; what is deeper counts as a part of what is there."""
+"""The maximum depth that is followed; deeper keys count as their ancestor at this depth."""
 
 
 class TooManyOrigins(Exception):  # noqa: N818 - it never leaves this package

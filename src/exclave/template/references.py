@@ -55,14 +55,14 @@ class Reference:
     """The value is printed or handed to a function; false: it is only tested or passed through."""
 
     optional: bool
-    """The template bears that the last key is missing (`index`, `get`, `dig`, `hasKey`)."""
+    """The template tolerates that the last key is missing (`index`, `get`, `dig`, `hasKey`)."""
 
     line: int
     column: int
 
 
 Given = tuple[Origins, int]
-"""An argument: where it comes from, and where it stands in the text."""
+"""An argument: its origins and its offset in the text."""
 
 _MOST_NODES = 100_000
 _DEEPEST_INCLUDE = 16

@@ -26,7 +26,7 @@ IN_A_KEY: Mapping[str, int] = {
     "vars": 500, "var_file": 50, "env_vars": 150, "values": 500, "values_file": 50,
     "steps": 100, "triggers": 50, "dependencies": 200,
 }  # fmt: skip
-"""Of the elements of a list or a map, by its key."""
+"""The maximum number of elements of a list or a map, by its key."""
 IN_OTHER_KEYS = 500
 HOOKS = 500
 """Triggers of all actions together."""

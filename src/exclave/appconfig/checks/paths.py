@@ -33,7 +33,7 @@ def check(app: App, uses: Sequence[Found], report: Report) -> None:
 
 
 _OLD_KEYS = ("populated", "components")
-"""What some documents say stands beside the components."""
+"""Keys that some documents place beside the components."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Checker:
         self.report = report
         self.app = app
         self.told: set[tuple[int, int, _Problem]] = set()
-        """What was told about a line of a text, or (0) about the text."""
+        """What was reported for a line of a text, or (0) for the whole text."""
         self.inputs = names_of(app.inputs)
         self.secrets = names_of(app.secrets)
         self.actions = {each.name: each for each in app.actions}

@@ -31,7 +31,7 @@ class Place:
     at: KeyPath = ()
     position: Position | None = None
     on_value: bool = False
-    """Whether it is the value of the key that is meant, not the key."""
+    """Whether this is the location of the key's value, not of the key."""
 
     @property
     def value(self) -> "Place":

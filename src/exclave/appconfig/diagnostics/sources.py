@@ -18,7 +18,7 @@ class Position:
 
 
 WHOLE = Position(1, 1)
-"""Where findings about a file as a whole are."""
+"""The position of findings about a file as a whole."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,7 +63,7 @@ class Field:
     old_choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: NOTHING)
     """Former spellings of choices, and what replaces each ("" = nothing does)."""
     other_choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: NOTHING)
-    """Other spellings that are just as good."""
+    """Equivalent spellings."""
     format: str = ""
     """The name of a check in `formats`."""
     example: str = ""
@@ -73,7 +73,7 @@ class Field:
     model: "type[Table] | None" = None
     deprecated: str = ""
     unless: tuple[str, str] | None = None
-    """A key beside it, and the value of that key which makes this one needless."""
+    """A sibling key, and the value of it that makes this key optional."""
 
     @property
     def is_strict(self) -> bool:

@@ -22,7 +22,7 @@ class _Invalid:
 
 INVALID: Final = _Invalid()
 _LOSSLESS = (int, bool)
-"""Types that may stand where the format knows text, because nothing is lost."""
+"""Types that are accepted in place of a string, because the conversion is lossless."""
 
 
 @dataclass(slots=True)

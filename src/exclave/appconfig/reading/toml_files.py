@@ -28,7 +28,7 @@ _HINTS: Mapping[str, str] = {
 
 
 _LINE_LONG = ("Invalid value", _TWICE, "Unescaped '\\'")
-"""Mistakes that end with their line: what follows can be judged without it."""
+"""Syntax errors that end with their line, so that the following lines can still be checked."""
 _MOST_MISTAKES = 10
 
 

@@ -18,9 +18,9 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "kubernetes_contexts": "kubernetes_context", "components": "component", "actions": "action",
     "runbooks": "runbook", "branches": "branch", "triggers": "trigger",
 }  # fmt: skip
-"""What one thing of a section is called; the other sections are one thing themselves."""
+"""The name of a part of each section that has several parts; other sections are one part."""
 _LEFT_OUT: Final = frozenset({"installs"})
-"""Values of single installs are none of the app's; `installs sync` reads them."""
+"""Install configs are not part of the app; `installs sync` reads them."""
 _ORDERED: Final = frozenset({"input", "input_group", "role_rule", "policy"})
 """Sections whose order people see, or which is a rule."""
 
@@ -31,7 +31,7 @@ class FrozenPart:
 
     section: str
     name: str
-    """Unique in its section; empty for sections that are one thing."""
+    """Unique in its section; empty for sections with a single part."""
     hash: str
     value: Mapping[str, Any]
 
