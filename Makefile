@@ -2,10 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DOCS := .venv-docs
 PIP := $(BIN)/pip install -q --disable-pip-version-check
 WORKERS ?= 3
 
-.PHONY: run dev demo test tofu check format bench faults lock clean
+.PHONY: run dev demo test tofu check format docs bench faults lock clean
 
 EXAMPLE := examples/noticeboard
 
@@ -42,6 +43,11 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only -q .
 	$(BIN)/ruff format .
 
+## docs: build the documentation into site/, with search; a dead link is an error
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/sphinx-build -q -W --keep-going -c docs -d $(DOCS)/.doctrees . site
+	@echo "Open site/docs/index.html"
+
 ## bench: one JSON line per measure; ONLY=<measure> runs one
 bench: $(VENV)/.bench
 	$(BIN)/python -m tests.bench $(ONLY)
@@ -58,16 +64,18 @@ faults: $(VENV)/.dev
 	EXCLAVE_TEST_KILLS=20 $(BIN)/pytest -q tests/faults -k "kill"
 
 ## lock: resolve the dependencies again (needs uv)
-COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-annotate --no-header pyproject.toml
+RESOLVE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --no-header
+COMPILE := $(RESOLVE) pyproject.toml
 lock:
 	$(COMPILE) --extra server --group build -o requirements/run.lock
 	$(COMPILE) --extra server --group build --group dev -o requirements/dev.lock
 	$(COMPILE) --extra server --group build --group dev --group bench -o requirements/bench.lock
+	$(RESOLVE) --group docs -o requirements/docs.lock
 	$(COMPILE) --constraint requirements/run.lock -o src/exclave/runner/runner.lock
 
 clean:
-	rm -rf $(VENV) .exclave .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DOCS) site .exclave .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit("Exclave needs Python 3.11 or newer; set PYTHON=… to name one." if sys.version_info < (3, 11) else 0)'
@@ -76,4 +84,9 @@ $(VENV)/pyvenv.cfg:
 $(VENV)/.%: requirements/%.lock pyproject.toml $(VENV)/pyvenv.cfg
 	$(PIP) --require-hashes -r $<
 	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DOCS)/.ready: requirements/docs.lock
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install -q --disable-pip-version-check --require-hashes -r $<
 	@touch $@

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from exclave.appconfig.catalog import KINDS, FileKind, walk_tables
-from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.model.fields import Field, Need, Shape, Since, Table
 
 FOLDER = Path(__file__).parent / "reference" / "app-config"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.report import Measure, say
-from tests.support.dev_server import DevSite, open_dev
+from tests.support.dev_server import DevServer, open_dev
 
 WIDTH, DEPTH = 6, 5
 SLEEP_S = 4
@@ -90,13 +90,13 @@ def measure_overhead() -> Iterator[Measure]:
 
 
 @contextmanager
-def _dev(**env: str) -> Iterator[DevSite]:
+def _dev(**env: str) -> Iterator[DevServer]:
     temporary = tempfile.TemporaryDirectory(prefix="exclave-bench-")
     with temporary as folder, open_dev(Path(folder), **env) as site:
         yield site
 
 
-def _install(site: DevSite, app: str) -> None:
+def _install(site: DevServer, app: str) -> None:
     say(f"  installing {app} …")
     site.ask("apps", "create", app)
     site.run("apps", "sync", app, "--wait")
@@ -111,7 +111,7 @@ def _write_app(app: Path, width: int, depth: int, seconds: int) -> None:
         (app / name).mkdir()
         (app / name / "main.tf").write_text(_MODULE.format(sleep))
     (app / "metadata.toml").write_text(
-        'version = "v2"\ndisplay_name = "Bench"\ndescription = "."\n'
+        'version = "v2"\ndisplay_name = "ExecutionHarness"\ndescription = "."\n'
     )
     (app / "runner.toml").write_text('runner_type = "local"\n')
     common = 'terraform_version = "1.11.0"\n{}[vars]\nseconds = "1"\n'
@@ -150,7 +150,7 @@ def _run_bare(module: Path) -> float:
         return time.perf_counter() - began
 
 
-def _read_durations(site: DevSite, jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def _read_durations(site: DevServer, jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Read how long each step's job was at work on the runner."""
     took: dict[str, float] = {}
     for each in jobs:

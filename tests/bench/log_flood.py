@@ -16,7 +16,7 @@ from typing import Any
 
 from exclave.runner.processes.child import NICENESS
 from tests.bench.report import Measure, say, write_line
-from tests.faults.site import Process, Site, open_site, wait_until
+from tests.faults.site import KillableProcess, Site, open_site, wait_until
 
 _LINE = (
     "2026-01-01T00:00:00Z level=info module.network.aws_subnet.private: still creating, 10s elapsed"
@@ -31,7 +31,7 @@ _LONGEST_SILENCE_S = 3.0
 class Watch(threading.Thread):
     """Looks at the runner's process, its disk and its signs of life until it is told to stop."""
 
-    def __init__(self, site: Site, runner: Process) -> None:
+    def __init__(self, site: Site, runner: KillableProcess) -> None:
         super().__init__(daemon=True)
         self._site = site
         assert runner.running is not None

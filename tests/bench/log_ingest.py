@@ -17,12 +17,12 @@ from exclave.storage.blobs.files import FileBlobs
 from exclave.wire.logs import Stream, write_record
 from tests.bench.report import Measure, say
 from tests.support.world import (
-    Peer,
+    FakeRunner,
+    enrol_fake_runner,
     job,
     make_deps,
     make_install,
     make_org,
-    make_peer,
     run_workflow,
 )
 
@@ -67,7 +67,7 @@ async def _store_pieces(folder: Path) -> float:
     try:
         user = await make_org(deps)
         queue = await make_install(deps, user)
-        peer = await make_peer(deps, user, queue)
+        peer = await enrol_fake_runner(deps, user, queue)
         await run_workflow(deps, user, queue, *(job(f"j{n}") for n in range(EXECUTIONS)))
         offers = (await peer.poll(free=EXECUTIONS)).offers
         for offer in offers:
@@ -81,7 +81,7 @@ async def _store_pieces(folder: Path) -> float:
         await blobs.close()
 
 
-async def _ship(peer: Peer, execution: str, epoch: int, bodies: Sequence[bytes]) -> None:
+async def _ship(peer: FakeRunner, execution: str, epoch: int, bodies: Sequence[bytes]) -> None:
     """Send pieces one after the other, as a runner does; compressing them is its own work."""
     offset = 0
     for body in bodies:

@@ -153,7 +153,7 @@ def open_customer(
     install = site.post("/v1/installs", wish)["id"]
     place = StackSite(site.folder / name, site.client, install, site.folder, env or {})
     with end_stack(place) as stack:
-        script = stack.make_stack()["script"]
+        script = stack.make_script()
         stack.run_script(script)
         stack.wait_for_presence("up")
         try:

@@ -17,7 +17,7 @@ from exclave.control.access import authenticate_user
 from exclave.control.orgs.accounts import create_org
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
-from tests.faults.site import TIMINGS, Process, clean_env, exclave, find_port, wait_until
+from tests.faults.site import TIMINGS, KillableProcess, clean_env, exclave, find_port, wait_until
 from tests.support.installs import make_app
 
 SECRETS: tuple[Mapping[str, Any], ...] = (
@@ -67,6 +67,11 @@ class StackSite:
 
     def make_stack(self) -> Any:
         return self.post(f"/v1/installs/{self.install}/stack")
+
+    def make_script(self) -> str:
+        """Create a Stack and return its only file."""
+        (file,) = self.make_stack()["files"]
+        return str(file["content"])
 
     def run_script(
         self, script: str, *words: str, python: str = sys.executable, check: bool = True
@@ -146,7 +151,7 @@ def open_vendor(folder: Path) -> Iterator[Vendor]:
         }
     )
     argv = [*exclave(), "server", "--data", str(folder / "data")]
-    server = Process(argv, env, folder / "server.log")
+    server = KillableProcess(argv, env, folder / "server.log")
     server.start()
     client = httpx.Client(base_url=f"http://127.0.0.1:{control}", timeout=30)
     client.headers["Authorization"] = f"Bearer {token}"

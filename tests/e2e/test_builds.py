@@ -12,7 +12,7 @@ import pytest
 
 from exclave.base.archives import unpack_archive
 from exclave.client.oci.client import OciClient
-from tests.faults.site import Process, clean_env, exclave, wait_until
+from tests.faults.site import KillableProcess, clean_env, exclave, wait_until
 from tests.support.git import GitServer, Repo, make_repo, serve_git
 
 COMPONENT = """
@@ -104,7 +104,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     folder.mkdir()
     env = clean_env({"GIT_PROTOCOLS": "http", "GIT_ALLOW_PRIVATE": "true"})
     argv = [*exclave(), "dev", "--control-port", "0", "--runner-port", "0"]
-    process = Process(argv, env, tmp_path / "dev.log")
+    process = KillableProcess(argv, env, tmp_path / "dev.log")
     with serve_git(tmp_path / "git") as server, (tmp_path / "dev.log").open("ab") as out:
         process.running = subprocess.Popen(
             argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out

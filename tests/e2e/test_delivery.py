@@ -9,14 +9,14 @@ import pytest
 
 from tests.faults.site import find_port, wait_until
 from tests.support.apps import edit
-from tests.support.dev_server import DevSite, open_dev
+from tests.support.dev_server import DevServer, open_dev
 from tests.support.tools import need_terraform, need_tool
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "noticeboard"
 
 
 @pytest.fixture
-def dev(tmp_path: Path) -> Iterator[DevSite]:
+def dev(tmp_path: Path) -> Iterator[DevServer]:
     need_terraform()
     shutil.copytree(EXAMPLE, tmp_path / "noticeboard")
     with open_dev(tmp_path, TOOLS=str(need_tool("opa").parent)) as site:
@@ -27,7 +27,7 @@ def fetch(url: str) -> str:
     return httpx.get(url, timeout=10, trust_env=False).text
 
 
-def test_the_example_lives_from_sync_to_deprovision(dev: DevSite) -> None:
+def test_the_example_lives_from_sync_to_deprovision(dev: DevServer) -> None:
     port = find_port()
     url = f"http://127.0.0.1:{port}/"
 
@@ -40,7 +40,7 @@ def test_the_example_lives_from_sync_to_deprovision(dev: DevSite) -> None:
     deprovision(dev, url)
 
 
-def provision(dev: DevSite, port: int, url: str) -> None:
+def provision(dev: DevServer, port: int, url: str) -> None:
     """The first plan is looked at, approved by its digest; the rest is approved in advance."""
     dev.ask("apps", "create", "noticeboard")
     dev.run("apps", "sync", "noticeboard", "--wait")
@@ -61,7 +61,7 @@ def provision(dev: DevSite, port: int, url: str) -> None:
     assert state["actions"]["workflows"]["check"]["outputs"]["status"] == "200"
 
 
-def refuse_by_policy(dev: DevSite, port: int) -> None:
+def refuse_by_policy(dev: DevServer, port: int) -> None:
     """A policy of the app refuses a plan, and nothing happens."""
     dev.run("installs", "approve-all", "acme", "on", "--yes")
     dev.run("installs", "inputs", "set", "acme", "port=80", "--wait", code=1)
@@ -70,14 +70,14 @@ def refuse_by_policy(dev: DevSite, port: int) -> None:
     dev.run("installs", "inputs", "set", "acme", f"port={port}", "--wait")
 
 
-def change_an_input(dev: DevSite) -> None:
+def change_an_input(dev: DevServer) -> None:
     """A change of an input redeploys what reads it and what stands on that, nothing else."""
     dev.run("installs", "inputs", "set", "acme", "cache_size=250", "--wait")
     assert dev.list_ran("acme", ".plan") == {"cache", "api", "page"}
     assert dev.list_ran("acme", ".apply") == {"cache", "api"}
 
 
-def find_no_drift(dev: DevSite) -> None:
+def find_no_drift(dev: DevServer) -> None:
     """Nothing drifted, and a deploy of all changes nothing."""
     dev.run("installs", "drift", "acme", "--wait")
     parts = dev.ask("installs", "get", "acme")["parts"]
@@ -86,7 +86,7 @@ def find_no_drift(dev: DevSite) -> None:
     assert dev.list_ran("acme", ".apply") == set()
 
 
-def upgrade(dev: DevSite, url: str) -> None:
+def upgrade(dev: DevServer, url: str) -> None:
     """A new version of the app reaches the install when it is asked to."""
     app = dev.folder / "noticeboard"
     edit(app, "modules/page/main.tf", "Served by", "Brought to you by")
@@ -97,7 +97,7 @@ def upgrade(dev: DevSite, url: str) -> None:
     assert "Brought to you by" in fetch(url)
 
 
-def operate_by_hand(dev: DevSite, url: str) -> None:
+def operate_by_hand(dev: DevServer, url: str) -> None:
     """Actions and runbooks by hand; a component down and up again."""
     dev.run("actions", "run", "acme", "check", "--wait")
     dev.run("runbooks", "run", "acme", "refresh", "--wait")
@@ -116,7 +116,7 @@ def operate_by_hand(dev: DevSite, url: str) -> None:
     assert "Brought to you by" in fetch(url)
 
 
-def deprovision(dev: DevSite, url: str) -> None:
+def deprovision(dev: DevServer, url: str) -> None:
     """Down again: no process, no file, no resource in any state, no Stack."""
     dev.run("installs", "deprovision", "acme", "--wait", "--yes")
     with pytest.raises(httpx.ConnectError):

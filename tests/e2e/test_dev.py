@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.site import Process, clean_env, exclave, wait_until
+from tests.faults.site import KillableProcess, clean_env, exclave, wait_until
 from tests.support.tools import need_terraform
 
 WORKFLOW = """
@@ -55,7 +55,7 @@ def ask(folder: Path, *words: str) -> Any:
 @pytest.fixture
 def dev(tmp_path: Path) -> Iterator[Path]:
     argv = [*exclave(), "dev", "--control-port", "0", "--runner-port", "0"]
-    process = Process(argv, clean_env({}), tmp_path / "dev.log")
+    process = KillableProcess(argv, clean_env({}), tmp_path / "dev.log")
     process.argv = argv
     with (tmp_path / "dev.log").open("ab") as out:
         process.running = subprocess.Popen(

@@ -8,16 +8,16 @@ import pytest
 
 from tests.faults.site import wait_until
 from tests.support.apps import write_app
-from tests.support.dev_server import DevSite, open_dev
+from tests.support.dev_server import DevServer, open_dev
 
 
 @pytest.fixture
-def dev(tmp_path: Path) -> Iterator[DevSite]:
+def dev(tmp_path: Path) -> Iterator[DevServer]:
     with open_dev(tmp_path) as site:
         yield site
 
 
-def test_an_install_that_is_here_gets_a_stack_keeps_it_and_loses_it(dev: DevSite) -> None:
+def test_an_install_that_is_here_gets_a_stack_keeps_it_and_loses_it(dev: DevServer) -> None:
     app = write_app(dev.folder, "shop")
     dev.ask("apps", "create", "shop")
     dev.ask("apps", "sync", str(app))

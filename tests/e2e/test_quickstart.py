@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.site import clean_env, exclave, wait_until
-from tests.support.dev_server import DevSite, open_dev
+from tests.support.dev_server import DevServer, open_dev
 from tests.support.tools import need_terraform
 
 PAGE = Path(__file__).parents[2] / "docs" / "quickstart.md"
@@ -25,13 +25,13 @@ def read_commands() -> list[str]:
 
 
 @pytest.fixture
-def dev(tmp_path: Path) -> Iterator[DevSite]:
+def dev(tmp_path: Path) -> Iterator[DevServer]:
     need_terraform()
     with open_dev(tmp_path) as site:
         yield site
 
 
-def answer(dev: DevSite, words: list[str], reply: str) -> str:
+def answer(dev: DevServer, words: list[str], reply: str) -> str:
     """Run a command on a terminal of its own, and answer its question."""
     ours, theirs = os.openpty()
     env = clean_env({"CONFIG": str(dev.folder / "none.toml")})
@@ -53,7 +53,7 @@ def answer(dev: DevSite, words: list[str], reply: str) -> str:
     return shown.decode()
 
 
-def test_the_commands_of_the_quickstart_lead_to_its_end(dev: DevSite) -> None:
+def test_the_commands_of_the_quickstart_lead_to_its_end(dev: DevServer) -> None:
     commands = [each for each in read_commands() if each not in BY_HAND]
     assert len(read_commands()) == len(commands) + len(BY_HAND)
     assert ASKS in commands

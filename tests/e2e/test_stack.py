@@ -34,7 +34,7 @@ def site(vendor: Vendor, request: pytest.FixtureRequest) -> Iterator[StackSite]:
 
 @pytest.fixture
 def stack(site: StackSite) -> StackSite:
-    site.run_script(site.make_stack()["script"])
+    site.run_script(site.make_script())
     site.wait_for_presence("up")
     return site
 
@@ -58,7 +58,7 @@ def wait_for_job(site: StackSite, workflow: str, state: str) -> Any:
 
 
 def test_the_script_starts_a_runner_that_enrols_and_phones_home(site: StackSite) -> None:
-    said = site.run_script(site.make_stack()["script"])
+    said = site.run_script(site.make_script())
 
     runner = site.wait_for_presence("up")
     wait_until(
@@ -83,7 +83,11 @@ def test_everything_is_for_the_customer_alone_and_the_token_is_gone(stack: Stack
 
 
 def test_the_one_line_command_works_until_the_runner_has_enrolled(site: StackSite) -> None:
-    fetch = ["sh", "-c", site.make_stack()["command"].removesuffix(" | python3 -")]
+    fetch = [
+        "sh",
+        "-c",
+        site.make_stack()["instructions"]["commands"][0].removesuffix(" | python3 -"),
+    ]
     first, second = site.run(fetch), site.run(fetch)
 
     stale = site.run_script(first.stdout, check=False)
@@ -141,7 +145,7 @@ def test_a_killed_supervisor_leaves_no_orphan_and_can_be_started_again(stack: St
 def test_running_the_script_again_changes_nothing(stack: StackSite) -> None:
     pid = stack.run_stack("status")["pid"]
 
-    stack.run_script(stack.make_stack()["script"])
+    stack.run_script(stack.make_script())
 
     assert stack.run_stack("status")["pid"] == pid
     assert len(stack.get("/v1/runners", queue_id=stack.install)["items"]) == 1
@@ -157,14 +161,14 @@ def test_a_revoked_stack_ends_says_why_and_enrols_anew_with_a_new_script(
 
     wait_until(lambda: stack.run_stack("status")["state"] == "refused", "it has ended")
     assert "a test" in stack.run_stack("status")["problem"]
-    stack.run_script(stack.make_stack()["script"])
+    stack.run_script(stack.make_script())
 
     assert stack.wait_for_presence("up")["id"] != first
     assert seal.read_text() == "kept"
 
 
 def test_stopping_and_uninstalling_leave_no_process_and_no_file(stack: StackSite) -> None:
-    script = stack.make_stack()["script"]
+    script = stack.make_script()
     workflow = start_job(stack, {"kind": "script", "steps": [SLEEPER]})
     wait_for_job(stack, workflow, "running")
 
@@ -240,7 +244,7 @@ def test_inputs_of_the_customer_reach_the_install(stack: StackSite) -> None:
 
 
 def test_the_unit_file_names_this_stack(site: StackSite) -> None:
-    done = site.run_script(site.make_stack()["script"], "--systemd")
+    done = site.run_script(site.make_script(), "--systemd")
 
     assert f"--folder {site.stack}" in done.stdout
     assert "[Service]" in done.stdout
@@ -251,7 +255,7 @@ def test_a_machine_without_the_program_gets_it_from_the_control_plane(site: Stac
     """The slow one: a bare interpreter, a real venv, dependencies from the package index."""
     bare = site.folder / "bare"
     venv.create(bare, with_pip=False, symlinks=True)
-    script = site.make_stack()["script"]
+    script = site.make_script()
 
     site.run_script(script, python=str(bare / "bin" / "python"))
 
@@ -271,7 +275,7 @@ def test_a_machine_without_the_program_gets_it_from_the_control_plane(site: Stac
 def test_a_program_with_another_hash_is_not_installed(site: StackSite) -> None:
     bare = site.folder / "bare"
     venv.create(bare, with_pip=False, symlinks=True)
-    script = site.make_stack()["script"]
+    script = site.make_script()
     begin = script.index("'sha256': '") + len("'sha256': '")
     forged = script[:begin] + "0" * 64 + script[begin + 64 :]
 
@@ -283,7 +287,7 @@ def test_a_program_with_another_hash_is_not_installed(site: StackSite) -> None:
 
 
 def test_a_control_plane_with_other_keys_is_not_trusted(site: StackSite) -> None:
-    script = site.make_stack()["script"]
+    script = site.make_script()
     begin = script.index("'public_key': '") + len("'public_key': '")
     forged = script[:begin] + "A" * 43 + script[begin + 43 :]
 
@@ -309,7 +313,7 @@ def find_child(site: StackSite) -> int:
 def test_a_stack_of_root_isolates_its_jobs_and_says_so(site: StackSite) -> None:
     site.env = {"EXCLAVE_RUN_AS": ""}
 
-    said = site.run_script(site.make_stack()["script"])
+    said = site.run_script(site.make_script())
     site.wait_for_presence("up")
     seen = {"name": "look", "script": f"id -u; cat {site.stack}/secrets.json 2>&1 || pwd"}
     job = wait_for_job(site, start_job(site, {"kind": "script", "steps": [seen]}), "succeeded")
@@ -323,7 +327,7 @@ def test_a_stack_of_root_isolates_its_jobs_and_says_so(site: StackSite) -> None:
     jobs = Path(texts[2]).parents[3]
     wait_until(lambda: site.get(f"/v1/installs/{site.install}/stack")["outputs"], "it has reported")
     assert site.get(f"/v1/installs/{site.install}/stack")["outputs"]["jobs_isolated"] == "true"
-    again = site.run_script(site.make_stack()["script"])
+    again = site.run_script(site.make_script())
     assert "uid" not in again.stderr
-    site.run_script(site.make_stack()["script"], "--uninstall")
+    site.run_script(site.make_script(), "--uninstall")
     assert not jobs.exists()

@@ -1,4 +1,4 @@
-"""A real site for fault tests: server and runner processes that can be killed and started again."""
+"""Server and runner processes for fault tests, which can be killed and started again."""
 
 import json
 import os
@@ -29,12 +29,12 @@ UNHURRIED = {
     **TIMINGS, "LATE_AFTER_S": "10", "LOST_AFTER_S": "20", "DEADMAN_READ_ONLY_S": "20",
     "LOST_READ_ONLY_S": "30", "START_GRACE_S": "20", "OFFER_S": "20",
 }  # fmt: skip
-"""For sites whose runner must not be given up because the machine is busy with other tests."""
+"""For sites whose runner must not count as lost when the machine is busy."""
 
 
 @dataclass
-class Process:
-    """A process of ours that may be killed and started again as it was."""
+class KillableProcess:
+    """A server or runner process that can be killed and restarted."""
 
     argv: list[str]
     env: dict[str, str]
@@ -57,7 +57,7 @@ class Process:
             resource.prlimit(self.running.pid, kind, (most, most))
 
     def kill9(self) -> None:
-        """Kill the process alone: what it started is left behind, as in real life."""
+        """Kill only this process; its children are left behind, as in a real crash."""
         if self.running is not None:
             self.running.kill()
             self.running.wait()
@@ -73,31 +73,31 @@ class Process:
 
 @dataclass
 class Site:
-    """Servers on one database, a runner that reaches them through one address, and a client."""
+    """Servers on one database behind a load balancer, a runner and a client."""
 
     folder: Path
     database: str
-    servers: list[Process]
+    servers: list[KillableProcess]
     ports: list[tuple[int, int]]
     balancers: tuple[Balancer, Balancer]
     timings: Mapping[str, str] = field(default_factory=lambda: TIMINGS)
     token: str = ""
     install: str = ""
-    runner: Process | None = None
-    runners: list[Process] = field(default_factory=list)
+    runner: KillableProcess | None = None
+    runners: list[KillableProcess] = field(default_factory=list)
     client: httpx.Client = field(init=False)
 
     def __post_init__(self) -> None:
         self.client = httpx.Client(base_url=self.balancers[0].url, timeout=30)
 
     def begin(self) -> None:
-        """Make the org, start the servers, make the install, start its runner."""
+        """Create the org, start the servers, create the install and start its runner."""
         self.begin_servers()
         self.install = self.post("/v1/installs", {"name": "prod"})["id"]
         self.runner = self.start_runner("runner", self.install)
 
     def begin_servers(self) -> None:
-        """Make the org and start the servers."""
+        """Create the org and start the servers."""
         self.token = self.add_org("acme")
         self.client.headers["Authorization"] = f"Bearer {self.token}"
         for server in self.servers:
@@ -105,7 +105,7 @@ class Site:
         self.wait_for_server()
 
     def add_org(self, name: str) -> str:
-        """Make an org with the program of the servers, and return its admin's token."""
+        """Create an org with the CLI and return its admin's token."""
         made = subprocess.run(
             [*exclave(), "server", *self.server_words(), "init", name, "--json"],
             env=clean_env(self.timings),
@@ -114,16 +114,16 @@ class Site:
         )
         return str(json.loads(made.stdout)["token"])
 
-    def start_runner(self, name: str, queue: str, **settings: str) -> Process:
-        """Start a runner of a queue, in a folder of its own."""
+    def start_runner(self, name: str, queue: str, **settings: str) -> KillableProcess:
+        """Start a runner for a queue, in its own folder."""
         enrolment = self.post("/v1/enrolments", {"queue_id": queue})["token"]
         return self.start_enrolled(name, enrolment, **settings)
 
-    def start_enrolled(self, name: str, enrolment: str, **settings: str) -> Process:
-        """Start a runner that enrols with a token of whichever org."""
+    def start_enrolled(self, name: str, enrolment: str, **settings: str) -> KillableProcess:
+        """Start a runner that enrols with the given token."""
         words = ["runner", "--data", str(self.folder / name), "--url", self.balancers[1].url]
         env = clean_env({"ENROLMENT": enrolment, "LOG_LEVEL": "info", **settings})
-        runner = Process([*exclave(), *words], env, self.folder / f"{name}.log")
+        runner = KillableProcess([*exclave(), *words], env, self.folder / f"{name}.log")
         self.runners.append(runner)
         runner.start()
         return runner
@@ -143,7 +143,7 @@ class Site:
             balancer.stop()
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Post, patiently: whatever was killed comes back."""
+        """Post, retrying while servers are down."""
 
         def attempt() -> dict[str, Any] | None:
             try:
@@ -159,7 +159,7 @@ class Site:
         return dict(wait_until(attempt, f"POST {path}"))
 
     def get(self, path: str, **query: Any) -> Any:
-        """Get, patiently."""
+        """Get, retrying while servers are down."""
         return wait_until(lambda: self.try_get(path, **query), f"GET {path}")
 
     def try_get(self, path: str, **query: Any) -> Any | None:
@@ -173,7 +173,7 @@ class Site:
         return reply.json()
 
     def read_log(self, job: str, execution: str) -> list[dict[str, Any]]:
-        """Read the whole stored log of an execution."""
+        """Return the whole stored log of an execution."""
         records: list[dict[str, Any]] = []
         offset = 0
         while True:
@@ -187,7 +187,7 @@ class Site:
 def make_site(
     folder: Path, database: str = "", servers: int = 1, timings: Mapping[str, str] = TIMINGS
 ) -> Site:
-    """Prepare a site; nothing runs yet but the balancers."""
+    """Return a site; only its load balancers run yet."""
     ports = [(find_port(), find_port()) for _ in range(servers)]
     balancers = (Balancer([c for c, _ in ports]), Balancer([r for _, r in ports]))
     site = Site(folder, database, [], ports, balancers, timings)
@@ -202,13 +202,13 @@ def make_site(
             }
         )
         argv = [*exclave(), "server", *site.server_words()]
-        site.servers.append(Process(argv, env, folder / f"server-{number}.log"))
+        site.servers.append(KillableProcess(argv, env, folder / f"server-{number}.log"))
     return site
 
 
 @contextmanager
 def open_site(folder: Path, database: str = "", *, servers: int = 1) -> Iterator[Site]:
-    """Begin a site and end it, also where its beginning failed."""
+    """Start a site and stop it at the end, also if the start fails."""
     site = make_site(folder, database, servers=servers)
     try:
         site.begin()
@@ -218,7 +218,7 @@ def open_site(folder: Path, database: str = "", *, servers: int = 1) -> Iterator
 
 
 def check_log_numbers(site: Site, job: str, execution: str) -> None:
-    """Check that a log has no gap and no double."""
+    """Check that a log has no gap and no duplicate."""
     numbers = [record["n"] for record in site.read_log(job, execution)]
     assert numbers == list(range(len(numbers))), "a gap or a double in the log"
 
@@ -228,21 +228,21 @@ def exclave() -> list[str]:
 
 
 def clean_env(settings: Mapping[str, str]) -> dict[str, str]:
-    """Tell the environment of a process; jobs of root run as root unless a test wants others."""
+    """Return the environment of a process; by default jobs run as the same user."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("EXCLAVE_")}
     ours = {"RUN_AS": "none", **settings}
     return {**kept, **{f"EXCLAVE_{name}": value for name, value in ours.items()}}
 
 
 def find_port() -> int:
-    """Find a port that nobody uses."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_until(look: Callable[[], Any], what: str, seconds: float = PATIENCE_S) -> Any:
-    """Look until there is something true to see."""
+    """Poll a function until it returns a true value, and return that."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = look()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from exclave.runner.processes.cgroups import find_cgroups
-from tests.faults.site import Process, Site, open_site, wait_until
+from tests.faults.site import KillableProcess, Site, open_site, wait_until
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.geteuid() != 0, reason="only root can start jobs as others"
@@ -51,7 +51,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.fixture
-def isolated(site: Site, tmp_path: Path) -> Iterator[Process]:
+def isolated(site: Site, tmp_path: Path) -> Iterator[KillableProcess]:
     """Start the runner again with a user for each job."""
     assert site.runner is not None
     wait_until((tmp_path / "runner" / "identity.json").exists, "the runner is enrolled")
@@ -124,7 +124,7 @@ def count_sleepers(seconds: int) -> int:
 
 
 def test_a_job_gets_at_nothing_of_the_runner_or_of_another_job(
-    site: Site, isolated: Process, tmp_path: Path
+    site: Site, isolated: KillableProcess, tmp_path: Path
 ) -> None:
     assert isolated.running is not None
     victim = run_job(
@@ -227,7 +227,7 @@ def test_a_service_may_outlive_the_job_that_started_it_and_succeeded(site: Site)
 
 
 def test_where_users_keep_jobs_apart_nothing_outlives_its_job(
-    site: Site, isolated: Process
+    site: Site, isolated: KillableProcess
 ) -> None:
     seconds = random.randrange(10_000, 99_000, 3)
 
@@ -239,7 +239,7 @@ def test_where_users_keep_jobs_apart_nothing_outlives_its_job(
 
 
 def test_what_hides_from_a_killed_runner_ends_when_it_is_back(
-    site: Site, isolated: Process
+    site: Site, isolated: KillableProcess
 ) -> None:
     seconds = random.randrange(10_000, 99_000, 3)
     names = (seconds, seconds + 1, seconds + 2)

@@ -18,11 +18,11 @@ from exclave.wire.runner import AskToken, token_message
 from tests.faults.sim.stage import APPLY
 from tests.support.world import (
     ManualClock,
+    enrol_fake_runner,
     gate,
     make_deps,
     make_install,
     make_org,
-    make_peer,
     run_workflow,
 )
 
@@ -48,7 +48,7 @@ async def test_a_copy_of_the_poll_that_brought_an_offer_proves_no_stop() -> None
     deps = make_deps(ManualClock())
     user = await make_org(deps)
     queue = await make_install(deps, user)
-    peer = await make_peer(deps, user, queue)
+    peer = await enrol_fake_runner(deps, user, queue)
     await run_workflow(deps, user, queue, APPLY)
     (offer,) = (await peer.poll(nonce="nonce-of-the-poll")).offers
     drawn = peer.no
@@ -66,16 +66,16 @@ async def test_a_late_copy_of_a_token_request_locks_nobody_out() -> None:
     """Found by seed 4: a copy within the nonce's minute looked like a second holder of the key."""
     deps = make_deps(ManualClock())
     user = await make_org(deps)
-    peer = await make_peer(deps, user, await make_install(deps, user))
+    peer = await enrol_fake_runner(deps, user, await make_install(deps, user))
     me = peer.enrolled.runner_id
-    nonce = (await enrolment.give_nonce(deps, me)).nonce  # type: ignore[arg-type]
+    nonce = (await enrolment.issue_nonce(deps, me)).nonce  # type: ignore[arg-type]
     signature = encode_bytes(peer.key.sign(token_message(me, nonce, 2)))
     request = AskToken(runner_id=me, nonce=nonce, generation=2, signature=signature)
-    reply = await enrolment.give_token(deps, request)
+    reply = await enrolment.issue_token(deps, request)
     await authenticate_runner(deps, reply.access_token)
 
     with pytest.raises(Unauthenticated):
-        await enrolment.give_token(deps, request)
+        await enrolment.issue_token(deps, request)
 
     rows = await deps.db.read(lambda tx: tx.all(select(runners.c.state)))
     assert [row.state for row in rows] == ["active"]

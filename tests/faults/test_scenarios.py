@@ -10,13 +10,13 @@ from unittest.mock import patch
 from exclave.control.after_restore import settle_restore
 from exclave.control.workflows import jobs, workflows
 from exclave.runner.executions.outbox import Outbox
-from tests.faults.sim.stage import APPLY, PLAN, Stage, set_stage
+from tests.faults.sim.stage import APPLY, PLAN, ScenarioDriver, set_stage
 from tests.support.virtual_time import run_virtual
 from tests.support.world import (
     job,
 )
 
-Play = Callable[[Stage], Awaitable[None]]
+Play = Callable[[ScenarioDriver], Awaitable[None]]
 
 
 class FailsFast(Random):
@@ -36,7 +36,7 @@ def play(folder: Path, scene: Play, *, runners: int = 1, step_s: float | None = 
 
 
 def test_a_control_plane_that_is_down_for_an_hour_loses_nothing(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         await stage.order(APPLY)
         await stage.until_job("running")
 
@@ -53,7 +53,7 @@ def test_a_control_plane_that_is_down_for_an_hour_loses_nothing(tmp_path: Path) 
 
 
 def test_a_lost_poll_reply_gets_the_same_offer_again(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         await asyncio.sleep(5)
         stage.world.network._random = FailsFast(1)
         for machine in stage.machines:  # whoever gets the offer does not hear of it
@@ -72,7 +72,7 @@ def test_a_lost_poll_reply_gets_the_same_offer_again(tmp_path: Path) -> None:
 
 
 def test_an_offer_that_nobody_starts_goes_to_another_runner(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         await asyncio.sleep(5)
         for machine in stage.machines:
             machine.link.cut(1e9, up=False, down=True)
@@ -92,7 +92,7 @@ def test_an_offer_that_nobody_starts_goes_to_another_runner(tmp_path: Path) -> N
 
 
 def test_two_runners_of_one_install_take_turns_on_a_lane(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         for _ in range(3):
             await stage.order(APPLY)
             await stage.order(job("all", lanes=["sandbox"], mutating=True))
@@ -106,7 +106,7 @@ def test_two_runners_of_one_install_take_turns_on_a_lane(tmp_path: Path) -> None
 
 
 def test_changes_cut_off_by_a_restart_are_lost_and_wait_for_a_person(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         workflow = await stage.order(APPLY)
         await stage.until_job("running")
         await asyncio.sleep(2)
@@ -130,7 +130,7 @@ def test_changes_cut_off_by_a_restart_are_lost_and_wait_for_a_person(tmp_path: P
 
 
 def test_a_plan_cut_off_by_a_restart_is_done_again(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         await stage.order(PLAN)
         await stage.until_job("running")
         stage.machines[0].crash(linger=False)
@@ -145,7 +145,7 @@ def test_a_plan_cut_off_by_a_restart_is_done_again(tmp_path: Path) -> None:
 
 
 def test_a_machine_declared_lost_changes_nothing_when_it_comes_back(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         workflow = await stage.order(APPLY)
         running = await stage.until_job("running")
         old = stage.executions[0]
@@ -167,7 +167,7 @@ def test_a_machine_declared_lost_changes_nothing_when_it_comes_back(tmp_path: Pa
 
 
 def test_after_a_restore_a_zombie_is_refused_and_stops(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         workflow = await stage.order(APPLY)
         await stage.until_job("running")
         await asyncio.sleep(1)
@@ -196,7 +196,7 @@ def test_after_a_restore_a_zombie_is_refused_and_stops(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_is_cut_off_stops_before_it_is_offered_again(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         await stage.order(PLAN)
         await stage.until_job("running")
         cut, _ = _tell_apart(stage, stage.executions[0].runner_id)
@@ -210,7 +210,7 @@ def test_a_plan_that_is_cut_off_stops_before_it_is_offered_again(tmp_path: Path)
 
 
 def test_changes_that_are_cut_off_stop_before_they_are_given_up(tmp_path: Path) -> None:
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         workflow = await stage.order(APPLY)
         await stage.until_job("running")
         cut, _ = _tell_apart(stage, stage.executions[0].runner_id)
@@ -231,7 +231,7 @@ def test_a_crash_after_the_acknowledgement_leaves_nothing_to_report(tmp_path: Pa
     """Found by seed 115: the next start took settled work for work that was cut off."""
     remove = Outbox.remove
 
-    async def scene(stage: Stage) -> None:
+    async def scene(stage: ScenarioDriver) -> None:
         def remove_and_die(outbox: Outbox, execution_id: str) -> None:
             remove(outbox, execution_id)
             stage.machines[0].crash(linger=False)
@@ -252,13 +252,13 @@ def test_a_crash_after_the_acknowledgement_leaves_nothing_to_report(tmp_path: Pa
     play(tmp_path, scene)
 
 
-def _tell_apart(stage: Stage, runner: str) -> tuple[int, int]:
+def _tell_apart(stage: ScenarioDriver, runner: str) -> tuple[int, int]:
     """Tell which machine has this runner, and which is the other."""
     mine = [runner in (one.folder / "identity.json").read_text() for one in stage.machines]
     return mine.index(True), mine.index(False)
 
 
-def _raw(stage: Stage) -> sqlite3.Connection:
+def _raw(stage: ScenarioDriver) -> sqlite3.Connection:
     engine = stage.control.db.dialect.open_writer()
     raw = engine.raw_connection().driver_connection
     assert isinstance(raw, sqlite3.Connection)

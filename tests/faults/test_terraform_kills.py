@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.site import Process, check_log_numbers, make_site, wait_until
+from tests.faults.site import KillableProcess, check_log_numbers, make_site, wait_until
 from tests.faults.terraform_app import COMPONENTS, NAMES, TerraformSite
 from tests.support.databases import get_postgres
 from tests.support.tools import need_terraform
@@ -85,7 +85,7 @@ def strike(colours: TerraformSite, victims: str, rng: random.Random) -> None:
     """Kill with -9, and start again after a while, in which orphaned Terraform goes on."""
     site = colours.site
     assert site.runner is not None
-    chosen: list[Process] = []
+    chosen: list[KillableProcess] = []
     if victims != "server":
         chosen.append(site.runner)
     if victims != "runner":

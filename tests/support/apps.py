@@ -1,4 +1,4 @@
-"""Apps for tests that sync: written, packed and uploaded as the command line does it."""
+"""App directories for sync tests: written, packed and uploaded as the CLI does it."""
 
 import io
 import shutil
@@ -15,7 +15,7 @@ from exclave.wire.apps import NewApp, SyncReply
 
 
 def write_app(folder: Path, name: str = "demo", changes: Mapping[str, str | None] = {}) -> Path:
-    """Write the starter app with some files changed, or removed where there is no text."""
+    """Write the starter app with some files changed, or removed if the text is None."""
     app = folder / name
     shutil.rmtree(app, ignore_errors=True)
     write_starter(app)
@@ -30,7 +30,7 @@ def write_app(folder: Path, name: str = "demo", changes: Mapping[str, str | None
 
 
 def edit(app: Path, path: str, old: str, new: str) -> Path:
-    """Replace a text in a file of an app; answer the app."""
+    """Replace a text in a file of an app and return the app."""
     text = (app / path).read_text()
     assert old in text
     (app / path).write_text(text.replace(old, new))
@@ -38,20 +38,20 @@ def edit(app: Path, path: str, old: str, new: str) -> Path:
 
 
 def pack(directory: Path) -> bytes:
-    """Pack an app directory."""
+    """Return an app directory as an archive."""
     out = io.BytesIO()
     pack_app(directory, out)
     return out.getvalue()
 
 
-async def in_pieces(data: bytes, size: int = 4096) -> AsyncIterator[bytes]:
-    """Send bytes as a body arrives."""
+async def in_chunks(data: bytes, size: int = 4096) -> AsyncIterator[bytes]:
+    """Yield bytes in chunks, as a request body arrives."""
     for start in range(0, len(data), size):
         yield data[start : start + size]
 
 
 async def make_app(deps: Deps, user: User, name: str = "demo") -> str:
-    """Create an app and answer its id."""
+    """Create an app and return its id."""
     return (await apps.create_app(deps, user, NewApp(name=name))).id
 
 
@@ -66,4 +66,4 @@ async def sync(
 ) -> SyncReply:
     """Upload a directory to the app of its name."""
     wish = SyncWish(strict=strict, dry_run=dry_run)
-    return await sync_app(deps, user, app or directory.name, in_pieces(pack(directory)), wish)
+    return await sync_app(deps, user, app or directory.name, in_chunks(pack(directory)), wish)

@@ -1,7 +1,8 @@
-"""What a hostile tenant, or a hostile runner of one, does to a control plane that others share.
+"""Attacks of a hostile tenant, or its runner, on a shared control plane.
 
 Each attack is a function of a tenant. It returns the status codes that it got, and asserts nothing:
-what counts is how the others fare. The fault tests run each once, the bench all of them at full rate.
+the tests measure the effect on other tenants. The fault tests run each once, the bench all of them at
+full rate.
 """
 
 import json
@@ -49,14 +50,14 @@ def compress(data: bytes) -> bytes:
 
 
 def make_bomb(size: int) -> bytes:
-    """Make a frame of so many zero bytes that does not say how long it is."""
+    """Return a compressed frame of zero bytes that does not declare its length."""
     packer = zstandard.ZstdCompressor(level=1, write_content_size=False).compressobj()
     zeros = bytes(MIB)
     return b"".join([*(packer.compress(zeros) for _ in range(size // MIB)), packer.flush()])
 
 
 def send_log_bomb(tenant: Tenant) -> list[int]:
-    """Hide a frame of a gigabyte behind a good one, and read the log."""
+    """Append a frame that expands to a gigabyte after a valid one, and read the log."""
     queue, runner, offer = begin_execution(tenant)
     sent = runner.append_log(offer, 0, compress(RECORD) + make_bomb(1024 * MIB))
     alone = runner.append_log(offer, 0, make_bomb(1024 * MIB))
@@ -86,7 +87,7 @@ def send_tiny_log_pieces(tenant: Tenant, pieces: int = 3000) -> list[int]:
 
 
 def send_malformed_records(tenant: Tenant) -> list[int]:
-    """Store records that no JSON reader likes, then read and search them."""
+    """Store records that are not valid JSON, then read and search them."""
     queue, runner, offer = begin_execution(tenant)
     offset, statuses = 0, []
     for line in (
@@ -125,7 +126,7 @@ def search_logs(tenant: Tenant, segments: int = 8, searches: int = 4) -> list[in
 
 
 def render_labels_and_readme(tenant: Tenant, labels: int = 30) -> list[int]:
-    """Make an install whose labels and README each take all that a rendering may take."""
+    """Create an install whose labels and README each use the whole rendering budget."""
     table = "".join(f"l{number} = '''{HEAVY}'''\n" for number in range(labels))
     metadata = f"{APP['metadata.toml']}[default_labels]\n{table}"
     synced = tenant.sync("labels", {**APP, "metadata.toml": metadata, "README.md": HEAVY})
@@ -140,7 +141,7 @@ def render_labels_and_readme(tenant: Tenant, labels: int = 30) -> list[int]:
 
 
 def start_huge_workflows(tenant: Tenant) -> list[int]:
-    """Start workflows as large as they may be, with all edges and scripts, and larger ones."""
+    """Start workflows of the maximum size, with all edges and scripts, and larger ones."""
     queue = tenant.add_install()
     script = {"kind": "script", "steps": [{"name": "x", "script": "#" * 4_500}]}
     dense = [
@@ -193,7 +194,7 @@ def run_poisoned_action(tenant: Tenant) -> list[int]:
 
 
 def flood_reports(tenant: Tenant, reports: int = 60) -> list[int]:
-    """Report other inputs as a Stack, again and again: as much as may be sent, and more."""
+    """Report changed inputs as a Stack repeatedly, up to the size limit and beyond."""
     fields = "".join(
         f'[[input]]\nname = "i{n}"\ndisplay_name = "i"\ndescription = "d"\ngroup = "g"\n'
         'default = "x"\nuser_configurable = true\n'

@@ -1,4 +1,4 @@
-"""A certificate that no public CA signed, for servers on this machine."""
+"""A self-signed certificate for servers on this machine."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ from cryptography.x509.oid import NameOID
 
 
 def make_certificate(folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """Make a CA that is also a server's certificate; answer its bundle and the server's context."""
+    """Create a CA that is also a server certificate; return its bundle and the server's context."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "control")])
     now = datetime.now(UTC)

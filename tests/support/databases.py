@@ -15,7 +15,7 @@ NAMES = ("sqlite", "postgres")
 
 @contextmanager
 def open_database(name: str) -> Iterator[str]:
-    """Give the URL of an empty, migrated database of that product."""
+    """Yield the URL of an empty, migrated database of that product."""
     if name == "sqlite":
         yield SQLITE
         return

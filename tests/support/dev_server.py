@@ -1,4 +1,4 @@
-"""A folder with `exclave dev` in it, and the command line as a user has it there."""
+"""An `exclave dev` process in a folder, and the CLI connected to it."""
 
 import json
 import signal
@@ -11,8 +11,8 @@ from typing import Any
 from tests.faults.site import clean_env, exclave, wait_until
 
 
-class DevSite:
-    """Can be stopped, killed and started again."""
+class DevServer:
+    """`exclave dev` in a folder; can be stopped, killed and started again."""
 
     def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class DevSite:
     def run(
         self, *words: str, code: int = 0, timeout_s: float = 300
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the CLI; it must end with this code."""
+        """Run a CLI command and check its exit code."""
         env = clean_env({"CONFIG": str(self.folder / "none.toml")})
         done = subprocess.run(
             [*exclave(), *words],
@@ -62,7 +62,7 @@ class DevSite:
         return done
 
     def ask(self, *words: str) -> Any:
-        """Run a command for its JSON."""
+        """Run a CLI command and return its JSON output."""
         out = self.run(*words, "--json").stdout
         return json.loads(out) if out else None
 
@@ -71,7 +71,7 @@ class DevSite:
         return str(runners[-1]["presence"]) if runners else ""
 
     def await_gate(self, install: str) -> tuple[str, str]:
-        """Wait until the newest workflow of an install asks something; answer gate and digest."""
+        """Wait until the newest workflow of an install has an open gate; return gate and digest."""
         found: list[tuple[str, str]] = []
 
         def look() -> bool:
@@ -84,7 +84,7 @@ class DevSite:
         return found[0]
 
     def list_ran(self, workflow: str, ending: str) -> set[str]:
-        """Name the steps of this kind that ran and succeeded, without the ending."""
+        """Return the names of succeeded steps with this suffix, without it."""
         steps = self.ask("workflows", "get", workflow)["steps"]
         return {
             step["name"].removesuffix(ending)
@@ -94,9 +94,9 @@ class DevSite:
 
 
 @contextmanager
-def open_dev(folder: Path, **env: str) -> Iterator[DevSite]:
-    """Start `exclave dev` in a folder, and stop it."""
-    site = DevSite(folder, **env)
+def open_dev(folder: Path, **env: str) -> Iterator[DevServer]:
+    """Start `exclave dev` in a folder, and stop it at the end."""
+    site = DevServer(folder, **env)
     site.start()
     try:
         yield site

@@ -1,4 +1,4 @@
-"""Files and states of executions as whole bytes, for tests that need no streams."""
+"""Files and Terraform states of executions as bytes, for tests that need no streams."""
 
 from collections.abc import AsyncIterator
 

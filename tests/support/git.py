@@ -1,4 +1,4 @@
-"""Real git repositories for tests, and a server that hands them out over HTTP."""
+"""Real git repositories for tests, and a server for them over HTTP."""
 
 import base64
 import os
@@ -39,7 +39,7 @@ class Repo:
         return done.stdout.strip()
 
     def commit(self, files: Mapping[str, bytes | str], message: str = "change") -> str:
-        """Write files, commit them, answer the commit."""
+        """Write files, commit them and return the commit."""
         for name, content in files.items():
             path = self.path / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def make_repo(path: Path, files: Mapping[str, bytes | str] | None = None) -> Rep
 
 @dataclass(slots=True)
 class GitServer:
-    """What a running server was asked, and where it is."""
+    """A running server: its URL and the requests that it received."""
 
     root: Path
     port: int = 0

@@ -1,4 +1,4 @@
-"""What a program imports, seen from a process of its own."""
+"""The modules that a program imports, measured in a process of its own."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 
 def list_imported(code: str, names: Collection[str]) -> list[str]:
-    """Run Python code; answer which of these modules it imported."""
+    """Run Python code and return which of these modules it imported."""
     tell = (
         f"import json, sys\nprint(json.dumps([x for x in {list(names)!r} if x in sys.modules]))\n"
     )

@@ -1,4 +1,4 @@
-"""Apps that were synced already, written straight into the database; and installs of them."""
+"""Synced apps written directly into the database, and installs of them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ README = "# {{ .nuon.install.name }}\n\nServed at {{ .nuon.inputs.inputs.domain 
 
 
 async def make_app(deps: Deps, user: User, name: str = "shop", **more: Any) -> str:
-    """Create an app with one config; answer its id."""
+    """Create an app with one config and return its id."""
     app_id = deps.ids.new("app")
     await deps.db.write(lambda tx: apps.add_app(tx, user.org, app_id, name, user.name))
     await add_config(deps, user, app_id, **more)
@@ -48,7 +48,7 @@ async def make_app(deps: Deps, user: User, name: str = "shop", **more: Any) -> s
 
 
 async def add_config(deps: Deps, user: User, app_id: str, **more: Any) -> str:
-    """Give an app its next config; answer its id."""
+    """Add the next config of an app and return its id."""
     config_id = deps.ids.new("cfg")
     await deps.db.write(lambda tx: _add_config(tx, deps, user.org, app_id, config_id, **more))
     return config_id

@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for tests: started in a folder, killed like a crash, fast fresh databases."""
+"""A private PostgreSQL server for tests: can be crashed and restarted, with fast fresh databases."""
 
 import atexit
 import contextlib
@@ -59,11 +59,11 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """The address of the database that always exists."""
+        """The URL of the database that always exists."""
         return self.url_of("postgres")
 
     def url_of(self, database: str) -> str:
-        """Write the address of a database for SQLAlchemy."""
+        """Return the URL of a database for SQLAlchemy."""
         return f"postgresql+psycopg://{USER}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
@@ -77,11 +77,11 @@ class PostgresServer:
         raise RuntimeError(f"PostgreSQL did not start:\n{self._log.read_text()[-2000:]}")
 
     def stop(self) -> None:
-        """Shut down in order: clients are thrown out, everything is written."""
+        """Shut down cleanly: clients are disconnected, everything is written."""
         self._end(signal.SIGINT)
 
     def kill9(self) -> None:
-        """Crash: no process of the server gets to do anything more."""
+        """Kill all processes of the server at once, as in a crash."""
         process = self._process
         if process is None:
             return
@@ -98,7 +98,7 @@ class PostgresServer:
         self.start()
 
     def create_database(self, name: str, *, template: str | None = None) -> str:
-        """Make a database, maybe as a copy of another that nobody is connected to; tell its url."""
+        """Create a database, optionally as a copy of an unused one, and return its URL."""
         command = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
             command += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
@@ -106,7 +106,7 @@ class PostgresServer:
         return self.url_of(name)
 
     def drop_database(self, name: str) -> None:
-        """Remove a database and throw its clients out; a missing one is fine."""
+        """Drop a database and disconnect its clients; a missing one is ignored."""
         command = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
         self._execute(command.format(sql.Identifier(name)))
 

@@ -1,4 +1,4 @@
-"""Where the programs of PostgreSQL are on this machine, and as whom they can run."""
+"""The PostgreSQL programs of this machine, and the user that can run them."""
 
 import contextlib
 import importlib.util
@@ -16,7 +16,7 @@ class PostgresMissingError(RuntimeError):
 
 
 def find_binaries() -> Path:
-    """Find the folder with the server's programs, the explicitly named one first."""
+    """Return the folder of the server's programs; an explicitly named one comes first."""
     named = os.environ.get("EXCLAVE_TEST_PG_BIN")
     for folder in [Path(named)] if named else _list_candidates():
         if all((folder / program).is_file() for program in PROGRAMS):
@@ -46,7 +46,7 @@ def _version_of(binaries: Path) -> int:
 
 
 def find_user() -> pwd.struct_passwd | None:
-    """Choose whom the server runs as: PostgreSQL refuses root, anybody else runs it themselves."""
+    """Return the user that runs the server: PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -58,7 +58,7 @@ def find_user() -> pwd.struct_passwd | None:
 
 
 def wrap_argv(argv: list[str]) -> list[str]:
-    """Make the command run as `find_user` says."""
+    """Return the command, wrapped to run as `find_user`."""
     user = find_user()
     if user is None:
         return argv
@@ -74,5 +74,5 @@ def wrap_argv(argv: list[str]) -> list[str]:
 
 
 def make_environment() -> dict[str, str]:
-    """Leave out `PG…` and locale variables, which change what the server does."""
+    """Return the environment without `PG…` and locale variables, which affect the server."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}

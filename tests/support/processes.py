@@ -1,4 +1,4 @@
-"""Processes that a test looks at or signals while they may be ending."""
+"""Inspection and signalling of processes that may be exiting."""
 
 import contextlib
 import os

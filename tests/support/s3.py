@@ -18,7 +18,7 @@ BUCKET = "exclave-test"
 
 @contextmanager
 def start_s3() -> Iterator[str]:
-    """Run the server and tell its address."""
+    """Run the server and yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A real SSH server on loopback that hands out git repositories to one key."""
+"""A real SSH server on loopback that serves git repositories to one key."""
 
 import asyncio
 import os
@@ -13,18 +13,18 @@ import asyncssh
 
 
 def make_key() -> asyncssh.SSHKey:
-    """Make a key pair, of a server or of a client."""
+    """Return a new key pair for a server or a client."""
     return asyncssh.generate_private_key("ssh-ed25519")
 
 
 def write_private(key: asyncssh.SSHKey) -> str:
-    """Write a private key as it lies in a file."""
+    """Return a private key in its file format."""
     return key.export_private_key().decode()
 
 
 @dataclass
 class SshServer:
-    """Where the server is, and which key it has."""
+    """The address and the key of a running server."""
 
     port: int
     host_key: asyncssh.SSHKey
@@ -35,8 +35,8 @@ class SshServer:
     def url(self) -> str:
         return f"ssh://git@127.0.0.1:{self.port}"
 
-    def tell_known(self, key: asyncssh.SSHKey | None = None) -> str:
-        """Write the line of `known_hosts` as `ssh-keyscan` does."""
+    def known_hosts_line(self, key: asyncssh.SSHKey | None = None) -> str:
+        """Return the `known_hosts` line that `ssh-keyscan` prints."""
         public = (key or self.host_key).export_public_key().decode()
         return f"[127.0.0.1]:{self.port} {public}"
 

@@ -1,4 +1,4 @@
-"""Tenants over plain HTTP: an org's admin, and a runner that sends whatever a test wants it to."""
+"""Tenants over plain HTTP: an org's admin, and a runner that can send arbitrary requests."""
 
 import base64
 import io
@@ -94,7 +94,7 @@ class Tenant:
     def sync(
         self, app: str, files: Mapping[str, str | bytes], *, dry_run: bool = False
     ) -> httpx.Response:
-        """Upload an app directory, whatever becomes of it."""
+        """Upload an app directory and return the response, successful or not."""
         self.client.post("/v1/apps", json={"name": app})
         return self.client.put(
             f"/v1/apps/{app}/sync",
@@ -106,7 +106,7 @@ class Tenant:
 
 @dataclass
 class RawRunner:
-    """A runner that enrols as it should and then obeys nobody."""
+    """A runner that enrols normally and then sends arbitrary requests."""
 
     url: str
     enrolment: str
@@ -134,7 +134,7 @@ class RawRunner:
         self._sign_in()
 
     def poll(self, hold_s: float = 2.0) -> list[dict[str, Any]]:
-        """Ask for work and return the offers."""
+        """Poll and return the offers."""
         self._no += 1
         body = {
             "boot": 1,
@@ -157,7 +157,7 @@ class RawRunner:
         return offer
 
     def start(self, offer: Mapping[str, Any]) -> httpx.Response:
-        """Ask for leave to work on an offer."""
+        """Ask for permission to start an offer."""
         self._no += 1
         body = {"boot": 1, "no": self._no, "epoch": offer["epoch"]}
         return self.client.post(f"/v1/executions/{offer['execution_id']}/start", json=body)
@@ -186,11 +186,11 @@ class RawRunner:
         return self.client.post(f"/v1/executions/{offer['execution_id']}/result", json=body)
 
     def report(self, **facts: Any) -> httpx.Response:
-        """Report as a Stack does."""
+        """Send a Stack report."""
         return self.client.post("/v1/stack/report", json=facts)
 
     def serve(self, hold_s: float = 1.0) -> None:
-        """Answer every offer as a runner would whose tools always succeed."""
+        """Finish every offer as a runner would whose tools always succeed."""
         for offer in self.poll(hold_s):
             self.start(offer)
             self.finish(offer, outputs=_make_outputs(read_spec(offer)))
@@ -210,7 +210,7 @@ class RawRunner:
 
 
 def read_spec(offer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an offer asks a runner to do."""
+    """Return the job specification of an offer."""
     payload = str(offer["envelope"]).split(".")[1]
     dispatch = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     return dict(dispatch["spec"])

@@ -1,4 +1,4 @@
-"""Real Terraform on a runner's executor, against a real control plane in the same process."""
+"""Real Terraform on a runner's executor, with a real control plane in the same process."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.job_log import open_log
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import FileSecrets
@@ -46,7 +46,7 @@ from exclave.wire.terraform import (
     UnlockState,
 )
 from tests.support.files import get_file, get_state, put_file, put_state
-from tests.support.world import Peer, job, run_workflow
+from tests.support.world import FakeRunner, job, run_workflow
 from tests.unit.runner.work_kit import make_dispatch, read_spool
 
 T = TypeVar("T")
@@ -58,17 +58,17 @@ ARTIFACT = {"repository": "apps/demo", "digest": "sha256:" + "0" * 64}
 
 
 def has_begun(journal: bytes, address: str) -> bool:
-    """Tell whether an apply has begun on a resource; that it was planned is not enough."""
+    """Return whether the apply of a resource has begun; a plan is not enough."""
     lines = map(json.loads, journal.split(b"\n")[:-1])
     return any(one["type"] == "apply_start" and one["addr"] == address for one in lines)
 
 
 @dataclass
 class LocalWorkApi:
-    """The runner's calls straight into the use cases; it can be down."""
+    """The runner's API as direct calls of use cases; can simulate an outage."""
 
     deps: Deps
-    peer: Peer
+    peer: FakeRunner
     down: bool = False
     calls: list[str] = field(default_factory=list)
     before: Callable[[str], Awaitable[None]] | None = None
@@ -180,7 +180,7 @@ class FolderRegistry:
 
 @dataclass
 class Ran:
-    """One execution and what it left."""
+    """A finished execution: its outcome, log records and folder."""
 
     offer: Offer
     outcome: Outcome
@@ -196,15 +196,15 @@ class Ran:
         return "\n".join(record.text for record in self.records)
 
 
-class Bench:
-    """An install, its runner's executor, and a module that tests write."""
+class TerraformHarness:
+    """An install, its runner's Terraform executor, and a module written by the test."""
 
     def __init__(
         self,
         deps: Deps,
         user: User,
         queue: QueueId,
-        peer: Peer,
+        peer: FakeRunner,
         folder: Path,
         secrets: Mapping[str, str] | None = None,
         terraform: TerraformSettings | None = None,
@@ -235,14 +235,14 @@ class Bench:
             timeout_grace_s=5.0,
             keep_free_bytes=0,
         )
-        self.stop = Stop()
+        self.stop = StopRequest()
         self.tool = "terraform"
 
     def write(self, text: str, name: str = "main.tf") -> None:
         (self.module / name).write_text(text)
 
     async def offer(self, workspace: str, *, mutating: bool) -> Offer:
-        """Begin an execution on the lane of a workspace."""
+        """Start an execution on the lane of a workspace."""
         step = job("work", lanes=[workspace], mutating=mutating)
         await run_workflow(self.deps, self.user, self.queue, step)
         found = (await self.peer.poll()).offers[0]
@@ -274,15 +274,15 @@ class Bench:
         offer: Offer | None = None,
         **changes: Any,
     ) -> Ran:
-        """Run one job to its end, and hand its outcome in."""
+        """Run one job and report its outcome."""
         mutating = spec.operation == "apply"
         found = offer or await self.offer(spec.workspace, mutating=mutating)
-        self.stop = Stop()
+        self.stop = StopRequest()
         folder = self.executions / found.execution_id
         folder.mkdir(parents=True)
         log, spool = open_log(folder / "log", CLOCK)
         dispatch = make_terraform(spec, found, mutating=mutating, **changes)
-        work = Work(dispatch, folder, self.bind(found))
+        work = JobRun(dispatch, folder, self.bind(found))
         outcome = await TerraformExecutor(self.kit).run(work, log, self.stop)
         await asyncio.to_thread(log.close)
         if hand_in:
@@ -319,7 +319,7 @@ class Bench:
 
 
 def make_spec(operation: str, **more: Any) -> TerraformSpec:
-    """Make a job of the workspace `component:db`."""
+    """Return a job of the workspace `component:db`."""
     return TerraformSpec.model_validate(
         {"operation": operation, "workspace": "component:db", "artifact": ARTIFACT, **more}
     )

@@ -1,4 +1,4 @@
-"""A runner process that does Terraform jobs on a module in a folder; started and killed by tests."""
+"""A runner process for Terraform jobs on a module in a folder; tests start and kill it."""
 
 import asyncio
 import sys
@@ -26,7 +26,7 @@ from tests.support.terraform import PATH, FolderRegistry
 
 
 async def run(url: str, data: Path, module: Path, enrolment: str) -> None:
-    """Work until SIGTERM."""
+    """Run jobs until SIGTERM."""
     clock, randomness = SystemClock(), SystemRandomness()
 
     @asynccontextmanager

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 
@@ -79,7 +79,7 @@ def need_tofu() -> Path:
 
 
 def need_helm() -> Path:
-    """Give the path of helm, which comes with the development dependencies."""
+    """Return the path of helm, which comes with the development dependencies."""
     found = Path(sys.executable).with_name("helm")
     if not found.exists():
         give_up("helm is not there: install the development dependencies (`make test` does)")
@@ -87,7 +87,7 @@ def need_helm() -> Path:
 
 
 async def run_command(command: Command, seconds: float) -> tuple[int, str]:
-    """Run a command as the runner's finder of tools asks for it."""
+    """Run a command on behalf of the runner's tool finder."""
     process = await asyncio.create_subprocess_exec(
         *command.argv,
         env=dict(command.env),

@@ -13,7 +13,7 @@ _LEAST_STEP = 1e-6
 
 
 class Deadlock(RuntimeError):  # noqa: N818 - says what happened
-    """Nothing is ready and no timer is set: everybody waits for somebody else."""
+    """Nothing is ready and no timer is set: all tasks wait for each other."""
 
 
 class _JumpingSelector(selectors.SelectSelector):
@@ -31,7 +31,7 @@ class _JumpingSelector(selectors.SelectSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """Runs the same program in the same order each time, however long it sleeps."""
+    """An event loop that runs a program in the same order each time and skips sleeps."""
 
     def __init__(self) -> None:
         self.virtual_now = 0.0
@@ -61,6 +61,6 @@ class VirtualClock:
 
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on a virtual-time loop of its own."""
+    """Run a coroutine on a new virtual-time loop and return its result."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""A control plane in memory, with an org, an install and runners that speak the real protocol."""
+"""A control plane in memory, with an org, an install and fake runners that use the real protocol."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,13 +11,13 @@ from sqlalchemy import Connection
 from exclave.base.clock import Clock
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.control.access import authenticate_runner, authenticate_user
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.dispatch import enrolment, executions, polls, runners
-from exclave.control.dispatch.direct_offers import OFFER, make_ear
+from exclave.control.dispatch.direct_offers import OFFER, offer_listener
 from exclave.control.installs import installs
 from exclave.control.keyring import Keyring
 from exclave.control.orgs import accounts
-from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.vault import Vault
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, Role, RunnerIdentity, User
@@ -26,7 +26,7 @@ from exclave.domain.timings import Timings
 from exclave.storage import keys as stored_keys
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.memory import MemoryBlobs
-from exclave.storage.engine.database import Database
+from exclave.storage.engine.database import Database, Tx
 from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.hub import Hub
 from exclave.storage.migrate import upgrade_connection
@@ -57,7 +57,7 @@ SEAL = Fernet.generate_key()
 
 
 class ManualClock:
-    """A clock that moves when told to."""
+    """A clock that moves only when it is advanced."""
 
     def __init__(self) -> None:
         self.at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -109,22 +109,22 @@ def make_deps(
     blobs: Blobs | None = None,
     name: str = "srv-1",
     inline: bool = True,
-) -> Deps:
+) -> ServerDeps:
     """Build a control plane on a migrated database."""
     ids = Ids(clock, SeededRandomness(seed))
     hub = Hub()
     db = Database(choose_dialect(url), clock, hub, name=name, inline=inline)
     keyring = Keyring(SEAL, ids, clock)
 
-    def set_up(tx: object) -> None:
-        migrate(tx.connection)  # type: ignore[attr-defined]
-        stored_keys.add_cluster(tx, "test")  # type: ignore[arg-type]
-        keyring.ensure_key(tx)  # type: ignore[arg-type]
+    def set_up(tx: Tx) -> None:
+        migrate(tx.connection)
+        stored_keys.add_cluster(tx, "test")
+        keyring.ensure_key(tx)
 
     db.write_now(set_up)
-    fleet = Fleet()
-    hub.ears[OFFER] = make_ear(fleet, hub)
-    return Deps(
+    parked_polls = ParkedPolls()
+    hub.handlers[OFFER] = offer_listener(parked_polls, hub)
+    return ServerDeps(
         db=db,
         blobs=blobs or MemoryBlobs(),
         hub=hub,
@@ -133,31 +133,31 @@ def make_deps(
         keys=keyring,
         vault=Vault(SEAL),
         timings=timings or Timings(),
-        fleet=fleet,
+        parked_polls=parked_polls,
     )
 
 
 async def make_org(deps: Deps, name: str = "acme") -> User:
-    """Create an org and answer its first admin."""
+    """Create an org and return its first admin."""
     made = await deps.db.write(lambda tx: accounts.create_org(tx, deps, name, "founder"))
     return await authenticate_user(deps, made.token)
 
 
 async def make_user(deps: Deps, admin: User, role: Role, **scope: str) -> User:
-    """Give somebody a role in the org, or on one thing in it."""
+    """Create a user with a role on the org, an app or an install."""
     grant = GrantModel.model_validate({"role": role, **scope})
     wish = NewToken(name="t", account=f"{role}-person", grants=[grant])
     return await authenticate_user(deps, (await accounts.create_token(deps, admin, wish)).token)
 
 
 async def make_install(deps: Deps, user: User, name: str = "prod") -> QueueId:
-    """Create an install and answer the id of its queue."""
+    """Create an install and return the id of its queue."""
     return QueueId((await installs.create_install(deps, user, NewInstall(name=name))).id)
 
 
 @dataclass
-class Peer:
-    """A runner that speaks the protocol by hand, one request at a time."""
+class FakeRunner:
+    """A runner that sends protocol requests one at a time, as the test calls for them."""
 
     deps: Deps
     enrolled: Enrolled
@@ -170,7 +170,12 @@ class Peer:
     kinds: tuple[JobKind, ...] = (JobKind.SCRIPT, JobKind.NOOP)
 
     async def poll(
-        self, free: int = 4, *, nonce: str | None = None, hold: float = 0.0
+        self,
+        free: int = 4,
+        *,
+        nonce: str | None = None,
+        hold: float = 0.0,
+        kinds: Sequence[JobKind] = (),
     ) -> PollReply:
         self.polls += 1
         self.no += 1
@@ -186,7 +191,7 @@ class Peer:
                 max_hold_s=hold,
                 version="test",
                 protocol=PROTOCOL,
-                capabilities=list(self.kinds),
+                capabilities=list(kinds or self.kinds),
             ),
         )
 
@@ -216,7 +221,7 @@ class Peer:
         return reply
 
     async def work(self, outcome: Outcome | None = None, free: int = 4) -> list[str]:
-        """Take what is offered and end it at once; answer the executions."""
+        """Start and finish all offered jobs; return the executions."""
         reply = await self.poll(free)
         for offer in reply.offers:
             await self.start(offer.execution_id, offer.epoch)
@@ -224,13 +229,15 @@ class Peer:
             await self.hand_in(offer.execution_id, offer.epoch, outcome)
         return [offer.execution_id for offer in reply.offers]
 
-    def reborn(self) -> "Peer":
-        """The same identity after a restart, with empty hands."""
+    def restarted(self) -> "FakeRunner":
+        """Return the same runner after a restart, without executions."""
         return replace(self, boot=self.boot + 1, no=0, alive=[], polls=0)
 
 
-async def make_peer(deps: Deps, user: User, queue: QueueId, name: str = "runner") -> Peer:
-    """Enrol a runner and get its first access token, by the real handshake."""
+async def enrol_fake_runner(
+    deps: Deps, user: User, queue: QueueId, name: str = "runner"
+) -> FakeRunner:
+    """Enrol a runner and get its first access token with the real handshake."""
     made = await runners.create_enrolment(deps, user, queue)
     seed = deps.ids.randomness.bits(256).to_bytes(32, "big")
     key = Ed25519PrivateKey.from_private_bytes(seed)
@@ -247,14 +254,14 @@ async def make_peer(deps: Deps, user: User, queue: QueueId, name: str = "runner"
     )
     token = await ask_token(deps, enrolled.runner_id, key, enrolled.generation)
     who = await authenticate_runner(deps, token)
-    return Peer(deps, enrolled, key, who)
+    return FakeRunner(deps, enrolled, key, who)
 
 
 async def ask_token(deps: Deps, runner_id: str, key: Ed25519PrivateKey, generation: int) -> str:
     """Prove possession of the key and get an access token."""
-    nonce = (await enrolment.give_nonce(deps, runner_id)).nonce  # type: ignore[arg-type]
+    nonce = (await enrolment.issue_nonce(deps, runner_id)).nonce  # type: ignore[arg-type]
     signature = encode_bytes(key.sign(token_message(runner_id, nonce, generation)))
-    reply = await enrolment.give_token(
+    reply = await enrolment.issue_token(
         deps,
         AskToken(
             runner_id=runner_id,
@@ -274,7 +281,7 @@ def job(
     spec: JobSpec | None = None,
     priority: int = 0,
 ) -> NewStep:
-    """A job step that does nothing, unless told otherwise."""
+    """Return a job step; a no-op by default."""
     return NewStep(
         name=name,
         needs=list(needs),
@@ -286,12 +293,12 @@ def job(
 
 
 def gate(name: str, *needs: str) -> NewStep:
-    """A gate."""
+    """Return a gate step."""
     return NewStep(name=name, kind=StepKind.GATE, needs=list(needs))
 
 
 def wait(name: str, *needs: str) -> NewStep:
-    """A step that waits for an outside event."""
+    """Return a step that waits for an external event."""
     return NewStep(name=name, kind=StepKind.WAIT, needs=list(needs))
 
 

@@ -48,7 +48,7 @@ OF_ALL_ORGS = {
     # Asked by the operator of the instance, on its machine.
     "has_orgs", "find_token_anywhere",
     # The background work of the instance itself.
-    "drop_expired_registry_tokens", "find_due", "read_next", "take_tick",
+    "drop_expired_registry_tokens", "find_due", "read_next", "claim_tick",
     "list_stale_offers", "list_silent", "list_unended", "list_due", "next_due", "list_unmoved",
     "drop_expired", "drop_old_replies", "count_by_state", "forget_generations", "find_unmerged", "block_wanted_lanes",
     "list_all_usage",
@@ -66,7 +66,7 @@ QUERIES = sorted(
 
 def test_every_query_takes_the_org() -> None:
     """A function that opens a table takes the tenant, or its rows and keys carry it."""
-    carriers = {"org", "key", "keys", "row", "rows", "changed", "account", "used"}
+    carriers = {"org", "key", "keys", "row", "rows", "new", "changed", "account", "used"}
     loose = []
     for noun in QUERIES:
         tree = ast.parse((SOURCE / "storage" / f"{noun}.py").read_text())
@@ -116,7 +116,7 @@ STREAMS = {
     "base/logs.py",  # JSON lines, written by `dump_json`.
     "stacks/local_script_template.py",  # A script that runs without us; it cleans by itself.
 }
-RICH = {"cli/screens.py"}
+RICH = {"cli/workflows/screens.py"}
 """Draws a screen that moves, of cleaned text only."""
 
 

@@ -1,4 +1,4 @@
-"""Bare routes: what is asked all the time is served without FastAPI, with the same answers.
+"""Bare routes: frequent requests are served without FastAPI, with the same replies.
 
 Each has a twin that FastAPI describes in the OpenAPI document but never serves. The edge finds them
 by a look into a table, and asks nobody else.
@@ -31,7 +31,7 @@ CLIENT_GONE = 499
 
 
 class BareRoute(ABC, Generic[Who]):
-    """An ASGI endpoint for POST; the caller is known before a byte of the body is read."""
+    """An ASGI endpoint for POST that authenticates the caller before it reads the body."""
 
     limit = SMALL
     status = 200
@@ -40,13 +40,13 @@ class BareRoute(ABC, Generic[Who]):
         self.deps = deps
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Admit, read, answer."""
+        """Authenticate the caller, read the body, send the reply."""
         if scope["method"] != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
         request = LimitedRequest(scope, receive, self.limit)
         try:
             who = await self.admit(request)
-            async with self.hold_place(who):
+            async with self.hold_slot(who):
                 await request.body()  # a slow sender takes no turn on the loop
                 reply = await self.share_loop(request, who)
         except (Problem, RequestValidationError, HTTPException) as error:
@@ -55,13 +55,13 @@ class BareRoute(ABC, Generic[Who]):
             response = self._write(reply)
         await response(scope, receive, send)
 
-    def hold_place(self, who: Who) -> AbstractAsyncContextManager[None]:
-        """Limit how many requests are received at once."""
+    def hold_slot(self, who: Who) -> AbstractAsyncContextManager[None]:
+        """Return the context in which a request is received, which may wait for a slot."""
         del who
         return nullcontext()
 
     async def share_loop(self, request: LimitedRequest, who: Who) -> BaseModel | None:
-        """Answer a request whose body is here, when the caller may have the event loop."""
+        """Run a request whose body has arrived, when the org may use the event loop."""
         return await self.answer(request, who)
 
     def _write(self, reply: BaseModel | None) -> Response:
@@ -72,30 +72,30 @@ class BareRoute(ABC, Generic[Who]):
 
     @abstractmethod
     async def admit(self, request: Request) -> Who:
-        """Find out who is calling."""
+        """Authenticate the caller."""
 
     @abstractmethod
     async def answer(self, request: LimitedRequest, who: Who) -> BaseModel | None:
-        """Carry the request out; None if the caller hung up."""
+        """Return the reply; None if the caller hung up."""
 
 
 class BarePublicRoute(BareRoute[None]):
     """A route for everybody."""
 
     async def admit(self, request: Request) -> None:
-        """Let everybody in."""
+        """Accept every caller."""
 
 
 class BareRunnerRoute(BareRoute[RunnerIdentity]):
-    """A route for runners: what keeps their work alive, and waits for nothing else of the org."""
+    """A route for runners that keeps executions alive, and waits for no other kind of request."""
 
     async def admit(self, request: Request) -> RunnerIdentity:
-        """Let runners in."""
+        """Authenticate a runner."""
         return await admit_runner(self.deps, request)
 
     async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Wait until fewer such requests of the org are worked on."""
-        async with self.deps.loop_turns.take(who.org, "vital"):
+        """Run the request when the org has a free slot for requests of this kind."""
+        async with self.deps.loop_slots.take(who.org, "vital"):
             return await self.answer(request, who)
 
 
@@ -103,25 +103,25 @@ class BareUserRoute(BareRoute[User]):
     """A route for users."""
 
     async def admit(self, request: Request) -> User:
-        """Let users in."""
+        """Authenticate a user."""
         return await admit_user(self.deps, request)
 
-    def hold_place(self, who: User) -> AbstractAsyncContextManager[None]:
-        """Wait until the org has fewer requests."""
-        return self.deps.turns.take(who.org)
+    def hold_slot(self, who: User) -> AbstractAsyncContextManager[None]:
+        """Wait for a request slot of the org."""
+        return self.deps.request_slots.take(who.org)
 
     async def share_loop(self, request: LimitedRequest, who: User) -> BaseModel | None:
-        """Wait until fewer requests of the org are worked on, and it can afford this one."""
+        """Run the request when the org has a slot and loop time left."""
 
         async def answer() -> BaseModel | None:
-            async with self.deps.loop_turns.take(who.org):
+            async with self.deps.loop_slots.take(who.org):
                 return await self.answer(request, who)
 
         return await self.deps.loop_shares.run(who.org, request.scope["route"].path, answer)
 
 
 class BareTable:
-    """The bare routes of an app by path; at most one part of a path, the last but one, is an id."""
+    """The bare routes of an app by path; at most the last but one segment of a path is an id."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._plain: dict[str, Route] = {}
@@ -135,7 +135,7 @@ class BareTable:
                 self._plain[route.path] = route
 
     def find(self, scope: Scope) -> Route | None:
-        """Find the route of a POST, and note in the scope what routers note there."""
+        """Return the route of a POST, and set in the scope what routers set there."""
         path = scope["path"]
         params: dict[str, Any] = {}
         route = self._plain.get(path)

@@ -1,4 +1,4 @@
-"""Who is calling: bearer tokens from the Authorization header, and nowhere else."""
+"""Authentication of requests by a bearer token in the Authorization header."""
 
 import re
 from typing import Annotated
@@ -26,7 +26,7 @@ _access_token = HTTPBearer(
 
 
 def read_bearer(request: Request) -> str:
-    """Read the one bearer token of a request."""
+    """Return the bearer token of a request."""
     sent = request.headers.getlist("authorization")
     scheme, _, token = sent[0].partition(" ") if len(sent) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not _TOKEN.fullmatch(token):
@@ -50,7 +50,7 @@ async def admit_runner(deps: Deps, request: Request) -> RunnerIdentity:
 
 
 def note_runner(deps: Deps, request: Request, who: RunnerIdentity) -> RunnerIdentity:
-    """Note who is calling, and count it."""
+    """Record the runner in the scope of the request, and charge its rate limit."""
     request.scope[WHO] = {"org": who.org, "runner": who.runner}
     request.state.runner = who
     charge_runner(deps, who, request.scope)

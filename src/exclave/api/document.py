@@ -9,7 +9,7 @@ from exclave.wire.model import ProblemReply
 
 
 def describe(app: FastAPI, *unserved: APIRouter) -> None:
-    """Let the app write its own document; `unserved` routers describe routes served elsewhere."""
+    """Set the app's OpenAPI function; `unserved` routers describe routes served elsewhere."""
 
     def write() -> dict[str, Any]:
         if app.openapi_schema is None:

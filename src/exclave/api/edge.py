@@ -1,4 +1,4 @@
-"""The outermost layer of both APIs: request ids, headers, access log, metrics, the last catch."""
+"""The outermost layer of both APIs: request ids, headers, access log, metrics, last handler."""
 
 from collections.abc import Sequence
 from http import HTTPMethod
@@ -32,7 +32,7 @@ _FAILED = 400
 
 
 class Edge:
-    """Wraps an app; nothing that fails inside gets past it."""
+    """Wraps an app and answers every exception that it raises."""
 
     def __init__(
         self, app: ASGIApp, *, deps: Deps, metrics: Metrics, api: str, bare: Sequence[Route]
@@ -93,7 +93,7 @@ class Edge:
 
 
 def _find_route(scope: Scope) -> str:
-    """Find the template of the route; a path itself may hold a code that opens something."""
+    """Return the template of the route for logs; the path itself may hold a secret code."""
     return getattr(scope.get("route"), "path", "") or "unmatched"
 
 

@@ -1,4 +1,4 @@
-"""Whether a server is well; the same on both ports, and open to everybody."""
+"""Health checks: the same on both ports, without authentication."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ router = make_router("", "health", PublicRoute)
 
 
 class Health(Reply):
-    """The server answers, and its database takes writes."""
+    """The server answers, and its database accepts writes."""
 
     status: Literal["ok"] = "ok"
     version: str = __version__
@@ -20,13 +20,13 @@ class Health(Reply):
 
 @router.get("/healthz")
 async def show_health(deps: DepsOf) -> Health:
-    """Tell whether this server can work; 503 if its database takes no writes."""
+    """Check the server; 503 if its database accepts no writes."""
     await check_health(deps)
     return Health()
 
 
 @router.get("/readyz")
 async def show_readiness(deps: DepsOf) -> Health:
-    """Tell whether to send requests here; 503 also at shutdown and when the disk is nearly full."""
+    """Check for load balancers; 503 also at shutdown and while the disk is nearly full."""
     await check_readiness(deps)
     return Health()

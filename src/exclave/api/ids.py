@@ -1,4 +1,4 @@
-"""Ids in paths: a malformed one names nothing, and is answered exactly like a missing one."""
+"""Ids in paths; a malformed one is answered exactly like a missing one."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def _or_nothing(shape: re.Pattern[str], nothing: str) -> Callable[[object], obje
 
 
 def read_id(value: str) -> str:
-    """Read an id from a path; a malformed one becomes one that is never given out."""
+    """Return an id from a path; a malformed one becomes an id that is never issued."""
     return value if _ID.fullmatch(value) else _NOTHING
 
 

@@ -1,4 +1,4 @@
-"""How long the event loop is held up, and by which requests: what blocks it blocks everybody."""
+"""Measure how long the event loop is blocked, and by which requests."""
 
 import asyncio
 from collections import deque
@@ -20,7 +20,7 @@ _REMEMBERED = 64
 
 @dataclass(slots=True)
 class Underway:
-    """A request that is worked on, or was a moment ago."""
+    """A request that is in progress, or was a moment ago."""
 
     id: str
     scope: Scope
@@ -29,7 +29,7 @@ class Underway:
 
 
 class LoopMonitor:
-    """Ticks; a tick that comes late tells how long nothing else could run."""
+    """Sleeps in short ticks; the delay of a tick is the time for which the loop was blocked."""
 
     def __init__(self, observe: Callable[[float], None]) -> None:
         self._observe = observe
@@ -38,7 +38,7 @@ class LoopMonitor:
 
     @contextmanager
     def note(self, request_id: str, scope: Scope, now: Callable[[], float]) -> Iterator[None]:
-        """Remember a request while the block lasts, and a moment longer."""
+        """Record a request as in progress while the block lasts, and a moment longer."""
         found = self._underway[request_id] = Underway(request_id, scope, now())
         try:
             yield
@@ -48,7 +48,7 @@ class LoopMonitor:
             self._over.append(found)
 
     async def run(self, now: Callable[[], float]) -> None:
-        """Measure for ever."""
+        """Measure until cancelled."""
         while True:
             began = now()
             await asyncio.sleep(TICK_S)
@@ -58,7 +58,7 @@ class LoopMonitor:
                 log.warning("loop_held", ms=round(lag * 1000), requests=self._name(began))
 
     def _name(self, since: float) -> list[str]:
-        """Name the requests that began or ended since then, the longest first."""
+        """Return the names of requests in progress since then, the longest first."""
         found = [each for each in self._over if each.ended is not None and each.ended >= since]
         found += self._underway.values()
         found.sort(key=lambda each: (each.ended is None, each.began - (each.ended or each.began)))

@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' format: counted at the edge, and gathered by one read per scrape."""
+"""Metrics in Prometheus' text format: counted at the edge, totals read once per scrape."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request, answered."""
+    """A request that was answered."""
 
     api: str
     method: str
@@ -24,7 +24,7 @@ class Visit:
 
 
 class Metrics:
-    """All metrics of one process. Both APIs may share it: `/metrics` then tells about both."""
+    """All metrics of one process; both APIs may share it, so that `/metrics` shows both."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -70,7 +70,7 @@ class Metrics:
         self._seconds.labels(visit.api, visit.method, visit.route).observe(visit.seconds)
 
     def render(self, totals: Totals) -> bytes:
-        """Write everything down, with totals that were read just now."""
+        """Return all metrics as text, with the given totals."""
         for state, count in totals.jobs.items():
             self._jobs.labels(state).set(count)
         for presence, count in totals.runners.items():

@@ -1,4 +1,4 @@
-"""The committed OpenAPI documents: `python -m exclave.api.openapi [FOLDER]` writes them anew."""
+"""The committed OpenAPI documents: `python -m exclave.api.openapi [FOLDER]` updates them."""
 
 import json
 import sys
@@ -11,17 +11,17 @@ from exclave.control.deps import Deps
 
 
 def render_control() -> dict[str, Any]:
-    """Write the document of the Control API."""
+    """Return the OpenAPI document of the Control API."""
     return build_control_app(_NO_DEPS).openapi()
 
 
 def render_runner() -> dict[str, Any]:
-    """Write the document of the Runner API."""
+    """Return the OpenAPI document of the Runner API."""
     return build_inner_app(_NO_DEPS).openapi()
 
 
 def write_text(document: dict[str, Any]) -> str:
-    """Write a document as its file."""
+    """Return a document as the text of its file."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -63,7 +63,7 @@ def render(
     facts: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> ProblemResponse:
-    """Write a problem as its response; facts never hide what every problem has."""
+    """Return the response for a problem; its facts never override the standard fields."""
     reply = ProblemReply(
         type=f"urn:exclave:problem:{code}",
         title=HTTPStatus(status).phrase,
@@ -77,7 +77,7 @@ def render(
 
 
 def render_problem(problem: Problem) -> ProblemResponse:
-    """Write an expected failure."""
+    """Return the response for an expected failure."""
     status = STATUS[problem.kind]
     headers = {}
     if status is HTTPStatus.UNAUTHORIZED:
@@ -95,7 +95,7 @@ def render_problem(problem: Problem) -> ProblemResponse:
 
 
 def render_invalid(errors: Sequence[Mapping[str, Any]]) -> ProblemResponse:
-    """Write what is wrong with each field; values are not repeated, as they may be secret."""
+    """Return the response for invalid fields, without their values, which may be secret."""
     shown = [
         {"field": ".".join(str(part) for part in error["loc"]), "message": error["msg"]}
         for error in errors[:_MOST_ERRORS]
@@ -111,7 +111,7 @@ def render_invalid(errors: Sequence[Mapping[str, Any]]) -> ProblemResponse:
 
 
 def render_bug(request_id: str) -> ProblemResponse:
-    """Admit a failure that nobody expected; its cause is in the server's log only."""
+    """Return the response for an unexpected failure; its cause is only in the server's log."""
     return render(
         HTTPStatus.INTERNAL_SERVER_ERROR,
         "bug",
@@ -147,7 +147,7 @@ async def _answer_http(request: Request, error: Exception) -> ProblemResponse:
 
 
 def _find_methods(request: Request) -> list[str]:
-    """Find the methods of all routes with this path; each route by itself knows only its own."""
+    """Return the methods of all routes with this path; a single route knows only its own."""
     found: set[str] = set()
     for context in iter_route_contexts(request.app.routes):
         route = context.original_route
@@ -157,7 +157,7 @@ def _find_methods(request: Request) -> list[str]:
 
 
 async def answer_error(request: Request, error: Exception) -> Response:
-    """Answer like the apps do, for a route that stands outside of them."""
+    """Send the response for an exception, for a route outside of the FastAPI apps."""
     handler = next(handle for kind, handle in _HANDLERS.items() if isinstance(error, kind))
     return await handler(request, error)
 

@@ -23,27 +23,27 @@ Needle = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=
 
 
 class PageQuery(Strict):
-    """Which part of a list."""
+    """A page of a list."""
 
     cursor: Cursor = ""
     limit: Annotated[int, Field(ge=1, le=200)] = 100
 
 
 class RunnerQuery(PageQuery):
-    """Which runners."""
+    """Filter of runners."""
 
     queue_id: Id | None = None
 
 
 class WorkflowQuery(PageQuery):
-    """Which workflows."""
+    """Filter of workflows."""
 
     queue_id: Id | None = None
     state: WorkflowState | None = None
 
 
 class JobQuery(PageQuery):
-    """Which jobs."""
+    """Filter of jobs."""
 
     queue_id: Id | None = None
     workflow_id: Id | None = None
@@ -51,13 +51,13 @@ class JobQuery(PageQuery):
 
 
 class RunsQuery(PageQuery):
-    """Which runs of actions."""
+    """Filter of action runs."""
 
     action: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")] | None = None
 
 
 class BuildQuery(PageQuery):
-    """Which builds; a part is `component:<name>` or just the name, `sandbox`, `action:<a>:<s>`."""
+    """Filter of builds; a part is `component:<name>` or its name, `sandbox`, `action:<a>:<s>`."""
 
     app: Annotated[str, StringConstraints(max_length=63, pattern=r"^[a-z0-9_-]+$")] | None = None
     part: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")] | None = None
@@ -65,7 +65,7 @@ class BuildQuery(PageQuery):
 
 
 class LogQuery(Strict):
-    """Which part of a job's log; without `execution` that of the latest attempt."""
+    """A part of a job's log; without `execution`, of the latest attempt."""
 
     execution: Id | None = None
     offset: Count = 0
@@ -81,57 +81,57 @@ class LogStreamQuery(Strict):
 
 
 class SearchQuery(Strict):
-    """What to look for."""
+    """The text to search for."""
 
     q: Needle
     cursor: LogCursor = ""
 
 
 class QueueSearchQuery(SearchQuery):
-    """What to look for in which install."""
+    """The text to search for, and the install."""
 
     queue_id: Id
 
 
 class AppendQuery(Strict):
-    """Where a piece of log belongs, under which epoch."""
+    """The offset of a piece of log, and the epoch of its execution."""
 
     offset: Count
     epoch: Count
 
 
 class EpochQuery(Strict):
-    """Under which epoch."""
+    """The epoch of an execution."""
 
     epoch: Count
 
 
 class StateQuery(EpochQuery):
-    """Which Terraform state."""
+    """A Terraform workspace."""
 
     workspace: Workspace
 
 
 class StateWriteQuery(StateQuery):
-    """Which Terraform state, under which lock."""
+    """A Terraform workspace, and the lock that is held."""
 
     lock_id: LockId
 
 
 class VersionQuery(Strict):
-    """Which version; the newest if none is named."""
+    """A version; by default the newest."""
 
     version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
 
 
 class OrphansQuery(Strict):
-    """Whether to tell also of lanes that were released since."""
+    """Whether to include lanes that were released since."""
 
     all: bool = False
 
 
 class InstallQuery(PageQuery):
-    """Which installs: all conditions hold at once; `label` is `key=value` and may be repeated."""
+    """Filter of installs: all conditions must hold; `label` is `key=value` and may be repeated."""
 
     app: Name | None = None
     state: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")] | None = None
@@ -139,18 +139,18 @@ class InstallQuery(PageQuery):
     label: Annotated[list[LabelPair], Field(max_length=32, default_factory=list)]
 
     def read_labels(self) -> dict[str, str]:
-        """Read the pairs."""
+        """Return the labels as a mapping."""
         return dict(each.split("=", 1) for each in self.label)
 
 
 class InstallStateQuery(VersionQuery):
-    """Which version of an install's state: by its number, or the newest of a moment."""
+    """A version of an install's state: by its number, or the newest at a time."""
 
     at: AwareDatetime | None = None
 
 
 class RevokeQuery(Strict):
-    """How far the revocation of a token reaches."""
+    """What is revoked together with a token."""
 
     cascade: bool = False
     """Also the tokens, enrolment tokens, registry tokens and Stack codes made with it."""
@@ -161,13 +161,13 @@ class RevokeQuery(Strict):
 
 
 class ForgetQuery(Strict):
-    """Why an install is deleted of which something may be left."""
+    """The reason to delete an install that may have left resources behind."""
 
     forget: Annotated[Text, StringConstraints(min_length=3)] | None = None
 
 
 class SyncQuery(Strict):
-    """How to take an app directory."""
+    """Options of syncing an app directory."""
 
     strict: bool = False
     """Unknown keys are errors."""
@@ -176,21 +176,21 @@ class SyncQuery(Strict):
 
 
 class DiffQuery(Strict):
-    """Which versions to compare."""
+    """The versions to compare."""
 
     before: Annotated[int, Field(ge=1, le=1_000_000_000)]
     after: Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class RepositoryQuery(Strict):
-    """Which repositories; the cursor is the name of the last one seen."""
+    """A page of repositories; the cursor is the name of the last one seen."""
 
     cursor: RepositoryCursor = ""
     limit: Annotated[int, Field(ge=1, le=200)] = 100
 
 
 class TagQuery(Strict):
-    """Which tags of which repository; the cursor is the last tag seen."""
+    """A page of the tags of a repository; the cursor is the last tag seen."""
 
     repository: Repository
     cursor: TagCursor = ""

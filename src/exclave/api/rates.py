@@ -1,4 +1,4 @@
-"""Which buckets a request draws from: what keeps work alive never waits for what describes it."""
+"""Rate limits of requests; those that keep executions alive have buckets apart from logs."""
 
 from starlette.types import Scope
 
@@ -14,7 +14,7 @@ _UNKNOWN_BYTES = 4 << 20
 
 
 def charge_user(deps: Deps, user: User, scope: Scope) -> None:
-    """Count a request of a user; `RateLimited` if it is one too many."""
+    """Charge a request of a user; `RateLimited` above the limit."""
     del scope
     rates, now = deps.rates, deps.clock.monotonic()
     rates.spend("token", user.token, now, rates.limits.caller)
@@ -22,7 +22,7 @@ def charge_user(deps: Deps, user: User, scope: Scope) -> None:
 
 
 def charge_runner(deps: Deps, who: RunnerIdentity, scope: Scope) -> None:
-    """Count a request of a runner; logs have buckets of their own."""
+    """Charge a request of a runner; logs have buckets of their own."""
     rates, now, path = deps.rates, deps.clock.monotonic(), scope["path"]
     if path.endswith(_LOG):
         rates.spend("log", who.org, now, rates.limits.org)

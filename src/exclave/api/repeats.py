@@ -1,4 +1,4 @@
-"""Idempotency-Key on POST: one way for all routes."""
+"""The Idempotency-Key header of POST requests."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ KeyOf = Annotated[
 
 
 class Once:
-    """Runs a use case, or hands out what it answered when the same key was sent before."""
+    """Runs a use case, or returns its stored reply if the same key was sent before."""
 
     def __init__(
         self, deps: Deps, user: User, request: Request, key: str | None, status: int
@@ -42,30 +42,30 @@ class Once:
     async def __call__(
         self,
         model: type[Model],
-        wish: BaseModel | None,
+        body: BaseModel | None,
         run: Callable[[Deps], Awaitable[Model]],
         *,
         secret: bool = False,
     ) -> Model:
-        """Answer with a model. A `secret` answer is shown once and kept nowhere."""
+        """Return the reply of `run`. A `secret` reply is returned once and not stored."""
         if self._key is None:
             return await run(self._deps)
 
         async def run_and_dump(deps: Deps) -> Reply:
             return self._status, (await run(deps)).model_dump(mode="json")
 
-        _, body = await answer_once(
-            self._deps, self._user, self._key, self._describe(wish), run_and_dump, keep=not secret
+        _, reply = await answer_once(
+            self._deps, self._user, self._key, self._describe(body), run_and_dump, keep=not secret
         )
-        return model.model_validate(body)
+        return model.model_validate(reply)
 
-    def _describe(self, wish: BaseModel | None) -> object:
-        body = None if wish is None else wish.model_dump(mode="json")
-        return [self._request.method, self._request.url.path, body]
+    def _describe(self, body: BaseModel | None) -> object:
+        content = None if body is None else body.model_dump(mode="json")
+        return [self._request.method, self._request.url.path, content]
 
 
 def make_once(deps: Deps, user: User, request: Request, status: int) -> Once:
-    """Do what `OnceOf` does, for a bare route."""
+    """Return what `OnceOf` injects, for a bare route."""
     key = request.headers.get(_HEADER)
     if key is not None and not _KEY.fullmatch(key):
         message = f"String should match pattern '{_PATTERN}'"

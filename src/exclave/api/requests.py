@@ -1,4 +1,4 @@
-"""Reading requests with limits: how many bytes, and only JSON that can be stored."""
+"""Request bodies with limits: a maximum size, and only JSON that can be stored."""
 
 import json
 import re
@@ -44,7 +44,7 @@ _NUL = rb"\u0000"
 
 
 class BodyTooLarge(HTTPException):
-    """The body has more bytes than the route takes; an HTTPException, as FastAPI passes it on."""
+    """The body is larger than the route allows; an HTTPException, because FastAPI re-raises it."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -60,7 +60,7 @@ class LimitedRequest(Request):
         self._limit = limit
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body, but not more than the limit of it."""
+        """Yield the body up to its limit; `BodyTooLarge` beyond."""
         announced = self.headers.get("content-length", "")
         size = (
             int(announced) if announced.isdecimal() and len(announced) <= len(str(1 << 62)) else 0
@@ -95,7 +95,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def _count_values(body: bytes) -> int:
-    """Count the values of a body that is not parsed yet, and exactly only if there may be many."""
+    """Return a bound on the values of an unparsed body; exact only if there may be many."""
     most = sum(map(body.count, _SEPARATORS))
     if most <= MOST_VALUES:
         return most
@@ -106,14 +106,14 @@ def _count_values(body: bytes) -> int:
 def _drop_backslashes(body: bytes) -> bytes:
     """Return JSON without escaped backslashes: one that is left escapes what follows it.
 
-    Whole bodies are looked at on the event loop, and this takes a tenth of what a pattern takes
+    Whole bodies are scanned on the event loop, and this takes a tenth of the time of a pattern
     that counts backslashes.
     """
     return body.replace(rb"\\", b"")
 
 
 async def read_model(request: LimitedRequest, model: type[Model]) -> Model:
-    """Read the body as a model, with the same problems as FastAPI's own routes."""
+    """Return the body as a model, with the same problems as FastAPI's own routes."""
     if not request.headers.get("content-type", "").startswith("application/json"):
         raise _refuse(("body",), "send it as application/json")
     try:

@@ -1,4 +1,4 @@
-"""Kinds of routes: the caller is known before a byte of the body is read."""
+"""Route classes that authenticate the caller before they read the body."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -19,20 +19,20 @@ class PublicRoute(APIRoute):
     """A route for everybody, with a limit on the body."""
 
     async def admit(self, request: Request) -> None:
-        """Let everybody in."""
+        """Accept every caller."""
 
-    def hold_place(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Limit how many requests are received at once."""
+    def hold_slot(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Return the context in which a request is received, which may wait for a slot."""
         del request
         return nullcontext()
 
     async def share_loop(self, request: Request, work: Work) -> Response:
-        """Answer a request whose body is here, when the caller may have the event loop."""
+        """Run a request whose body has arrived, when the org may use the event loop."""
         del request
         return await work()
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Admit the caller first, then let FastAPI read and validate."""
+        """Return a handler that authenticates the caller before FastAPI reads and validates."""
         handle = super().get_route_handler()
         limit = LIMITS.get(self.path, SMALL)
         is_streamed = self.path in STREAMED
@@ -40,7 +40,7 @@ class PublicRoute(APIRoute):
         async def admit_and_handle(request: Request) -> Response:
             limited = LimitedRequest(request.scope, request.receive, limit)
             await self.admit(limited)
-            async with self.hold_place(limited):
+            async with self.hold_slot(limited):
                 if is_streamed:
                     return await handle(limited)
                 await limited.body()  # a slow sender takes no turn on the loop
@@ -53,16 +53,16 @@ class UserRoute(PublicRoute):
     """A route for users with an API token."""
 
     async def admit(self, request: Request) -> None:
-        """Let users in."""
+        """Authenticate a user."""
         await admit_user(request.app.state.deps, request)
 
-    def hold_place(self, request: Request) -> AbstractAsyncContextManager[None]:
-        """Wait until the org has fewer requests; what streams later needs no place for that."""
+    def hold_slot(self, request: Request) -> AbstractAsyncContextManager[None]:
+        """Wait for a request slot of the org; a streamed reply does not keep it."""
         deps: Deps = request.app.state.deps
-        return deps.turns.take(request.state.user.org)
+        return deps.request_slots.take(request.state.user.org)
 
     async def share_loop(self, request: Request, work: Work) -> Response:
-        """Wait until fewer requests of the org are worked on, and it can afford this one."""
+        """Run the request when the org has a slot and loop time left."""
         return await _share_loop(
             request.app.state.deps, request.state.user.org, "", self.path, work
         )
@@ -72,25 +72,25 @@ class RunnerRoute(PublicRoute):
     """A route for runners with an access token."""
 
     async def admit(self, request: Request) -> None:
-        """Let runners in."""
+        """Authenticate a runner."""
         await admit_runner(request.app.state.deps, request)
 
     async def share_loop(self, request: Request, work: Work) -> Response:
-        """Wait until fewer requests of the org's runners are worked on, and it can afford this."""
+        """Run the request when the runners of the org have a slot and loop time left."""
         org = request.state.runner.org
         return await _share_loop(request.app.state.deps, org, "runners", self.path, work)
 
 
 async def _share_loop(deps: Deps, org: str, kind: str, path: str, work: Work) -> Response:
     async def answer() -> Response:
-        async with deps.loop_turns.take(org, kind):
+        async with deps.loop_slots.take(org, kind):
             return await work()
 
     return await deps.loop_shares.run(org, path, answer)
 
 
 def make_router(prefix: str, tag: str, kind: type[PublicRoute]) -> APIRouter:
-    """Make the router of one noun."""
+    """Return the router of one resource."""
     return APIRouter(
         prefix=prefix,
         tags=[tag],

@@ -1,4 +1,4 @@
-"""Large requests are refused while the disk is nearly full; small ones go on."""
+"""Refuse large requests while the disk is nearly full; small ones are still served."""
 
 from starlette.requests import Request
 

@@ -29,7 +29,7 @@ class EventStream(StreamingResponse):
     media_type = "text/event-stream"
 
     async def stream_response(self, send: Send) -> None:
-        """Send until the source ends or the client is gone."""
+        """Send events until the source ends or the client disconnects."""
         source = self.body_iterator
         assert isinstance(source, AsyncGenerator)  # noqa: S101 - made by `open_stream`
         async with aclosing(source):
@@ -39,7 +39,7 @@ class EventStream(StreamingResponse):
 def open_stream(
     events: AsyncGenerator[bytes], check: Check, is_stopping: Callable[[], bool]
 ) -> EventStream:
-    """Stream events. `check` is asked at every ping and ends the stream by a problem.
+    """Return a stream of events. `check` runs at every ping and ends the stream by a problem.
 
     The `end` event means that nothing more will come; a server that stops just hangs up.
     """
@@ -47,7 +47,7 @@ def open_stream(
 
 
 def write_event(name: str, data: str, event_id: str) -> bytes:
-    """Write one event."""
+    """Return an event in the text format."""
     return format_sse_event(event=name, data_str=data, id=event_id)
 
 
@@ -82,7 +82,7 @@ async def _feed(events: AsyncGenerator[bytes], queue: "asyncio.Queue[bytes | Non
 
 
 async def _drain(queue: "asyncio.Queue[bytes | None]", check: Check) -> AsyncIterator[bytes]:
-    """Yield what waits in one piece; in between ping, and ask whether the reader still may."""
+    """Yield waiting events in one chunk; ping in between, and check the reader's access again."""
     loop = asyncio.get_running_loop()
     due = loop.time() + PING_S
     while True:

@@ -1,1 +1,1 @@
-"""The app directory: read it, check it, and understand what depends on what."""
+"""App directories: reading, checking, and the dependencies between components."""

@@ -1,9 +1,9 @@
-"""All file kinds by name: what a schema or a page of the reference can be asked for."""
+"""All file kinds by name, as the schema command and the reference pages list them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from exclave.appconfig.diagnostics import list_words, suggest
+from exclave.appconfig.diagnostics.report import list_words, suggest
 from exclave.appconfig.model.fields import Field, Table
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.sections import COMPONENT_TYPES, SECTIONS, FileForm, FolderForm
@@ -57,7 +57,7 @@ _SHORT: Mapping[str, str] = {"helm": "helm_chart", "terraform": "terraform_modul
 
 
 def find_kind(name: str) -> FileKind:
-    """Find a kind by its name, also with hyphens or in the short form of editor hints."""
+    """Return a file kind by its name, also with hyphens or in the short form of editor hints."""
     simple = name.replace("-", "_")
     simple = _SHORT.get(simple, simple)
     if simple not in KINDS:
@@ -67,7 +67,7 @@ def find_kind(name: str) -> FileKind:
 
 
 def walk_tables(model: type[Table]) -> Iterator[tuple[str, type[Table]]]:
-    """List a table and all tables in it, each with its path of keys; each model once."""
+    """Yield a table and all nested tables with their key paths; each model once."""
     todo: list[tuple[str, type[Table]]] = [("", model)]
     seen: set[type[Table]] = set()
     while todo:
@@ -84,7 +84,7 @@ def walk_tables(model: type[Table]) -> Iterator[tuple[str, type[Table]]]:
 
 
 def walk_fields() -> Iterator[tuple[type[Table], str, Field]]:
-    """List every field of every kind, once."""
+    """Yield every field of every kind, once."""
     seen: set[tuple[type[Table], str]] = set()
     for kind in KINDS.values():
         for _, table in walk_tables(kind.model):

@@ -1,9 +1,9 @@
-"""Commands as words: cut before their templates are rendered, so that no value makes a new word.
+"""Commands as words: split before their templates are rendered, so that no value adds a word.
 
-A command is written like a line for a shell: words between spaces, quotes, backslashes. Values
-come in by templates and may hold anything, quotes too. So the text of the author is cut first, and
-its cuts and quotes are replaced by marks that no value can hold, as they are drawn for each
-rendering. What is rendered in between stays a part of the word that it stands in.
+A command is written like a shell command line: words separated by spaces, with quotes and
+backslashes. Templates insert values that may contain anything, quotes too. So the author's text is
+split first, and its separators and quotes are replaced by marks that no value can contain, because
+they are random for each rendering. A rendered value stays part of the word that contains it.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from exclave.appconfig.templates import ROOT, is_template
 
 _SPACES = " \t\r\n"
 _TOKENS = 100_000
-"""Most parts of a template; one with more is refused when it is parsed."""
+"""The maximum number of parts of a template; one with more is refused by the parser."""
 
 
 class BadCommand(ValueError):  # noqa: N818 - it becomes a diagnostic, or the reason of a step
-    """A command that has no words: something in it never ends."""
+    """A command that cannot be split: a quote or an escape is not closed."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -27,20 +27,20 @@ class BadCommand(ValueError):  # noqa: N818 - it becomes a diagnostic, or the re
 
 @dataclass(frozen=True, slots=True)
 class MarkedCommand:
-    """A command whose cuts and quotes are marks; templates are still to be rendered."""
+    """A command whose separators and quotes are marks, and whose templates are not yet rendered."""
 
     text: str
     cut: str
     quote: str
 
     def read_words(self, rendered: str) -> list[str]:
-        """Read the words of the rendered text. Like in a shell, one without quotes may vanish."""
+        """Return the words of the rendered text. As in a shell, empty unquoted words vanish."""
         words = rendered.split(self.cut)
         return [word.replace(self.quote, "") for word in words if word]
 
 
 def mark_command(text: str, token: str, roots: tuple[str, ...] = (ROOT,)) -> MarkedCommand:
-    """Find the words of a command; the token makes marks that nobody can guess."""
+    """Return a command with marked words; the token makes the marks unguessable."""
     marker = _Marker(cut=f"\0{token}c\0", quote=f"\0{token}q\0")
     for piece, is_action in _cut_actions(text) if is_template(text, roots) else [(text, False)]:
         if is_action:
@@ -51,7 +51,7 @@ def mark_command(text: str, token: str, roots: tuple[str, ...] = (ROOT,)) -> Mar
 
 
 def _cut_actions(text: str) -> Iterator[tuple[str, bool]]:
-    """Cut a template into texts and actions; what trim markers remove is gone, and they as well."""
+    """Split a template into texts and actions, with trim markers applied and removed."""
     # Loaded here, because most directories need no more than plain paths.
     from exclave.template import TemplateProblem  # noqa: PLC0415
     from exclave.template.lexer import Kind, Lexer  # noqa: PLC0415
@@ -80,7 +80,7 @@ def _trims_right(text: str, closing: int, start: int) -> bool:
 
 
 class _Marker:
-    """Reads the author's text character by character, by the rules of `shlex` and POSIX shells."""
+    """Scans the author's text by the rules of `shlex` and POSIX shells."""
 
     def __init__(self, cut: str, quote: str) -> None:
         self._cut = cut
@@ -90,7 +90,7 @@ class _Marker:
         self._escaping = False
 
     def add_action(self, source: str) -> None:
-        """Take a template's action as one unit, wherever it stands."""
+        """Add a template action as one unit."""
         if self._escaping:
             raise BadCommand(
                 "a backslash stands before a template",
@@ -99,7 +99,7 @@ class _Marker:
         self._out.append(source)
 
     def add_text(self, text: str) -> None:
-        """Take what the author wrote himself."""
+        """Add literal text of the author."""
         for char in text:
             if self._escaping:
                 self._add_escaped(char)
@@ -109,7 +109,7 @@ class _Marker:
                 self._add_plain(char)
 
     def finish(self) -> MarkedCommand:
-        """Answer the whole."""
+        """Return the marked command."""
         if self._quote:
             raise BadCommand(
                 f"a quote {self._quote} is never closed",

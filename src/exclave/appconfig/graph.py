@@ -1,4 +1,4 @@
-"""Which component needs which: order, parallel groups, teardown, and what a change touches."""
+"""The dependency graph of components: order, parallel groups, teardown, effects of changes."""
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from exclave.appconfig.checks.common import check_exists
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.sandbox import Sandbox
@@ -20,11 +20,11 @@ from exclave.appconfig.uses import (
 )
 
 _RANKS = {"container_image": 1, "docker_build": 2, "terraform_module": 3, "helm_chart": 4, "job": 5}
-"""Among equals images come first; types that are not named here come before all."""
+"""Sort order within a group: images before other types; types not listed here come first."""
 
 
 class Reason(StrEnum):
-    """Why one component needs another."""
+    """Why one component depends on another."""
 
     EXPLICIT = "explicit"
     IMPLIED = "implied"
@@ -33,7 +33,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The components of an app and what each needs; names in it exist."""
+    """The components of an app and their dependencies; only existing names occur."""
 
     types: Mapping[str, str]
     needs: Mapping[str, tuple[str, ...]]
@@ -45,7 +45,7 @@ class Graph:
     sandbox_inputs: frozenset[str] = frozenset()
 
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """Group the components: all of a group can run at once when those before it are done."""
+        """Return groups of components; each can run in parallel after those before it."""
         levels: dict[str, int] = {}
         for name in self.order():
             levels[name] = 1 + max((levels[need] for need in self.needs[name]), default=-1)
@@ -56,7 +56,7 @@ class Graph:
         return tuple(map(tuple, groups))
 
     def order(self) -> tuple[str, ...]:
-        """Order the components for a deploy; those on a cycle, or behind one, are left out."""
+        """Return the deploy order; components on a cycle, or behind one, are left out."""
         waiting = {name: len(needs) for name, needs in self.needs.items()}
         dependents = self._reverse()
         ready = [self._rank(name) for name, count in waiting.items() if count == 0]
@@ -72,11 +72,11 @@ class Graph:
         return tuple(done)
 
     def teardown_order(self) -> tuple[str, ...]:
-        """Order the components for removal."""
+        """Return the order of removal."""
         return self.order()[::-1]
 
     def with_dependents(self, names: Iterable[str]) -> tuple[str, ...]:
-        """List components and all that need them, directly or not, in deploy order."""
+        """Return components and everything that depends on them, in deploy order."""
         dependents, todo, seen = self._reverse(), list(names), set[str]()
         while todo:
             name = todo.pop()
@@ -86,7 +86,7 @@ class Graph:
         return tuple(name for name in self.order() if name in seen)
 
     def touched_by(self, inputs: Iterable[str]) -> "Touched":
-        """Find what changes when inputs do."""
+        """Return what a change of inputs affects."""
         changed = frozenset(inputs)
         direct = [name for name, used in self.inputs.items() if used & changed]
         return Touched(
@@ -106,14 +106,14 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a change of inputs touches; a touched sandbox is reprovisioned, with all on it."""
+    """What a change of inputs affects; a sandbox is reprovisioned with everything on it."""
 
     sandbox: bool
     components: tuple[str, ...]
 
 
 def build_graph(app: App, uses: Sequence[Found], report: Report) -> Graph:
-    """Find all needs; unknown names, self-references and cycles are reported."""
+    """Return the graph; report unknown names, self-references and cycles."""
     builder = _Builder(app, report)
     for entry in app.entries_of(Component):
         builder.add_component(entry)
@@ -132,7 +132,7 @@ def build_graph(app: App, uses: Sequence[Found], report: Report) -> Graph:
 
 
 def check_toggles(app: App, graph: Graph, report: Report) -> None:
-    """Report components that are on from the start and need one that is off."""
+    """Report components that are enabled by default and depend on one that is not."""
     off = {each.name for each in app.components if each.toggleable and not each.default_enabled}
     for entry in app.entries_of(Component):
         if entry.name in off or entry.name not in graph.needs:
@@ -145,7 +145,7 @@ def check_toggles(app: App, graph: Graph, report: Report) -> None:
 
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
-    """Find one cycle per knot, each starting at its first name and ending there again."""
+    """Return one cycle per strongly connected component, from its first name back to it."""
     cycles: list[tuple[str, ...]] = []
     done: set[str] = set()
     for start in sorted(needs):

@@ -1,12 +1,12 @@
-"""Files of installs: read apart from their app, one file or a folder of them."""
+"""Install config files that are read separately from their app: one file or a folder."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Diagnostic, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Diagnostic, Report
 from exclave.appconfig.model.app import Entry
 from exclave.appconfig.model.kinds.installs import Install
 from exclave.appconfig.reading.directory import Directory, Limits
@@ -16,12 +16,12 @@ from exclave.base.errors import InvalidInput
 _KNOWN = frozenset(
     {"name", "approval_option", "inputs", "labels", "component_toggles", "components"}
 )
-"""The keys that this version obeys."""
+"""The keys that this version supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallFiles:
-    """What the files say, and all that is wrong with them."""
+    """The installs in the files, and all diagnostics."""
 
     installs: Mapping[str, Install]
     """By file, in the order of their names."""
@@ -50,7 +50,7 @@ def read_install_files(path: Path) -> InstallFiles:
 
 
 def _check(entry: Entry, report: Report) -> None:
-    """Report what this version does not do: nothing that is written may be ignored."""
+    """Report keys that this version does not support, so that none is silently ignored."""
     install = entry.value
     for key, field in install.FIELDS.items():
         if key not in _KNOWN and getattr(install, field.attribute) != field.default:

@@ -1,4 +1,4 @@
-"""The door of the room: read an app directory, check it, and say what it is."""
+"""The entry point of the package: read and check an app directory."""
 
 import functools
 from collections.abc import Mapping
@@ -7,23 +7,24 @@ from pathlib import Path
 
 from exclave.appconfig.checks import components
 from exclave.appconfig.checks.all import check_app
-from exclave.appconfig.diagnostics import Diagnostic, Report
+from exclave.appconfig.diagnostics.report import Diagnostic, Report
+from exclave.appconfig.diagnostics.sources import Source
 from exclave.appconfig.graph import Graph, build_graph
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.fields import NOTHING, Table
 from exclave.appconfig.reading.directory import Directory, Limits
 from exclave.appconfig.reading.loading import Loader
 from exclave.appconfig.reading.references import Fetcher
-from exclave.appconfig.reading.sources import Source
 from exclave.appconfig.stored.folders import check_folders, list_folders
-from exclave.appconfig.stored.hashes import hash_part
+from exclave.appconfig.stored.freezing import freeze
 from exclave.appconfig.uses import find_all
+from exclave.base.digests import digest_json
 from exclave.base.errors import InvalidInput
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a directory says, and all that is wrong with it."""
+class CheckedApp:
+    """An app directory that was read and checked: the app, its graph and all diagnostics."""
 
     app: App
     graph: Graph
@@ -32,16 +33,30 @@ class Reading:
     """The files that diagnostics are in."""
     ok: bool
     folders: Mapping[str, str]
-    """The digest of each folder of the directory that something is built from."""
+    """The digest of each folder of the directory that a part is built from."""
 
     @functools.cached_property
     def hashes(self) -> Mapping[str, str]:
         """The content hash of each component."""
-        return {each.name: self.hash_of(each) for each in self.app.components if each.name}
+        components = self.app.components
+        return {
+            component.name: self.hash_of(component) for component in components if component.name
+        }
 
     def hash_of(self, table: Table) -> str:
-        """Name a part by its content, that of its source folders included."""
-        return hash_part(table, {name: self.folders.get(name, "") for name in list_folders(table)})
+        """Return the content hash of a part: its definition, embedded files and source folders.
+
+        The hash covers only values that differ from their default, so that a new field of the
+        format leaves the hashes of parts that do not use it unchanged. The order of dependencies
+        does not matter.
+        """
+        definition = freeze(table)
+        if "dependencies" in definition:
+            definition["dependencies"] = sorted(set(definition["dependencies"]))
+        folders = {name: self.folders.get(name, "") for name in list_folders(table)}
+        if folders:
+            definition["folders of the app directory"] = folders
+        return digest_json(definition)
 
 
 def read_app(
@@ -52,12 +67,11 @@ def read_app(
     limits: Limits | None = None,
     fetcher: Fetcher | None = None,
     before: Mapping[str, str] = NOTHING,
-) -> Reading:
-    """Read and check an app directory; only a directory that does not exist raises.
+) -> CheckedApp:
+    """Read and check an app directory. Raise only if the directory does not exist.
 
-    Links may lead to the rest of the repository that it lies in; not so when it is `sealed`, as
-    the directory of a stranger must be. `before` are the types of the components of the version
-    that this one follows.
+    Links may point into the rest of the repository around it, unless it is `sealed`, as an
+    untrusted directory must be. `before` holds the component types of the previous version.
     """
     if not directory.is_dir():
         raise InvalidInput(
@@ -71,4 +85,4 @@ def read_app(
     components.check_types(app, before, report)
     folders = check_folders(app, opened, report)
     graph = build_graph(app, uses, report)
-    return Reading(app, graph, report.sorted(), report.sources, report.ok, folders)
+    return CheckedApp(app, graph, report.sorted(), report.sources, report.ok, folders)

@@ -1,19 +1,19 @@
-"""Every templated field of an app for a given state, and what is still unknown."""
+"""Rendering of every templated field of an app for a given state."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from exclave.appconfig.diagnostics.positions import KeyPath
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.runbooks import Runbook
-from exclave.appconfig.reading.positions import KeyPath
 from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS, Fault, is_template, render_text
 from exclave.appconfig.uses import locate
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """One field: its value, or why there is none yet."""
+    """A rendered field: its value, or why it is unknown."""
 
     owner: str
     """`components.api`, `sandbox`."""
@@ -29,7 +29,7 @@ class Rendered:
 def render_app(
     app: App, state: Mapping[str, object], now: datetime | None = None
 ) -> Iterator[Rendered]:
-    """Render every template of the app; without `now`, what reads the time is unknown."""
+    """Return every template, rendered; without `now`, fields that read the time are unknown."""
     values = complete_state(app, state)
     for entry in app.entries:
         roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)
@@ -55,7 +55,7 @@ def render_app(
 
 
 def complete_state(app: App, state: Mapping[str, object]) -> dict[str, object]:
-    """Take a state as it is given, with or without its root, and fill in defaults of inputs."""
+    """Return a state (given with or without its root key) with the defaults of inputs filled in."""
     whole = dict(state) if ROOT in state else {ROOT: dict(state)}
     tree = _table(whole[ROOT])
     defaults = {each.name: each.default for each in app.inputs if each.default is not None}
@@ -67,7 +67,7 @@ def complete_state(app: App, state: Mapping[str, object]) -> dict[str, object]:
 
 
 def _complete_run(runbook: Runbook, values: Mapping[str, object]) -> dict[str, object]:
-    """Give what a run of a runbook has: the defaults of its inputs, and what is given."""
+    """Return the state of a runbook run: the given values and the defaults of its inputs."""
     defaults = {each.name: each.default for each in runbook.input if each.default is not None}
     inputs, outputs = RUNBOOK_ROOTS
     return {inputs: defaults | _table(values.get(inputs)), outputs: _table(values.get(outputs))}

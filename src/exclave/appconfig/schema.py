@@ -1,4 +1,4 @@
-"""JSON Schema per file kind, made from the field descriptions, for editors."""
+"""JSON Schema of each file kind, generated from the field descriptions, for editors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ _SIMPLE: Mapping[Shape, Mapping[str, Any]] = {
 
 
 def build_schema(kind: FileKind) -> dict[str, Any]:
-    """Describe a file kind."""
+    """Return the schema of a file kind."""
     tables: dict[str, dict[str, Any]] = {}
     body = _build_table(kind.model, tables)
     schema = {"$schema": _DIALECT, "title": kind.name, **body}
@@ -36,7 +36,7 @@ def build_schema(kind: FileKind) -> dict[str, Any]:
 
 
 def build_component_schema() -> dict[str, Any]:
-    """Describe any component: its `type` decides which keys there are."""
+    """Return the schema of any component; its `type` selects the keys."""
     tables: dict[str, dict[str, Any]] = {}
     rules = [
         {

@@ -1,4 +1,4 @@
-"""A small working app to start from: it deploys on any machine that has Terraform, offline."""
+"""The starter app: it deploys offline on any machine that has Terraform."""
 
 import re
 from collections.abc import Mapping
@@ -144,7 +144,7 @@ echo "greeted=$WHO" >> "$NUON_ACTIONS_OUTPUT_FILEPATH"
 
 
 def write_starter(directory: Path) -> list[str]:
-    """Write the app into a new directory, and list its files."""
+    """Write the app into a new directory and return its files."""
     name = directory.name
     if not _NAME.fullmatch(name):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""The template language as this room needs it; loaded when the first template is met."""
+"""The template language as app configs use it; loaded lazily with the first template."""
 
 import functools
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from exclave.appconfig.reading.sources import Position
+from exclave.appconfig.diagnostics.sources import Position
 
 if TYPE_CHECKING:
     from exclave.template import Budget, Template
@@ -20,16 +20,16 @@ _PLAIN = re.compile(r"\{\{(?:- )?[ \t]*(\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)[ \t]*
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A value that a template reads: its path from the root, as far as it can be known."""
+    """A value that a template reads: its path from the root, as far as it is static."""
 
     path: tuple[str, ...]
     position: Position
     exact: bool = True
     """False: something below the path is read, and only the values decide what."""
     whole: bool = False
-    """All below the path is used: it is printed or handed to a function."""
+    """Everything below the path is used: it is printed or passed to a function."""
     optional: bool = False
-    """The template bears that the last key is missing."""
+    """The template tolerates that the last key is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Fault:
 
 
 def is_template(content: str, roots: tuple[str, ...] = (ROOT,)) -> bool:
-    """Whether a text is rendered at all: other tools' braces stay as they are."""
+    """Return whether a text is rendered at all; braces of other tools stay as they are."""
     return "{{" in content and any(f".{root}" in content for root in roots)
 
 
 def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...] | Fault:
-    """Find every value that a template can read, or why it cannot be parsed."""
+    """Return every value that a template can read, or why it cannot be parsed."""
     if not is_template(content, roots):
         return ()
     plain = _find_plain(content)
@@ -72,7 +72,7 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
 
 
 def find_refused(content: str) -> tuple[Fault, ...]:
-    """Find the calls in a template that are refused when they are reached, with the reasons."""
+    """Return the calls in a template that are always refused, with the reasons."""
     if _find_plain(content) is not None:
         return ()
     from exclave.template import TemplateProblem  # noqa: PLC0415 - as above
@@ -108,13 +108,13 @@ def _tell_count(
 
 
 def find_position(content: str, offset: int) -> Position:
-    """Turn an offset into line and column."""
+    """Return the line and column of an offset."""
     start = content.rfind("\n", 0, offset) + 1
     return Position(content.count("\n", 0, offset) + 1, offset - start + 1)
 
 
 def make_budget(steps: int | None = None) -> "Budget":
-    """Make a budget for one or several renderings; without a number, what one may use."""
+    """Return a budget for one or several renderings; by default that of a single one."""
     from exclave.template import Budget, Limits  # noqa: PLC0415 - as above
 
     return Budget(Limits() if steps is None else Limits(steps=steps))
@@ -126,7 +126,7 @@ def render_text(
     now: datetime | None = None,
     budget: "Budget | None" = None,
 ) -> str | Fault:
-    """Render a template with the values that are known."""
+    """Return a template rendered with the known values."""
     roots = tuple(values)
     if not is_template(content, roots):
         return content
@@ -142,14 +142,14 @@ def render_text(
 
 @functools.lru_cache(maxsize=1)
 def _parse(content: str, root: str) -> "Template":
-    """Parse a template once for all questions that are asked about it."""
+    """Return a parsed template; cached, because several checks ask for it."""
     from exclave.template import parse  # noqa: PLC0415 - as above
 
     return parse(content, root=root)
 
 
 def _find_plain(content: str) -> tuple[Use, ...] | None:
-    """Find the uses of a text whose actions are all plain paths; None if it is not that simple."""
+    """Return the uses of a text whose actions are all plain paths, or None for any other text."""
     found = list(_PLAIN.finditer(content))
     if len(found) != content.count("{{"):
         return None

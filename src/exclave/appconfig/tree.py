@@ -1,4 +1,4 @@
-"""The values that templates can read, and from when on they exist."""
+"""The values that templates can read, and when they become available."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ STACK_OUTPUTS: Mapping[str, tuple[str, ...]] = {
         "install_inputs", "custom_nested_stacks",
     ),
 }  # fmt: skip
-"""What the Stack of a cloud reports; there may be more, so only slips of these are told."""
+"""What the Stack of a cloud reports; there may be more, so only typos of these are reported."""
 
 TREE: Branch = {
     "id": ANYTHING,
@@ -80,7 +80,7 @@ HINTS: Mapping[tuple[str, ...], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a section cannot read, because it is rendered too early."""
+    """What a section cannot read because it is rendered too early."""
 
     when: str
     late: tuple[tuple[str, ...], ...]

@@ -1,15 +1,14 @@
-"""What the texts of an app read: every reference of every template, with its place."""
+"""The values that the templates of an app read, with their locations."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
+from exclave.appconfig.diagnostics.sources import Position
+from exclave.appconfig.model.app import App, Entry, Text
 from exclave.appconfig.model.kinds.runbooks import Runbook
-from exclave.appconfig.reading.decode import Text
-from exclave.appconfig.reading.sources import Position
 from exclave.appconfig.templates import (
     ROOT,
     RUNBOOK_ROOTS,
@@ -25,7 +24,7 @@ _MENTION = re.compile(r"nuon\.(?:install\.)?components\.([A-Za-z0-9_-]+)\.output
 _INPUT = re.compile(r"nuon\.(?:inputs|install)\.inputs\.([A-Za-z0-9_-]+)")
 _ACTION = re.compile(r"\{\{[^}]*")
 MOST_CHARACTERS = 1024 * 1024
-"""Of all actions of all templates of an app; who reads the apps of others must come to an end."""
+"""The limit on actions in all templates of an app, so that reading an untrusted app ends."""
 _BROKEN_DOT = re.compile(r"\{\{-?\s*(nuon\.[\w.]*)")
 _BROKEN_ROOT = re.compile(
     r"\{\{-?[^}]*?(?<![\w.$)])\.((?:Nuon|install|inputs|components|sandbox|install_stack"
@@ -36,7 +35,7 @@ _BROKEN_ROOT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One use, in one text, of one thing."""
+    """One use in one text of one part."""
 
     entry: Entry
     text: Text
@@ -44,12 +43,12 @@ class Found:
 
     @property
     def place(self) -> Place:
-        """Where it stands: in the TOML, or in the file that the TOML names."""
+        """The location: in the TOML, or in the file that the TOML names."""
         return locate(self.text, self.use.position)
 
 
 def find_all(app: App, report: Report) -> tuple[Found, ...]:
-    """Parse every template of an app; those that cannot be parsed are reported."""
+    """Return the uses in every template of an app; report templates that cannot be parsed."""
     all_found: list[Found] = []
     left = MOST_CHARACTERS
     for entry in app.entries:
@@ -65,7 +64,7 @@ def find_all(app: App, report: Report) -> tuple[Found, ...]:
 
 
 def locate(text: Text, position: Position) -> Place:
-    """Say where a position inside a text is."""
+    """Return the location of a position inside a text."""
     if text.file is not None:
         return Place(text.file, (), position)
     source, at = text.place.source, text.place.at
@@ -73,7 +72,7 @@ def locate(text: Text, position: Position) -> Place:
 
 
 def mentioned_components(entry: Entry) -> Iterator[tuple[str, Text]]:
-    """Find the components whose outputs any text mentions, in a template or not."""
+    """Return the components whose outputs any text mentions, in a template or not."""
     for text in entry.texts:
         if "components" in text.content:
             for found in _MENTION.finditer(text.content):
@@ -81,7 +80,7 @@ def mentioned_components(entry: Entry) -> Iterator[tuple[str, Text]]:
 
 
 def mentioned_inputs(entry: Entry) -> set[str]:
-    """Find the inputs that any text mentions."""
+    """Return the inputs that any text mentions."""
     return {
         name
         for text in entry.texts
@@ -91,7 +90,7 @@ def mentioned_inputs(entry: Entry) -> set[str]:
 
 
 def used_component(use: Use) -> str:
-    """Name the component whose outputs are read; empty if none is."""
+    """Return the component whose outputs are read; empty if there is none."""
     path = use.path
     match path:
         case (root, "components", name, *rest) if root == ROOT:
@@ -103,7 +102,7 @@ def used_component(use: Use) -> str:
 
 
 def used_input(use: Use) -> str:
-    """Name the input that is read; empty if none is."""
+    """Return the input that is read; empty if there is none."""
     match use.path:
         case (root, "inputs" | "install", "inputs", name, *_) if root == ROOT:
             return name
@@ -139,14 +138,14 @@ def _find(entry: Entry, text: Text, report: Report) -> Iterator[Found]:
 
 
 def _check_plain(text: Text, report: Report) -> None:
-    """Report a template in a text that nobody renders."""
+    """Report a template in a text that is not rendered."""
     if not text.field.reference and is_template(text.content):
         message = f"`{text.field.key}` is not rendered: the template stays as it is"
         report.warn(Code.NOT_RENDERED, text.place, message, "Write the value itself.")
 
 
 def _check_dot(text: Text, report: Report) -> None:
-    """Report a template that was meant to be one."""
+    """Report a text that looks like a template but lacks the leading dot."""
     found = _BROKEN_DOT.search(text.content)
     if found is not None:
         message = f"`{found[1]}` lacks the dot before it, so it stays as it is"

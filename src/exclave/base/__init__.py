@@ -1,1 +1,1 @@
-"""What every room may lean on: problems, ids, clocks, secret values, digests, log set-up."""
+"""Foundations for all packages: problems, ids, clocks, secret values, digests, log set-up."""

@@ -1,4 +1,4 @@
-"""Folders as deterministic tar archives, and a safe way back: nothing lands outside the target."""
+"""Deterministic tar archives of folders, and safe unpacking that writes only below the target."""
 
 import hashlib
 import io
@@ -30,7 +30,7 @@ _EXECUTABLE, _PLAIN, _FOLDER = 0o755, 0o644, 0o755
 
 
 class ArchiveProblem(Problem):
-    """A folder that cannot be packed, or an archive that cannot be trusted."""
+    """A folder that cannot be packed, or an archive that is not safe to unpack."""
 
     kind: ClassVar = Kind.INVALID
     code: ClassVar = "archive_invalid"
@@ -39,7 +39,7 @@ class ArchiveProblem(Problem):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How much an archive may hold; what packs under these limits also unpacks under them."""
+    """Limits of an archive; what packs under these limits also unpacks under them."""
 
     total_bytes: int = 256 * _MIB
     """All files together, and at the same time the archive itself."""
@@ -55,7 +55,7 @@ DEFAULT_LIMITS = ArchiveLimits()
 
 
 def pack_folder(root: Path, out: BinaryIO, *, limits: ArchiveLimits = DEFAULT_LIMITS) -> str:
-    """Write a folder as a tar that only its content decides; answer its digest, `sha256:…`.
+    """Write a folder as a deterministic tar and return its digest, `sha256:…`.
 
     Names are sorted; times, owners and all of the mode but "executable" are left out, and so are
     empty folders, as in git.
@@ -73,15 +73,15 @@ def pack_folder(root: Path, out: BinaryIO, *, limits: ArchiveLimits = DEFAULT_LI
 
 
 def digest_folder(root: Path, *, limits: ArchiveLimits = DEFAULT_LIMITS) -> str:
-    """Tell the digest that `pack_folder` would answer, and keep nothing."""
+    """Return the digest that `pack_folder` would return, without writing an archive."""
     with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 - it is no path of ours
         return pack_folder(root, nowhere, limits=limits)
 
 
 def unpack_archive(data: BinaryIO, target: Path, *, limits: ArchiveLimits = DEFAULT_LIMITS) -> None:
-    """Unpack a tar into a new or empty folder: all of it, or nothing if anything is amiss.
+    """Unpack a tar into a new or empty folder: all of it, or nothing if any entry is refused.
 
-    Only regular files, folders and links that stay inside are taken.
+    Only regular files, folders and links that stay inside are accepted.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
@@ -99,7 +99,7 @@ def unpack_archive(data: BinaryIO, target: Path, *, limits: ArchiveLimits = DEFA
 
 
 def _walk(folder: Path, prefix: str, limits: ArchiveLimits) -> Iterator[tuple[bytes, Path]]:
-    """List files and links, by their names in UTF-8: the order of bytes is the same everywhere."""
+    """Yield files and links ordered by their UTF-8 names, which is the same on every machine."""
     with os.scandir(folder) as found:
         entries = [entry for entry in found if entry.name not in LEFT_OUT]
     for entry in entries:
@@ -170,14 +170,14 @@ def _extract(data: "_LimitedReader", root: Path, limits: ArchiveLimits) -> None:
 
 
 def _make_folders(root: Path, made: set[str], folder: str) -> None:
-    """Make a folder and those around it, each once."""
+    """Create a folder and its parents, each once."""
     if folder not in made:
         (root / folder).mkdir(_FOLDER, parents=True, exist_ok=True)
         made.add(folder)
 
 
 def _claim_name(names: dict[str, bool], name: str, *, folder: bool) -> None:
-    """Remember a name and its folders; nothing may be two things, or come twice."""
+    """Record a name and its folders; raise on a duplicate, or on a name of two types."""
     around = name
     while around := around.rpartition("/")[0]:
         if names.get(around):
@@ -220,7 +220,7 @@ def _check_name(name: str, limits: ArchiveLimits) -> None:
 
 
 def _check_link(name: str, linkname: str, limits: ArchiveLimits) -> None:
-    """Let a link climb to folders above it, then only descend: so it can never lead outside.
+    """Raise unless a link climbs to parent folders first and then only descends.
 
     `..` after a name is refused, because that name could be a link itself.
     """
@@ -242,12 +242,12 @@ def _check_size(name: str, size: int, limits: ArchiveLimits) -> int:
 
 
 def _allowance(limits: ArchiveLimits) -> int:
-    """Most bytes of an archive: its files, and headers and padding for each of them."""
+    """Return the maximum size of an archive: its files, and headers and padding for each."""
     return limits.total_bytes + limits.files * (4096 + 2 * limits.path_bytes) + _MIB
 
 
 class _Header(tarfile.TarInfo):
-    """A header that may not announce a long header of its own: that would be read into memory."""
+    """A header that refuses long extended headers, because those are read into memory."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_Header":
@@ -271,7 +271,7 @@ class _HashingWriter(io.RawIOBase):
 
 
 class _LimitedReader(io.RawIOBase):
-    """Reads no more than allowed, and knows whether what it read ended in zeros."""
+    """Reads at most a number of bytes, and tracks whether they ended in zeros."""
 
     def __init__(self, data: BinaryIO, most: int) -> None:
         self._data = data
@@ -289,7 +289,7 @@ class _LimitedReader(io.RawIOBase):
         return chunk
 
     def check_end(self, offset: int) -> None:
-        """Tell a whole archive from one that was cut off: two blocks of zeros end it."""
+        """Raise if an archive is truncated: it must end with two blocks of zeros."""
         while self.read(_CHUNK):
             pass
         if self._count - offset < _END_BYTES or self._zeros < self._count - offset:

@@ -1,4 +1,4 @@
-"""The only place that reads a clock: everything else is handed one."""
+"""The clock: the only module that reads the time; all others get a `Clock` as an argument."""
 
 import asyncio
 import time
@@ -7,18 +7,18 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for records, monotonic time for durations, and sleeping on the same time line."""
+    """Wall time for records, monotonic time for durations, and a matching sleep."""
 
     def now(self) -> datetime:
-        """Tell the wall time, aware, in UTC."""
+        """Return the current time in UTC (timezone-aware)."""
         ...
 
     def monotonic(self) -> float:
-        """Tell seconds that never go back."""
+        """Return monotonic seconds."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Wait on this time line."""
+        """Sleep by this clock."""
         ...
 
 
@@ -26,13 +26,13 @@ class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> datetime:
-        """Tell the wall time, aware, in UTC."""
+        """Return the current time in UTC (timezone-aware)."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Tell seconds that never go back."""
+        """Return monotonic seconds."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for real seconds."""
+        """Sleep."""
         await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Canonical JSON and content digests: what approvals, envelopes and audit chains are bound to."""
+"""Canonical JSON and content digests, which approvals, envelopes and audit chains rely on."""
 
 import hashlib
 import json
@@ -9,20 +9,20 @@ _CANONICAL = json.JSONEncoder(
 
 
 def canonical_json(value: object) -> bytes:
-    """Write a JSON value in its one canonical form: sorted keys, no spaces, UTF-8, no NaN."""
+    """Return canonical JSON: sorted keys, no spaces, UTF-8, no NaN."""
     return _CANONICAL.encode(value).encode()
 
 
 def digest_bytes(data: bytes) -> str:
-    """Name content by its SHA-256."""
+    """Return the SHA-256 digest of content, `sha256:…`."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def digest_json(value: object) -> str:
-    """Name a JSON value by the digest of its canonical form."""
+    """Return the digest of a JSON value in its canonical form."""
     return digest_bytes(canonical_json(value))
 
 
 def hash_token(token: str) -> str:
-    """Hash a high-entropy token for storage; a slow password hash would add nothing to 256 bits."""
+    """Return the hash of a token for storage; 256 random bits need no slow password hash."""
     return hashlib.sha256(token.encode()).hexdigest()

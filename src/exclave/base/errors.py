@@ -1,4 +1,4 @@
-"""The one error type that people are meant to see, and the kinds that edges translate."""
+"""`Problem`, the base of all errors shown to users, and the kinds that each edge translates."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -44,7 +44,7 @@ class InvalidInput(Problem):
 
 
 class NotFound(Problem):
-    """The thing does not exist, or it belongs to somebody else: the caller cannot tell which."""
+    """The resource does not exist or belongs to another tenant; the caller cannot tell which."""
 
     kind = Kind.NOT_FOUND
     code = "not_found"
@@ -60,7 +60,7 @@ class Unauthenticated(Problem):
 
 
 class Forbidden(Problem):
-    """The caller is known, may see the thing, and may not do this to it."""
+    """The caller is authenticated and may see the resource, but lacks the right to do this."""
 
     kind = Kind.FORBIDDEN
     code = "forbidden"
@@ -68,21 +68,21 @@ class Forbidden(Problem):
 
 
 class Conflict(Problem):
-    """The request is fine but does not fit the present state."""
+    """The request is valid but conflicts with the current state."""
 
     kind = Kind.CONFLICT
     code = "conflict"
 
 
 class TooLarge(Problem):
-    """A stated limit was passed; nothing was stored."""
+    """A limit was exceeded; nothing was stored."""
 
     kind = Kind.TOO_LARGE
     code = "too_large"
 
 
 class Unavailable(Problem):
-    """Something we depend on does not answer; the same request may succeed later."""
+    """A dependency does not respond; the same request may succeed later."""
 
     kind = Kind.UNAVAILABLE
     code = "unavailable"

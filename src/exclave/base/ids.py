@@ -1,4 +1,4 @@
-"""Ids, random values and tokens: the only place that draws randomness."""
+"""Ids, random values and tokens: the only module that uses randomness."""
 
 import random
 import secrets
@@ -20,14 +20,14 @@ _RANDOM_CHARS = 16
 
 
 class Randomness(Protocol):
-    """Where random bits and fractions come from."""
+    """A source of random bits and fractions."""
 
     def bits(self, count: int) -> int:
-        """Draw that many random bits."""
+        """Return a number of random bits."""
         ...
 
     def fraction(self) -> float:
-        """Draw a number in [0, 1)."""
+        """Return a random number in [0, 1)."""
         ...
 
 
@@ -35,11 +35,11 @@ class SystemRandomness:
     """Unpredictable randomness of the operating system."""
 
     def bits(self, count: int) -> int:
-        """Draw that many random bits."""
+        """Return a number of random bits."""
         return secrets.randbits(count)
 
     def fraction(self) -> float:
-        """Draw a number in [0, 1)."""
+        """Return a random number in [0, 1)."""
         return secrets.randbits(53) / (1 << 53)
 
 
@@ -50,34 +50,34 @@ class SeededRandomness:
         self._random = random.Random(seed)  # noqa: S311 - repeatable on purpose
 
     def bits(self, count: int) -> int:
-        """Draw that many bits of the seeded sequence."""
+        """Return the next bits of the seeded sequence."""
         return self._random.getrandbits(count)
 
     def fraction(self) -> float:
-        """Draw the next number in [0, 1) of the seeded sequence."""
+        """Return the next number in [0, 1) of the seeded sequence."""
         return self._random.random()
 
 
 class Ids:
-    """Makes ids that sort by creation time, and secrets with a recognisable prefix."""
+    """Generates ids that sort by creation time, and tokens with a recognisable prefix."""
 
     def __init__(self, clock: Clock, randomness: Randomness) -> None:
         self._clock = clock
         self.randomness = randomness
 
     def new(self, prefix: str) -> str:
-        """Make an id such as `job_01k9…`: 48 bits of milliseconds, then 80 random bits."""
+        """Return an id such as `job_01k9…`: 48 bits of milliseconds, then 80 random bits."""
         millis = int(self._clock.now().timestamp() * 1000)
         tail = _encode(self.randomness.bits(80), _RANDOM_CHARS)
         return f"{prefix}_{_encode(millis, _TIME_CHARS)}{tail}"
 
     def token(self, prefix: str) -> str:
-        """Make a secret of 256 bits; the prefix lets people and scanners recognise it."""
+        """Return a token of 256 bits; people and scanners recognise it by the prefix."""
         return f"{prefix}_{_encode(self.randomness.bits(260), 52)}"
 
 
 def read_moment(made: str) -> datetime | None:
-    """Tell when an id was made; None if the text is none of ours."""
+    """Return when an id was created; None if the text is not an id."""
     digits = made.partition("_")[2][:_TIME_CHARS]
     if len(digits) != _TIME_CHARS or any(digit not in _ALPHABET for digit in digits):
         return None
@@ -90,12 +90,12 @@ def read_moment(made: str) -> datetime | None:
 
 
 def _encode(number: int, chars: int) -> str:
-    """Write the lowest bits in base 32, two characters at a time."""
+    """Return the lowest bits in base 32, encoded two characters at a time."""
     shifts = range(5 * chars - 10, -1, -10)
     return "".join([_PAIRS[number >> shift & 0x3FF] for shift in shifts])
 
 
 def jitter(randomness: Randomness, attempt: int, *, first: float, longest: float) -> float:
-    """Choose a back-off with full jitter: anything up to `first * 2^attempt`, at most `longest`."""
+    """Return a back-off with full jitter: up to `first * 2^attempt`, at most `longest`."""
     ceiling = min(longest, first * 2.0 ** min(attempt, 32))
     return max(first / 10, randomness.fraction() * ceiling)

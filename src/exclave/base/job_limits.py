@@ -1,4 +1,4 @@
-"""The most that a job can hold: checked when an app is synced, and again when a job is made."""
+"""Size limits of a job: checked when an app is synced and again when a job is created."""
 
 from typing import Final
 

@@ -16,21 +16,21 @@ _bound: ContextVar[Mapping[str, object]] = ContextVar("exclave_log_facts", defau
 
 
 class Log:
-    """Writes events with facts; ids that were bound around the call are added to each."""
+    """Logs events with facts; ids bound by `bind` are added to each."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(f"exclave.{name}")
 
     def info(self, event: str, **facts: object) -> None:
-        """Record something that is meant to happen."""
+        """Log a normal event."""
         self._write(logging.INFO, event, facts)
 
     def warning(self, event: str, **facts: object) -> None:
-        """Record something that somebody may want to look at."""
+        """Log an event that may need attention."""
         self._write(logging.WARNING, event, facts)
 
     def error(self, event: str, *, exc: BaseException | None = None, **facts: object) -> None:
-        """Record a failure, with its traceback where there is one."""
+        """Log a failure, with the current traceback if there is one."""
         self._write(logging.ERROR, event, facts, exc)
 
     def _write(
@@ -47,7 +47,7 @@ class Log:
 
 @contextmanager
 def bind(**facts: object) -> Iterator[None]:
-    """Add facts to every event that is logged inside the block."""
+    """Add facts to every event logged inside the block."""
     token = _bound.set({**_bound.get(), **facts})
     try:
         yield
@@ -56,10 +56,10 @@ def bind(**facts: object) -> Iterator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One line of JSON per record; values that JSON does not know are written as text."""
+    """Formats a record as one line of JSON; values that JSON lacks are written as text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Turn a record into its line."""
+        """Return the line of a record."""
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -1,8 +1,8 @@
-"""Measures for how long a piece of work keeps the event loop from everything else.
+"""Measures how long a coroutine blocks the event loop.
 
-Each step of a coroutine, from one wait to the next, holds the loop. Many short steps delay nobody:
-others run in between. Long ones do, and are added up. CPU time is counted: on a busy machine a step
-may take long without using much of it.
+Each step of a coroutine, from one await to the next, blocks the loop. Short steps do no harm,
+because others run in between; long ones are added up. CPU
+time is counted: on a busy machine a step may take long without using much of it.
 """
 
 import asyncio
@@ -15,19 +15,19 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 LONG_S = 0.003
-"""A step that takes longer counts."""
+"""The duration above which a step counts as long."""
 
 
 @dataclass(slots=True)
 class LoopTime:
-    """How long the loop was held by one piece of work."""
+    """How long one coroutine blocked the loop."""
 
     task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
     long_s: float = 0.0
-    """Seconds in steps that were long ones."""
+    """The total duration of long steps, in seconds."""
 
     def add(self, seconds: float) -> None:
-        """Count a step."""
+        """Add the duration of a step."""
         if seconds > LONG_S:
             self.long_s += seconds
 
@@ -36,7 +36,7 @@ _current: ContextVar[LoopTime | None] = ContextVar("loop_time", default=None)
 
 
 def note_step(seconds: float) -> None:
-    """Count a step that somebody else ran for the current piece of work."""
+    """Add a step that another task ran on behalf of the current coroutine."""
     measured = _current.get()
     # A task that was started meanwhile has inherited the variable, but does other work.
     if measured is not None and measured.task is asyncio.current_task():

@@ -1,4 +1,4 @@
-"""Did you mean: the nearest name that exists."""
+"""Suggestions of the closest existing name ("did you mean …")."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ _SHOWN = 10
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Write a hint with the nearest known name, or with those that there are."""
+    """Return a hint with the closest known name, or with all known names."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, 1)
     if near:

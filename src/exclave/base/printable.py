@@ -1,4 +1,4 @@
-"""Text of others made safe to print: control characters become visible and have no effect."""
+"""Escaping of untrusted text for terminals and logs: control characters become visible."""
 
 import json
 import re

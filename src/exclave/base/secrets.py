@@ -1,4 +1,4 @@
-"""Secret values that do not print themselves."""
+"""Secret values that are masked when printed."""
 
 
 class Secret:
@@ -10,7 +10,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """Hand out the value: the call is visible in review, unlike an attribute."""
+        """Return the value; a method, so that each use is easy to find in review."""
         return self._value
 
     def __repr__(self) -> str:

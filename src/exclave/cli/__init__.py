@@ -1,1 +1,1 @@
-"""The command line, one module per noun."""
+"""The command line: one module or folder per noun, and what they share."""

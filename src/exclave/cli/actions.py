@@ -1,4 +1,4 @@
-"""`exclave actions` and `exclave runbooks`: what an app can do at a customer, and doing it."""
+"""`exclave actions` and `exclave runbooks`: list and run the actions and runbooks of an install."""
 
 import click
 
@@ -7,8 +7,7 @@ from exclave.cli.inputs import build, read_pairs
 from exclave.cli.lookup import find_install, gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
-from exclave.client.actions import ActionCalls
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.actions import (
     ActionReply,
     RunAction,
@@ -19,20 +18,22 @@ from exclave.wire.actions import (
 )
 from exclave.wire.model import Page
 
-group = SuggestingGroup("actions", help="List, run, look at runs.")
-runbooks = SuggestingGroup("runbooks", help="List, run.")
+group = SuggestingGroup("actions", help="Run actions of an install and list their runs.")
+runbooks = SuggestingGroup("runbooks", help="Run runbooks of an install.")
 
 _install = click.argument("install", metavar="INSTALL")
-_wait = click.option("--wait", is_flag=True, help="Watch it to its end.")
+_wait = click.option(
+    "--wait", is_flag=True, help="Wait for the workflow to end and show its progress."
+)
 
 
 @verb(group, "list")
 @_install
 async def list_actions(session: Session, install: str) -> None:
     """List the actions of an install."""
-    page = await _calls(session).list_actions(await find_install(session, install))
+    page = await session.client.actions.list(await find_install(session, install))
     rows = [
-        [each.name, ", ".join(map(_tell_trigger, each.triggers)), *_tell_last(each)]
+        [each.name, ", ".join(map(_format_trigger, each.triggers)), *_format_last(each)]
         for each in page.items
     ]
     session.out.show(page, session.out.table(["NAME", "RUNS ON", "LAST RUN", "STATE"], rows))
@@ -41,21 +42,27 @@ async def list_actions(session: Session, install: str) -> None:
 @verb(group, "run")
 @_install
 @click.argument("action")
-@click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
-@click.option("--role", default="", help="The role to run with, by name.")
+@click.option(
+    "--env",
+    "env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Environment variable. Can be repeated.",
+)
+@click.option("--role", default="", help="Name of the role to run the action with.")
 @_wait
 async def run_action(
     session: Session, install: str, action: str, env: tuple[str, ...], role: str, *, wait: bool
 ) -> int | None:
     """Run an action now."""
     body = build(RunAction, action=action, env=read_pairs(env, "--env"), role=role)
-    begun = await _calls(session).run_action(await find_install(session, install), body)
+    begun = await session.client.actions.run(await find_install(session, install), body)
     return await _show_begun(session, begun, wait=wait)
 
 
 @verb(group, "runs")
 @_install
-@click.option("--action", help="Only this one.")
+@click.option("--action", help="Only show runs of this action.")
 @page_options
 async def list_runs(
     session: Session, install: str, action: str | None, limit: int, cursor: str | None
@@ -64,7 +71,7 @@ async def list_runs(
     install_id = await find_install(session, install)
 
     async def fetch(at: str | None, most: int) -> Page[RunReply]:
-        return await _calls(session).list_runs(install_id, at, most, action=action)
+        return await session.client.actions.list_runs(install_id, at, most, action=action)
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
@@ -87,7 +94,7 @@ async def list_runs(
 @_install
 async def list_runbooks(session: Session, install: str) -> None:
     """List the runbooks of an install."""
-    page = await _calls(session).list_runbooks(await find_install(session, install))
+    page = await session.client.actions.list_runbooks(await find_install(session, install))
     rows = [
         [
             each.name,
@@ -103,19 +110,21 @@ async def list_runbooks(session: Session, install: str) -> None:
 @verb(runbooks, "run")
 @_install
 @click.argument("runbook")
-@click.option("--input", "inputs", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of an input. Can be repeated.",
+)
 @_wait
 async def run_runbook(
     session: Session, install: str, runbook: str, inputs: tuple[str, ...], *, wait: bool
 ) -> int | None:
     """Run a runbook now."""
     body = build(RunRunbook, runbook=runbook, inputs=read_pairs(inputs, "--input"))
-    begun = await _calls(session).run_runbook(await find_install(session, install), body)
+    begun = await session.client.actions.run_runbook(await find_install(session, install), body)
     return await _show_begun(session, begun, wait=wait)
-
-
-def _calls(session: Session) -> ActionCalls:
-    return ActionCalls(session.client.calls)
 
 
 async def _show_begun(session: Session, begun: WorkflowReply, *, wait: bool) -> int | None:
@@ -127,11 +136,11 @@ async def _show_begun(session: Session, begun: WorkflowReply, *, wait: bool) -> 
     return None
 
 
-def _tell_trigger(trigger: TriggerReply) -> str:
+def _format_trigger(trigger: TriggerReply) -> str:
     extra = trigger.cron or trigger.component
     return f"{trigger.type} ({extra})" if extra else trigger.type
 
 
-def _tell_last(action: ActionReply) -> list[str]:
+def _format_last(action: ActionReply) -> list[str]:
     last = action.last_run
     return ["never", ""] if last is None else [show_time(last.started_at), last.state]

@@ -1,4 +1,4 @@
-"""`exclave auth`: which server you talk to, and as whom."""
+"""`exclave auth`: log in, log out, show the current login."""
 
 import sys
 from urllib.parse import urlsplit
@@ -15,12 +15,12 @@ from exclave.cli.terminal import ask_secret
 from exclave.client.control_http import check_url
 from exclave.wire.identity import GrantModel, WhoAmI
 
-group = SuggestingGroup("auth", help="Log in, log out, see who you are.")
+group = SuggestingGroup("auth", help="Log in, log out, show the current login.")
 
 
 @verb(group, "login")
-@click.option("--url", default=DEFAULT_URL, show_default=True, help="Address of the Control API.")
-@click.option("--token", help="An API token; `-` reads it from stdin. Asked for if not given.")
+@click.option("--url", default=DEFAULT_URL, show_default=True, help="URL of the Control API.")
+@click.option("--token", help="API token; `-` reads it from stdin.  [default: prompt]")
 async def login(session: Session, url: str, token: str | None) -> None:
     """Check a token with the server and store it for later commands."""
     checked = check_url(url)
@@ -53,7 +53,7 @@ async def whoami(session: Session) -> None:
 
 
 def show_grants(grants: list[GrantModel], *, instance_admin: bool) -> str:
-    """Write roles as `admin` or `operator on install ins_…`."""
+    """Return roles as text, such as `admin` or `operator on install ins_…`."""
     roles = [
         grant.role + (f" on {grant.scope} {grant.scope_id}" if grant.scope_id else "")
         for grant in grants
@@ -89,4 +89,4 @@ def _read_token(session: Session, token: str | None) -> Secret:
 def _warn_about_plain_http(session: Session, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        session.out.say("warning: the token travels unencrypted; use https outside this machine")
+        session.out.say("warning: the token is sent unencrypted; use https outside this machine")

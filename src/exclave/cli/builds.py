@@ -1,4 +1,4 @@
-"""`exclave builds`: the artifacts that are made of an app's parts."""
+"""`exclave builds`: builds of an app's components."""
 
 import click
 
@@ -9,21 +9,22 @@ from exclave.cli.logs import print_log
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.cli.watch import watch_workflow
-from exclave.client.builds import BuildCalls
+from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
 from exclave.wire.specs import GitSource
 
-group = SuggestingGroup("builds", help="Artifacts of an app's parts: list, logs, create.")
+group = SuggestingGroup("builds", help="Manage builds: the artifacts of an app's components.")
 
 _FAILED = 1
 _SHORT = 12
 
 
 @verb(group, "list")
-@click.option("--app", metavar="NAME", help="Only builds of this app.")
-@click.option("--part", metavar="PART", help="Only this component, `sandbox` or action step.")
+@click.option("--app", metavar="NAME", help="Only show builds of this app.")
+@click.option(
+    "--part", metavar="PART", help="Only show builds of this component, `sandbox` or action step."
+)
 @click.option("--state", type=click.Choice([state.value for state in BuildState]))
 @page_options
 async def list_builds(
@@ -35,10 +36,9 @@ async def list_builds(
     cursor: str | None,
 ) -> None:
     """List builds, newest first."""
-    calls = BuildCalls(session.client.calls)
 
     async def fetch(at: str | None, most: int) -> Page[BuildReply]:
-        return await calls.list_builds(at, most, app=app, part=part, state=state)
+        return await session.client.builds.list(at, most, app=app, part=part, state=state)
 
     page = await gather(session, fetch, limit, cursor)
     rows = [
@@ -62,59 +62,60 @@ async def list_builds(
 @verb(group, "get")
 @click.argument("build_id", metavar="ID")
 async def get(session: Session, build_id: str) -> None:
-    """Show a build: its source, its artifact, or what went wrong."""
-    _show(session, await BuildCalls(session.client.calls).get_build(build_id))
+    """Show a build: its source, and its artifact or its error."""
+    _show(session, await session.client.builds.get(build_id))
 
 
 @verb(group, "logs")
 @click.argument("build_id", metavar="ID")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the build is over.")
-@click.option("--lines", "-n", type=click.IntRange(0), help="Only so many of the last lines.")
-@click.option("--times", is_flag=True, help="Put the time before each line.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the build ends.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(0), help="Number of lines to print, counted from the end."
+)
+@click.option("--times", is_flag=True, help="Prefix each line with its time.")
 async def logs(
     session: Session, build_id: str, lines: int | None, *, follow: bool, times: bool
 ) -> None:
     """Print the log of a build; with --json one record per line."""
-    found = await BuildCalls(session.client.calls).get_build(build_id)
+    found = await session.client.builds.get(build_id)
     if found.job_id is None:
-        raise Conflict("the build has no job", hint="Begin it again: exclave builds create.")
+        raise Conflict("the build has no job", hint="Start it again: exclave builds create.")
     await print_log(session, found.job_id, lines=lines, follow=follow, times=times)
 
 
 @verb(group, "create")
 @click.argument("app")
 @click.argument("part")
-@click.option("--commit", metavar="SHA", help="Build this commit instead of the newest.")
-@click.option("--wait", is_flag=True, help="Show its progress, and exit 1 if it fails.")
+@click.option("--commit", metavar="SHA", help="Commit to build instead of the newest one.")
+@click.option("--wait", is_flag=True, help="Wait for the build to end; exit with 1 if it fails.")
 async def create(
     session: Session, app: str, part: str, commit: str | None, *, wait: bool
 ) -> int | None:
     """Build PART of APP's current version again: a component, `sandbox`, or `action:NAME:STEP`.
 
-    A branch or a tag is looked up anew. When the build has succeeded, the current version uses it.
+    Branches and tags are resolved again. The current version uses the build once it has succeeded.
     """
     wish = build_model(NewBuild, app=app, part=part, commit=commit)
-    calls = BuildCalls(session.client.calls)
-    made = await calls.create_build(wish)
+    made = await session.client.builds.create(wish)
     if not wait:
         session.out.show(made, made.id)
         if not session.out.json_mode:
-            session.out.say(f"Begun. Follow it: exclave builds logs {made.id} --follow")
+            session.out.say(f"Started. Follow it: exclave builds logs {made.id} --follow")
         return None
     await _await_end(session, made)
-    ended = await calls.get_build(made.id)
+    ended = await session.client.builds.get(made.id)
     _show(session, ended)
     return None if ended.state is BuildState.SUCCEEDED else _FAILED
 
 
 async def _await_end(session: Session, made: BuildReply) -> None:
-    """Show the progress to people; a program gets the build alone."""
+    """Wait for the end of a build; show its progress unless the output is JSON."""
     if made.workflow_id is None:
         return
     if not session.out.json_mode:
         await watch_workflow(session, made.workflow_id)
         return
-    async for _ in session.client.follow_workflow(made.workflow_id, session.out.warn):
+    async for _ in session.client.workflows.follow(made.workflow_id, session.out.warn):
         pass
 
 

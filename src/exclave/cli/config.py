@@ -1,4 +1,4 @@
-"""Which server to talk to, and with which token: environment, stored login, dev folder."""
+"""The login of a command: from the environment, the stored login, or a dev folder."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ _MOST_BYTES = 64 << 10
 
 
 class NotLoggedIn(Problem):
-    """No token is known for the server."""
+    """There is no token for the server."""
 
     kind: ClassVar = Kind.UNAUTHENTICATED
     code: ClassVar = "not_logged_in"
@@ -41,7 +41,7 @@ class Login:
 
 
 def find_login(env: Mapping[str, str], cwd: Path) -> Login:
-    """Choose a login: the environment wins, then the stored one, then a dev folder right here.
+    """Return the login: from the environment, else the stored one, else that of a dev folder.
 
     A token is only sent to the address that it was made or stored for: that of EXCLAVE_TOKEN never
     to what a file in the current folder names, since the folder may be anybody's repository.
@@ -64,7 +64,7 @@ def find_login(env: Mapping[str, str], cwd: Path) -> Login:
 
 
 def find_config_file(env: Mapping[str, str]) -> Path:
-    """Tell where the login is stored."""
+    """Return the file in which the login is stored."""
     if env.get("EXCLAVE_CONFIG"):
         return Path(env["EXCLAVE_CONFIG"])
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
@@ -73,7 +73,7 @@ def find_config_file(env: Mapping[str, str]) -> Path:
 
 
 def store_login(file: Path, url: str, token: Secret) -> None:
-    """Write the login so that nobody else on this machine can read it, and all of it or nothing."""
+    """Store the login atomically, readable only by this user."""
     text = f"url = {json.dumps(url.rstrip('/'))}\ntoken = {json.dumps(token.reveal())}\n"
     fresh = file.with_name(f".{file.name}.new")
     try:
@@ -100,19 +100,19 @@ def _read_stored(file: Path) -> Login | None:
 
 
 def _choose_server(stored: Login | None, dev_file: Path) -> str:
-    """Choose where EXCLAVE_TOKEN goes without EXCLAVE_URL."""
+    """Return the server for EXCLAVE_TOKEN when EXCLAVE_URL is not set."""
     if stored is not None:
         return stored.url
     if os.path.lexists(dev_file):
         raise InvalidInput(
-            f"EXCLAVE_TOKEN is set without EXCLAVE_URL; it is not sent where {dev_file} points",
+            f"EXCLAVE_TOKEN is set without EXCLAVE_URL; it is not sent to the server in {dev_file}",
             hint="Set EXCLAVE_URL too, or unset EXCLAVE_TOKEN to use the login in that file.",
         )
     return DEFAULT_URL
 
 
 def _read_dev_file(file: Path) -> Login | None:
-    """Read the login that `exclave dev` wrote; one that others could have written is refused."""
+    """Return the login that `exclave dev` wrote; refuse a file that others could have written."""
     try:
         found = json.loads(_read_own_file(file))
     except FileNotFoundError:
@@ -122,12 +122,12 @@ def _read_dev_file(file: Path) -> Login | None:
     fields = found if isinstance(found, dict) else {}
     login = _read_login(fields.get("control_url"), fields.get("token"), file)
     if not is_loopback(_find_host(login.url)):
-        raise _refuse(file, f"its address {login.url} is not on this machine")
+        raise _refuse(file, f"its URL {login.url} is not on this machine")
     return login
 
 
 def _read_own_file(file: Path) -> str:
-    """Read a small file that belongs to this user and that nobody else can read or write."""
+    """Return a small file that only this user can read and write."""
     try:
         # Not blocking: a pipe of this name must not hold us up.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -157,13 +157,13 @@ def _find_host(url: str) -> str:
 def _refuse(file: Path, why: str) -> NotLoggedIn:
     return NotLoggedIn(
         f"the login in {file} is not used: {why}",
-        hint="`exclave dev` writes this file anew when it starts. Or run `exclave auth login`.",
+        hint="`exclave dev` writes this file again when it starts. Or run `exclave auth login`.",
     )
 
 
 def _read_login(url: object, token: object, file: Path) -> Login:
     if not isinstance(url, str) or not isinstance(token, str):
-        raise _blame(file, ValueError("it lacks an address or a token"))
+        raise _blame(file, ValueError("it has no URL or no token"))
     return Login(url.rstrip("/"), Secret(token), str(file))
 
 

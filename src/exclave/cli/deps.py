@@ -1,4 +1,4 @@
-"""What a command gets: a client, an output, and a terminal that may or may not be there."""
+"""What a command runs with: `Deps`, `Session` with client and output, and the `verb` decorator."""
 
 import asyncio
 import functools
@@ -19,14 +19,14 @@ from exclave.cli.config import find_login
 from exclave.cli.output import Output
 from exclave.cli.terminal import ask
 from exclave.client.control import ControlClient
-from exclave.client.control_http import ControlCalls
+from exclave.client.control_http import ControlHttp
 
 Body = Callable[..., Coroutine[Any, Any, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What the outside world is for a command."""
+    """The outside world of a command; tests replace it."""
 
     env: Mapping[str, str]
     cwd: Path
@@ -40,7 +40,7 @@ class Deps:
 
 
 def read_system(env: Mapping[str, str]) -> Deps:
-    """Take the world as it is."""
+    """Return the dependencies of a real process."""
     clock = SystemClock()
     return Deps(
         env=env,
@@ -62,23 +62,23 @@ class Session:
 
     @property
     def client(self) -> ControlClient:
-        """Connect with the login that applies here; once."""
+        """The client for the current login, created on first use."""
         if not self._opened:
             login = find_login(self.deps.env, self.deps.cwd)
             return self.connect(login.url, login.token)
         return self._opened[0]
 
     def connect(self, url: str, token: Secret) -> ControlClient:
-        """Connect to a server with a token."""
+        """Return a client of a server with a token."""
         deps = self.deps
-        calls = ControlCalls(
+        http = ControlHttp(
             url, token.reveal(), clock=deps.clock, ids=deps.ids, transport=deps.transport
         )
-        self._opened.append(ControlClient(calls))
+        self._opened.append(ControlClient(http))
         return self._opened[-1]
 
     def confirm(self, question: str, *, yes: bool) -> None:
-        """Go on only if a person agrees; without a terminal `--yes` has to say so."""
+        """Ask for confirmation; abort if it is denied, raise if there is no terminal to ask."""
         if yes:
             return
         if not self.deps.can_ask:
@@ -90,13 +90,13 @@ class Session:
             raise click.Abort
 
     async def close(self) -> None:
-        """Give back what was opened."""
+        """Close all clients."""
         for client in self._opened:
-            await client.calls.close()
+            await client.close()
 
 
 def verb(group: click.Group, name: str) -> Callable[[Body], click.Command]:
-    """Make an async function `(session, **arguments)` a command of a noun, with `--json`."""
+    """Return a decorator that makes an async function a command of a noun, with `--json`."""
 
     def decorate(body: Body) -> click.Command:
         @functools.wraps(body)
@@ -105,13 +105,13 @@ def verb(group: click.Group, name: str) -> Callable[[Body], click.Command]:
             code = asyncio.run(_drive(_open_session(context, json_mode=json_mode), body, arguments))
             context.exit(code or 0)
 
-        flag = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+        flag = click.option("--json", "json_mode", is_flag=True, help="Print the result as JSON.")
         return group.command(name)(flag(run))
 
     return decorate
 
 
-yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 async def _drive(session: Session, body: Body, arguments: Mapping[str, Any]) -> int | None:

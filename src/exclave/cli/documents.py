@@ -1,4 +1,4 @@
-"""What differs between two JSON documents, path by path."""
+"""Differences between two JSON documents, path by path."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value that is new, gone or another one."""
+    """A value that was added, removed or changed."""
 
     path: str
     before: object
     after: object
 
     def write(self) -> str:
-        """Write it as a line."""
+        """Return the change as a line of text."""
         path = escape_line(self.path)
         if self.before is ABSENT:
             return f"+ {path} = {dump_json(self.after)}"
@@ -31,14 +31,14 @@ class Change:
             return f"- {path} = {dump_json(self.before)}"
         return f"~ {path} = {dump_json(self.before)} -> {dump_json(self.after)}"
 
-    def tell(self) -> dict[str, Any]:
-        """Say it for programs; a side that is absent is left out."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the change as JSON, without a side that is absent."""
         sides = {"before": self.before, "after": self.after}
         return {"path": self.path, **{k: v for k, v in sides.items() if v is not ABSENT}}
 
 
 def list_changes(before: object, after: object) -> list[Change]:
-    """List what differs; lists are compared as wholes."""
+    """Return the differences; lists are compared as a whole."""
     return list(_compare("", before, after))
 
 

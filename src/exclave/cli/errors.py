@@ -1,4 +1,4 @@
-"""How a failure ends the program: what is said on stderr, and with which exit code."""
+"""Reporting of failures: the message on stderr and the exit code."""
 
 import traceback
 from collections.abc import Mapping
@@ -30,25 +30,27 @@ EXIT_CODES: Mapping[Kind, int] = {
 
 
 def report_problem(problem: Problem, *, json_mode: bool) -> int:
-    """Say what happened and what to do."""
+    """Print a problem and its hint; return the exit code."""
     told = {"code": problem.code, "kind": problem.kind, "facts": dict(problem.facts)}
-    _tell(problem.message, problem.advice, told, json_mode=json_mode)
+    _print_error(problem.message, problem.advice, told, json_mode=json_mode)
     return EXIT_CODES[problem.kind]
 
 
 def report_usage(error: click.ClickException, *, json_mode: bool) -> int:
-    """Say what is wrong with the command line, and where its help is."""
+    """Print an error of the command line and where its help is; return the exit code."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"See `{context.command_path} --help`." if context else ""
-    _tell(error.format_message(), hint, {"code": "usage", "kind": "usage"}, json_mode=json_mode)
+    _print_error(
+        error.format_message(), hint, {"code": "usage", "kind": "usage"}, json_mode=json_mode
+    )
     return USAGE
 
 
 def report_bug(error: Exception, *, json_mode: bool, debug: bool) -> int:
-    """Say that this is our fault; the traceback is shown to those who ask for it."""
+    """Print that this is a bug, with a traceback if `debug`; return the exit code."""
     if debug:
         print_err("".join(traceback.format_exception(error)), newline=False)
-    _tell(
+    _print_error(
         f"this is a bug in exclave: {type(error).__name__}: {error}",
         "Please report it; EXCLAVE_DEBUG=1 shows where it happened.",
         {"code": "bug", "kind": "bug"},
@@ -57,7 +59,7 @@ def report_bug(error: Exception, *, json_mode: bool, debug: bool) -> int:
     return BUG
 
 
-def _tell(message: str, hint: str, facts: Mapping[str, object], *, json_mode: bool) -> None:
+def _print_error(message: str, hint: str, facts: Mapping[str, object], *, json_mode: bool) -> None:
     if json_mode:
         error = {**facts, "message": message, "hint": hint}
         print_json({"error": error}, indent=None, err=True)

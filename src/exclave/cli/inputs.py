@@ -1,4 +1,4 @@
-"""Turning what people type and write into requests, with all that is wrong said at once."""
+"""Parsing of arguments and files into requests; all errors are reported at once."""
 
 import json
 import re
@@ -20,12 +20,12 @@ _STDIN = "-"
 
 
 def build(model: type[Model], **fields: object) -> Model:
-    """Make a request from arguments."""
+    """Return a request built from arguments."""
     return check(model, fields, "")
 
 
 def check(model: type[Model], fields: object, source: str) -> Model:
-    """Make a request from data; every mistake is listed with its place."""
+    """Return a request built from data; raise with every error and where it is."""
     try:
         return model.model_validate(fields)
     except ValidationError as error:
@@ -38,7 +38,7 @@ def check(model: type[Model], fields: object, source: str) -> Model:
 
 
 def read_document(name: str) -> Mapping[str, Any]:
-    """Read an object from a JSON or TOML file; `-` is stdin, in either language."""
+    """Return the object in a JSON or TOML file; `-` reads stdin in either format."""
     label = "stdin" if name == _STDIN else name
     try:
         text = sys.stdin.read() if name == _STDIN else Path(name).read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def read_document(name: str) -> Mapping[str, Any]:
 
 
 def read_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
-    """Read repeated `key=value`."""
+    """Parse repeated `key=value` options."""
     found: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -70,7 +70,7 @@ def read_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 
 def read_duration(text: str) -> float:
-    """Read `90d`, `12h`, `30m` or `45s` as seconds."""
+    """Parse `90d`, `12h`, `30m` or `45s`; return seconds."""
     found = _DURATION.fullmatch(text)
     if not found:
         raise InvalidInput(f"`{text}` is not a duration", hint="Write 90d, 12h, 30m or 45s.")

@@ -1,25 +1,25 @@
-"""`exclave jobs`: single pieces of work and the attempts to run them."""
+"""`exclave jobs`: show and cancel jobs."""
 
 import click
 
 from exclave.base.printable import dump_json
-from exclave.cli import plans
 from exclave.cli.deps import Session, verb, yes_option
 from exclave.cli.inputs import build
 from exclave.cli.lookup import build_option, find_queue, gather, install_option, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.workflows import plans
 from exclave.client.control import ControlClient
 from exclave.wire.jobs import DeclareLost, JobReply, JobState
 from exclave.wire.model import Page
 
-group = SuggestingGroup("jobs", help="Single pieces of work and their attempts.")
+group = SuggestingGroup("jobs", help="Show and cancel jobs: what runners execute.")
 
 
 @verb(group, "list")
 @install_option
 @build_option
-@click.option("--workflow", metavar="ID", help="Only jobs of this workflow.")
+@click.option("--workflow", metavar="ID", help="Only show jobs of this workflow.")
 @click.option("--state", type=click.Choice([state.value for state in JobState]))
 @page_options
 async def list_jobs(
@@ -38,7 +38,7 @@ async def list_jobs(
     wanted = JobState(state) if state else None
 
     async def fetch(at: str | None, most: int) -> Page[JobReply]:
-        return await client.list_jobs(
+        return await client.jobs.list(
             at, most, queue_id=queue_id, workflow_id=workflow, state=wanted
         )
 
@@ -64,29 +64,29 @@ async def list_jobs(
 @verb(group, "get")
 @click.argument("job_id", metavar="ID")
 async def get(session: Session, job_id: str) -> None:
-    """Show a job and each attempt to run it."""
-    _show(session, await session.client.get_job(job_id))
+    """Show a job and its executions."""
+    _show(session, await session.client.jobs.get(job_id))
 
 
 @verb(group, "cancel")
 @click.argument("job_id", metavar="ID")
 @yes_option
 async def cancel(session: Session, job_id: str, *, yes: bool) -> None:
-    """Ask for the end of a job; its processes get time to stop cleanly."""
+    """Cancel a job; its processes get time to stop cleanly."""
     session.confirm(f"Cancel the job {job_id}?", yes=yes)
-    _show(session, await session.client.cancel_job(job_id))
+    _show(session, await session.client.jobs.cancel(job_id))
 
 
 @verb(group, "declare-lost")
 @click.argument("job_id", metavar="ID")
-@click.option("--reason", required=True, help="How you know; it is kept in the audit log.")
+@click.option("--reason", required=True, help="How you know; recorded in the audit log.")
 @yes_option
 async def declare_lost(session: Session, job_id: str, reason: str, *, yes: bool) -> None:
-    """Say that the machine which ran the job is gone, without waiting for the timeout."""
+    """Declare that the machine which ran a job is gone, without waiting for the timeout."""
     body = build(DeclareLost, reason=reason)
-    question = f"Declare {job_id} lost? If it still runs somewhere, two may work at once."
+    question = f"Declare {job_id} lost? If it is still running, two executions may work at once."
     session.confirm(question, yes=yes)
-    _show(session, await session.client.declare_lost(job_id, body))
+    _show(session, await session.client.jobs.declare_lost(job_id, body))
 
 
 def _show(session: Session, job: JobReply) -> None:

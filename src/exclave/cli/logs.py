@@ -1,4 +1,4 @@
-"""`exclave logs`: what jobs print."""
+"""`exclave logs`: read and search the logs of jobs."""
 
 from collections import deque
 from datetime import UTC, datetime
@@ -6,22 +6,28 @@ from datetime import UTC, datetime
 import click
 
 from exclave.cli.deps import Session, verb
-from exclave.cli.lookup import build_option, find_queue, install_option, tell_rest
+from exclave.cli.lookup import build_option, find_queue, install_option, print_rest
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import Styled, clean_line, join
 from exclave.client.control import ControlClient
 from exclave.client.following import BEGIN, LogPosition
 from exclave.wire.logs import LogMatch, LogMatches, LogRecord, Stream
 
-group = SuggestingGroup("logs", help="Output of jobs: tail, search.")
+group = SuggestingGroup("logs", help="Read and search the logs of jobs.")
 
 
 @verb(group, "tail")
 @click.argument("job_id", metavar="JOB")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job is over.")
-@click.option("--lines", "-n", type=click.IntRange(0), help="Only so many of the last lines.")
-@click.option("--execution", metavar="ID", help="Of this attempt; by default the server chooses.")
-@click.option("--times", is_flag=True, help="Put the time before each line.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until the job ends.")
+@click.option(
+    "--lines", "-n", type=click.IntRange(0), help="Number of lines to print, counted from the end."
+)
+@click.option(
+    "--execution",
+    metavar="ID",
+    help="ID of the execution to read.  [default: the newest that has started]",
+)
+@click.option("--times", is_flag=True, help="Prefix each line with its time.")
 async def tail(
     session: Session,
     job_id: str,
@@ -38,11 +44,11 @@ async def tail(
 
 @verb(group, "search")
 @click.argument("text")
-@click.option("--job", metavar="ID", help="Search the log of this job.")
+@click.option("--job", metavar="ID", help="Only search the log of this job.")
 @install_option
 @build_option
 @click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
-@click.option("--cursor", help="Go on where an earlier search ended.")
+@click.option("--cursor", help="Continue an earlier search at its cursor.")
 async def search(
     session: Session,
     text: str,
@@ -53,10 +59,10 @@ async def search(
     *,
     build: bool,
 ) -> None:
-    """Find text in the log of a job, or of all jobs of an install."""
+    """Search the log of a job, or of all jobs of an install."""
     queue_id = await find_queue(session, install, build=build)
     if (job is None) == (queue_id is None):
-        raise click.UsageError("say where to search: --job ID, --install NAME or --build")
+        raise click.UsageError("pass --job ID, --install NAME or --build")
     found: list[LogMatch] = []
     while True:
         page = await _search_page(session.client, text, job, queue_id, cursor)
@@ -64,7 +70,7 @@ async def search(
         cursor = page.next
         if cursor is None or len(found) >= limit:
             break
-    tell_rest(session, cursor, empty=not found)
+    print_rest(session, cursor, empty=not found)
     lines = [
         clean_line(f"{match.job_id} {match.step or '-'}: ") + show_record(session, match.record)
         for match in found
@@ -81,16 +87,16 @@ async def print_log(
     follow: bool,
     times: bool,
 ) -> None:
-    """Print what is there of a job's log, or its last lines, and follow it if wanted."""
+    """Print the log of a job or its last lines, and optionally follow it."""
     if lines is not None or not follow:
         start = await _print_present(session, job_id, start, lines, times=times)
     if follow:
-        async for record in session.client.follow_log(job_id, start, session.out.warn):
+        async for record in session.client.logs.follow(job_id, start, session.out.warn):
             session.out.stream(record, show_record(session, record, times=times))
 
 
 def show_record(session: Session, record: LogRecord, *, times: bool = False) -> Styled:
-    """Write a record as its line; what was cut away is visible."""
+    """Return a record as a line of text; dropped bytes are mentioned."""
     text = session.out.log_text(record.text)
     if record.dropped:
         text += f"[{record.dropped} bytes were dropped here]"
@@ -107,7 +113,7 @@ async def _print_present(
 ) -> LogPosition:
     kept: deque[LogRecord] = deque(maxlen=lines)
     end = start
-    async for record in session.client.read_log(job_id, start):
+    async for record in session.client.logs.read(job_id, start):
         end = LogPosition(record.execution_id, record.offset)
         if lines is None:
             session.out.stream(record, show_record(session, record, times=times))
@@ -122,5 +128,5 @@ async def _search_page(
     client: ControlClient, text: str, job: str | None, queue_id: str | None, cursor: str | None
 ) -> LogMatches:
     if job is not None:
-        return await client.search_job_log(job, text, cursor)
-    return await client.search_logs(text, queue_id, cursor)
+        return await client.logs.search_job(job, text, cursor)
+    return await client.logs.search(text, queue_id, cursor)

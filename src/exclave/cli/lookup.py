@@ -1,4 +1,4 @@
-"""Names where people would type them: an install by name or id, the build queue by a flag."""
+"""Lookup of installs, workflows and queues by name or id; options of lists."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,6 @@ import click
 
 from exclave.base.errors import NotFound
 from exclave.cli.deps import Session
-from exclave.client.installs import InstallCalls
 from exclave.client.pages import FetchPage, collect
 from exclave.wire.model import Page
 
@@ -21,61 +20,68 @@ _RECENT = 50
 _SCHEDULE = "schedule"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
-install_option: Decorator = click.option("--install", metavar="NAME|ID", help="Only this install.")
+install_option: Decorator = click.option(
+    "--install", metavar="NAME|ID", help="Only show results of this install."
+)
 workflow_argument: Decorator = click.argument("workflow", metavar="ID|INSTALL")
 """A workflow by its id, or the newest one of an install that no schedule began, by its name."""
-build_option: Decorator = click.option("--build", is_flag=True, help="The org's build queue.")
+build_option: Decorator = click.option("--build", is_flag=True, help="Use the org's build queue.")
 
 
 def page_options(body: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--limit` and `--cursor` to a list."""
     limit = click.option(
-        "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="At most."
+        "--limit",
+        type=click.IntRange(1, 10_000),
+        default=100,
+        show_default=True,
+        help="Maximum number of items to show.",
     )
-    cursor = click.option("--cursor", help="Go on where an earlier list ended.")
+    cursor = click.option("--cursor", help="Continue an earlier list at its cursor.")
     return limit(cursor(body))
 
 
 async def gather(
     session: Session, fetch: FetchPage[Item], limit: int, cursor: str | None
 ) -> Page[Item]:
-    """Read a list, and say so if there is more of it."""
+    """Return up to `limit` items of a list; mention if there are more."""
     page = await collect(fetch, limit=limit, cursor=cursor)
-    tell_rest(session, page.next, empty=not page.items)
+    print_rest(session, page.next, empty=not page.items)
     return page
 
 
-def tell_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
-    """Say that a list is empty or not the whole of it; a program sees it in the JSON."""
+def print_rest(session: Session, cursor: str | None, *, empty: bool) -> None:
+    """Mention that a list is empty or continues, unless the output is JSON."""
     if session.out.json_mode:
         return
     if cursor:
-        session.out.say(f"There is more: add --cursor {cursor}")
+        session.out.say(f"There are more results: add --cursor {cursor}")
     elif empty:
         session.out.say("Nothing found.")
 
 
 def is_id(text: str) -> bool:
-    """Tell whether a text is an id, not a name."""
+    """Return whether a text is an id."""
     return _ID.fullmatch(text) is not None
 
 
 async def find_install(session: Session, name: str) -> str:
-    """Turn the name of an install into its id."""
+    """Return the id of an install given by name or id."""
     if _ID.fullmatch(name):
         return name
     if _NAME.fullmatch(name):
-        page = await InstallCalls(session.client.calls).list_installs(limit=1, name=name)
+        page = await session.client.installs.list(limit=1, name=name)
         for install in page.items:
             if install.name == name:
                 return install.id
     raise NotFound(
-        f"there is no install `{name}`", hint="`exclave installs list` shows those you may see."
+        f"there is no install `{name}`",
+        hint="`exclave installs list` shows the installs that you can access.",
     )
 
 
 async def find_workflow(session: Session, text: str) -> str:
-    """Turn the name of an install into the id of its newest workflow; an id stays what it is.
+    """Return the id of a workflow, given by id or as the newest one of an install.
 
     Crons and drift scans begin workflows all the time, and nobody who names an install means those
     as long as there is another.
@@ -83,7 +89,7 @@ async def find_workflow(session: Session, text: str) -> str:
     if _ID.fullmatch(text) and not text.startswith("ins_"):
         return text
     install = await find_install(session, text)
-    page = await session.client.list_workflows(None, _RECENT, queue_id=install)
+    page = await session.client.workflows.list(None, _RECENT, queue_id=install)
     if not page.items:
         raise NotFound(f"the install `{text}` has no workflow yet")
     by_people = [each for each in page.items if each.created_by != _SCHEDULE]
@@ -91,9 +97,9 @@ async def find_workflow(session: Session, text: str) -> str:
 
 
 async def find_queue(session: Session, install: str | None, *, build: bool) -> str | None:
-    """Turn `--install` or `--build` into the id of a queue; none where neither was given."""
+    """Return the id of the queue of `--install` or `--build`; None without either."""
     if install and build:
-        raise click.UsageError("give one of --install and --build, not both")
+        raise click.UsageError("pass --install or --build, not both")
     if build:
-        return (await session.client.get_org()).build_queue_id
+        return (await session.client.orgs.get()).build_queue_id
     return await find_install(session, install) if install else None

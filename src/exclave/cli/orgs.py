@@ -1,4 +1,4 @@
-"""`exclave orgs`: the tenant that a token belongs to."""
+"""`exclave orgs`: the org of the token."""
 
 import click
 
@@ -9,13 +9,13 @@ from exclave.cli.registry import show_size
 from exclave.cli.root import SuggestingGroup
 from exclave.wire.identity import FourEyesReply, NewOrg, SetFourEyes
 
-group = SuggestingGroup("orgs", help="The tenant that you work in.")
+group = SuggestingGroup("orgs", help="Show and create orgs (tenants).")
 
 
 @verb(group, "show")
 async def show(session: Session) -> None:
     """Show the org of the token in use."""
-    org = await session.client.get_org()
+    org = await session.client.orgs.get()
     pairs = [
         ("name", org.name),
         ("id", org.id),
@@ -27,8 +27,8 @@ async def show(session: Session) -> None:
 
 @verb(group, "usage")
 async def usage(session: Session) -> None:
-    """Show what the org has stored, and how much it may store."""
-    found = await session.client.get_usage()
+    """Show the storage used by the org, and its limits."""
+    found = await session.client.orgs.get_usage()
     rows = [
         (
             line.kind,
@@ -46,36 +46,36 @@ async def usage(session: Session) -> None:
 @verb(group, "create")
 @click.argument("name")
 async def create(session: Session, name: str) -> None:
-    """Create an org and print the first token of its admin, once; for instance admins."""
-    org = await session.client.create_org(build(NewOrg, name=name))
+    """Create an org and print its admin's first token once. Requires an instance admin."""
+    org = await session.client.orgs.create(build(NewOrg, name=name))
     session.out.show(org, org.token)
     if not session.out.json_mode:
         session.out.say(f"Created org `{org.name}` ({org.id}).")
-        session.out.say("Above is its admin token. Keep it: it is not shown again.")
+        session.out.say("The token of its admin is printed above. Store it: it is not shown again.")
 
 
-four_eyes = SuggestingGroup("four-eyes", help="Whether every change needs two people.")
+four_eyes = SuggestingGroup("four-eyes", help="Require two people for every change.")
 group.add_command(four_eyes)
 
 
 @verb(four_eyes, "status")
 async def show_four_eyes(session: Session) -> None:
     """Show whether every change needs two people."""
-    _show_four_eyes(session, await session.client.get_four_eyes())
+    _show_four_eyes(session, await session.client.orgs.get_four_eyes())
 
 
 @verb(four_eyes, "on")
 async def switch_on(session: Session) -> None:
-    """Let every change need two people; takes back a request to switch it off."""
-    _show_four_eyes(session, await session.client.set_four_eyes(SetFourEyes(on=True)))
+    """Require two people for every change; withdraws a request to switch this off."""
+    _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=True)))
 
 
 @verb(four_eyes, "off")
 @yes_option
 async def switch_off(session: Session, *, yes: bool) -> None:
-    """Ask to end it, or agree with another admin who asked."""
-    session.confirm("Let one person alone make changes?", yes=yes)
-    _show_four_eyes(session, await session.client.set_four_eyes(SetFourEyes(on=False)))
+    """Request to switch it off, or confirm the request of another admin."""
+    session.confirm("Allow changes by a single person?", yes=yes)
+    _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=False)))
 
 
 def _show_four_eyes(session: Session, found: FourEyesReply) -> None:
@@ -85,4 +85,4 @@ def _show_four_eyes(session: Session, found: FourEyesReply) -> None:
         pairs.append(("off asked by", f"{found.off_requested_by}, until {until}"))
     session.out.show(found, session.out.details(pairs))
     if found.off_requested_by and not session.out.json_mode:
-        session.out.say("Another admin agrees with: exclave orgs four-eyes off")
+        session.out.say("Another admin confirms it with: exclave orgs four-eyes off")

@@ -1,4 +1,4 @@
-"""What a command shows: data on stdout, as text or as JSON, and talk on stderr."""
+"""Output of a command: data on stdout as text or JSON, messages on stderr."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,36 +30,36 @@ COLOURS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Writes for a person or for a program; the two never mix on stdout."""
+    """Writes either text or JSON to stdout, never both."""
 
     json_mode: bool
     terminal: bool
     colour: bool
 
     def say(self, text: str) -> None:
-        """Talk to the person on stderr."""
+        """Print a message on stderr."""
         print_err(text)
 
     def warn(self, problem: Problem) -> None:
-        """Mention trouble that may pass by itself."""
+        """Print a warning about a problem that is being retried."""
         self.say(f"warning: {problem.message}; trying again")
 
     def show(self, value: object, text: str) -> None:
-        """Answer with one document: the value as JSON, or its text."""
+        """Print the result: the value as JSON, or its text."""
         if self.json_mode:
             print_json(_plain(value))
         elif text:
             print_out(text)
 
     def stream(self, value: object, text: str) -> None:
-        """Answer with one of many: a line of JSON, or of text."""
+        """Print one of many results: a line of JSON or of text."""
         if self.json_mode:
             print_json(_plain(value), indent=None)
         else:
             print_out(text)
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Styled:
-        """Lay out rows in columns."""
+        """Return rows as a table."""
         if not rows:
             return clean("")
         cells = [[clean_line(cell.replace("\n", " ")) for cell in row] for row in rows]
@@ -68,7 +68,7 @@ class Output:
         return join([head, *(self._paint_row(row, widths) for row in cells)])
 
     def details(self, pairs: Sequence[tuple[str, str]]) -> Styled:
-        """Lay out names and values, without the empty ones; values may have several lines."""
+        """Return names and values as aligned lines, without empty values."""
         shown = [(clean_line(name), clean(value)) for name, value in pairs if value]
         width = max((len(name) for name, _ in shown), default=0)
         below = " " * (width + 2)
@@ -76,7 +76,7 @@ class Output:
         return join(lines)
 
     def paint(self, word: str, shown: str | None = None) -> Styled:
-        """Colour a state."""
+        """Return text in the colour of a state."""
         return style(word if shown is None else shown, COLOURS.get(word), on=self.colour)
 
     def log_text(self, text: str) -> Styled:
@@ -91,12 +91,12 @@ class Output:
 
 
 def show_time(at: datetime | None) -> str:
-    """Write a time for people, in UTC."""
+    """Return a time as text, in UTC."""
     return "" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def show_duration(seconds: float) -> str:
-    """Write a duration for people."""
+    """Return a duration as text."""
     whole = max(0, int(seconds))
     if whole < 60:  # noqa: PLR2004 - a minute
         return f"{whole}s"

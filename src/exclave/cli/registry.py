@@ -1,4 +1,4 @@
-"""`exclave registry`: credentials for registry clients, what is stored, and what may go."""
+"""`exclave registry`: credentials, repositories, tags, garbage collection."""
 
 from functools import partial
 
@@ -9,23 +9,32 @@ from exclave.cli.inputs import build, read_duration
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.client.registry import RegistryCalls
 from exclave.wire.registry import CollectGarbage, NewRegistryToken
 
-group = SuggestingGroup("registry", help="The OCI registry: token, tokens, list, tags, gc.")
+group = SuggestingGroup("registry", help="Manage the OCI registry and its credentials.")
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
 
 
 @verb(group, "token")
-@click.option("--repository", required=True, help="apps/demo, apps/* for a folder, * for all.")
-@click.option("--push", is_flag=True, help="Allow to push and delete too.")
-@click.option("--minutes", type=int, default=60, show_default=True, help="How long it is good.")
+@click.option(
+    "--repository",
+    required=True,
+    help="Repository to allow: apps/demo, apps/* for a folder, * for all.",
+)
+@click.option("--push", is_flag=True, help="Also allow pushing and deleting.")
+@click.option(
+    "--minutes",
+    type=int,
+    default=60,
+    show_default=True,
+    help="Lifetime of the token: 90d, 12h, 30m or 45s.",
+)
 async def create_token(session: Session, repository: str, minutes: int, *, push: bool) -> None:
-    """Make a password for crane, skopeo, helm, oras or docker, and print it, once."""
+    """Create a password for crane, skopeo, helm, oras or docker, and print it once."""
     body = build(NewRegistryToken, repository=repository, push=push, minutes=minutes)
-    made = await RegistryCalls(session.client.calls).create_token(body)
+    made = await session.client.registry.create_token(body)
     session.out.show(made, made.password)
     if not session.out.json_mode:
         may = "pull and push" if made.push else "pull"
@@ -34,15 +43,15 @@ async def create_token(session: Session, repository: str, minutes: int, *, push:
         session.out.say(f"Valid until {show_time(made.expires_at)}. It is not shown again.")
 
 
-tokens = SuggestingGroup("tokens", help="Credentials of registry clients: list, revoke.")
+tokens = SuggestingGroup("tokens", help="List and revoke credentials of registry clients.")
 group.add_command(tokens)
 
 
 @verb(tokens, "list")
 @page_options
 async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
-    """List the registry tokens that are good; their secrets are not kept anywhere."""
-    fetch = RegistryCalls(session.client.calls).list_tokens
+    """List the valid registry tokens, without their secrets."""
+    fetch = session.client.registry.list_tokens
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
@@ -63,9 +72,9 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 @click.argument("token_id", metavar="ID")
 @yes_option
 async def revoke_token(session: Session, token_id: str, *, yes: bool) -> None:
-    """Make a registry token worthless, at once."""
+    """Revoke a registry token at once."""
     session.confirm(f"Revoke the registry token {token_id}?", yes=yes)
-    await RegistryCalls(session.client.calls).revoke_token(token_id)
+    await session.client.registry.revoke_token(token_id)
     session.out.show({"id": token_id, "revoked": True}, "")
     if not session.out.json_mode:
         session.out.say(f"Revoked {token_id}.")
@@ -75,7 +84,7 @@ async def revoke_token(session: Session, token_id: str, *, yes: bool) -> None:
 @page_options
 async def list_repositories(session: Session, limit: int, cursor: str | None) -> None:
     """List the org's repositories."""
-    fetch = RegistryCalls(session.client.calls).list_repositories
+    fetch = session.client.registry.list_repositories
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [each.name, str(each.tags), str(each.manifests), show_size(each.size)]
@@ -89,19 +98,21 @@ async def list_repositories(session: Session, limit: int, cursor: str | None) ->
 @page_options
 async def list_tags(session: Session, repository: str, limit: int, cursor: str | None) -> None:
     """List the tags of a repository."""
-    fetch = partial(RegistryCalls(session.client.calls).list_tags, repository)
+    fetch = partial(session.client.registry.list_tags, repository)
     page = await gather(session, fetch, limit, cursor)
     rows = [[each.tag, each.digest, show_time(each.changed_at)] for each in page.items]
     session.out.show(page, session.out.table(["TAG", "DIGEST", "CHANGED"], rows))
 
 
 @verb(group, "gc")
-@click.option("--dry-run", is_flag=True, help="Tell what would go, and remove nothing.")
-@click.option("--older-than", default="24h", show_default=True, help="Spare what is younger.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed without removing it.")
+@click.option(
+    "--older-than", default="24h", show_default=True, help="Keep anything newer than this."
+)
 async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -> None:
-    """Remove what no tag, no manifest and no app version leads to."""
+    """Remove everything that no tag, manifest or app version refers to."""
     body = build(CollectGarbage, dry_run=dry_run, older_than_s=read_duration(older_than))
-    report = await RegistryCalls(session.client.calls).collect_garbage(body)
+    report = await session.client.registry.collect_garbage(body)
     pairs = [
         ("manifests", str(report.manifests)),
         ("blobs", f"{report.blobs} ({show_size(report.bytes)})"),
@@ -111,11 +122,15 @@ async def collect_garbage(session: Session, older_than: str, *, dry_run: bool) -
     ]
     session.out.show(report, session.out.details(pairs))
     if not session.out.json_mode:
-        session.out.say("This would go." if report.dry_run else "This is gone; pinned ones stay.")
+        session.out.say(
+            "These would be removed."
+            if report.dry_run
+            else "These were removed; pinned artifacts are kept."
+        )
 
 
 def show_size(size: float) -> str:
-    """Write a number of bytes for people."""
+    """Return a number of bytes as text."""
     for unit in _UNITS[:-1]:
         if size < _STEP:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

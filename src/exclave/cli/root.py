@@ -1,4 +1,4 @@
-"""The root of the command line: nouns are imported only when one of their commands is wanted."""
+"""The root of the command line: a noun is imported when one of its commands is used."""
 
 import difflib
 import importlib
@@ -16,7 +16,7 @@ from exclave.cli.terminal import print_err
 
 @dataclass(frozen=True, slots=True)
 class LazyCommand:
-    """Where a command is to be found, and its one line of help."""
+    """The module and attribute of a command, and its short help."""
 
     module: str
     attribute: str
@@ -24,34 +24,46 @@ class LazyCommand:
 
 
 NOUNS: Mapping[str, LazyCommand] = {
-    "apps": LazyCommand("exclave.cli.apps", "group", "Apps: new, validate, graph, sync, diff."),
-    "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, see who you are."),
-    "orgs": LazyCommand("exclave.cli.orgs", "group", "The tenant that you work in."),
-    "tokens": LazyCommand("exclave.cli.tokens", "group", "API tokens: list, create, revoke."),
-    "installs": LazyCommand("exclave.cli.installs", "group", "Places at customers, their work."),
-    "actions": LazyCommand("exclave.cli.actions", "group", "List, run, look at runs."),
-    "runbooks": LazyCommand("exclave.cli.actions", "runbooks", "List, run."),
+    "apps": LazyCommand(
+        "exclave.cli.apps.local", "group", "Create, validate, sync and compare apps."
+    ),
+    "auth": LazyCommand("exclave.cli.auth", "group", "Log in, log out, show the current login."),
+    "orgs": LazyCommand("exclave.cli.orgs", "group", "Show and create orgs (tenants)."),
+    "tokens": LazyCommand("exclave.cli.tokens", "group", "Manage API tokens."),
+    "installs": LazyCommand(
+        "exclave.cli.installs.installs",
+        "group",
+        "Manage installs: an app in one customer's account.",
+    ),
+    "actions": LazyCommand(
+        "exclave.cli.actions", "group", "Run actions of an install and list their runs."
+    ),
+    "runbooks": LazyCommand("exclave.cli.actions", "runbooks", "Run runbooks of an install."),
     "builds": LazyCommand(
-        "exclave.cli.builds", "group", "Artifacts of an app's parts: list, logs, create."
+        "exclave.cli.builds", "group", "Manage builds: the artifacts of an app's components."
     ),
     "registry": LazyCommand(
-        "exclave.cli.registry", "group", "The OCI registry: token, tokens, list, tags, gc."
+        "exclave.cli.registry", "group", "Manage the OCI registry and its credentials."
     ),
-    "runners": LazyCommand("exclave.cli.runners", "group", "Runners: enrol, look at, revoke."),
-    "workflows": LazyCommand("exclave.cli.workflows", "group", "Run, watch, approve, steer."),
-    "jobs": LazyCommand("exclave.cli.jobs", "group", "Single pieces of work and their attempts."),
-    "logs": LazyCommand("exclave.cli.logs", "group", "Output of jobs: tail, search."),
-    "audit": LazyCommand("exclave.cli.audit", "group", "Who did what, and why."),
+    "runners": LazyCommand("exclave.cli.runners", "group", "Enrol, show and revoke runners."),
+    "workflows": LazyCommand(
+        "exclave.cli.workflows.workflows", "group", "Run, watch and approve workflows."
+    ),
+    "jobs": LazyCommand("exclave.cli.jobs", "group", "Show and cancel jobs: what runners execute."),
+    "logs": LazyCommand("exclave.cli.logs", "group", "Read and search the logs of jobs."),
+    "audit": LazyCommand(
+        "exclave.cli.audit", "group", "Show the audit log: who did what, and why."
+    ),
 }
 
 
 class SuggestingGroup(click.Group):
-    """A group that names the nearest command when somebody mistypes one."""
+    """A group that suggests the nearest command for an unknown one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first argument names."""
+        """Return the command that the first argument names."""
         name = args[0] if args else ""
         names = self.list_commands(ctx)
         if name and not name.startswith("-") and name not in names:
@@ -69,7 +81,7 @@ class LazyGroup(SuggestingGroup):
         self.lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name the commands in the order of the table."""
+        """Return the names of the commands in the order of the table."""
         return list(self.lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -89,7 +101,7 @@ class LazyGroup(SuggestingGroup):
 
 
 def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:
-    """Make the `exclave` command from the nouns and what the composition root adds."""
+    """Return the `exclave` command with the nouns and what the composition root adds."""
     root = LazyGroup(
         {**NOUNS, **(extra or {})},
         name="exclave",
@@ -102,7 +114,7 @@ def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:
 
 
 def run(root: click.Group, argv: Sequence[str], obj: object) -> int:
-    """Run a command line and answer its exit code.
+    """Run a command line and return its exit code.
 
     `obj` is the environment (a mapping), or the ready `Deps` of a test. A reader that leaves the
     pipe ends the process with 1 and without a word: click sees to that.

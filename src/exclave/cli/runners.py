@@ -1,4 +1,4 @@
-"""`exclave runners`: the programs at customers that do the work."""
+"""`exclave runners`: list, show, enrol and revoke runners."""
 
 import shlex
 
@@ -11,7 +11,7 @@ from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.wire.identity import EnrolmentCreated, NewEnrolment, RevokeRunner, RunnerReply
 
-group = SuggestingGroup("runners", help="Runners: enrol, look at, revoke.")
+group = SuggestingGroup("runners", help="Enrol, show and revoke runners.")
 
 _MIB = 1 << 20
 _HEADERS = ("ID", "NAME", "KIND", "QUEUE", "STATE", "PRESENCE", "RUNNING", "SEEN", "CAUSE", "ALARM")
@@ -20,8 +20,8 @@ _HEADERS = ("ID", "NAME", "KIND", "QUEUE", "STATE", "PRESENCE", "RUNNING", "SEEN
 @verb(group, "list")
 @page_options
 async def list_runners(session: Session, limit: int, cursor: str | None) -> None:
-    """List runners and whether they are there."""
-    page = await gather(session, session.client.list_runners, limit, cursor)
+    """List runners and whether they are connected."""
+    page = await gather(session, session.client.runners.list, limit, cursor)
     rows = [
         [
             runner.id,
@@ -43,19 +43,19 @@ async def list_runners(session: Session, limit: int, cursor: str | None) -> None
 @verb(group, "get")
 @click.argument("runner_id", metavar="ID")
 async def get(session: Session, runner_id: str) -> None:
-    """Show a runner with what it measures of itself."""
-    _show(session, await session.client.get_runner(runner_id))
+    """Show a runner and its statistics."""
+    _show(session, await session.client.runners.get(runner_id))
 
 
 @verb(group, "enrol")
-@click.option("--install", metavar="NAME|ID", help="The install that the runner works for.")
+@click.option("--install", metavar="NAME|ID", help="Install that the runner works for.")
 @build_option
 async def enrol(session: Session, install: str | None, *, build: bool) -> None:
-    """Make a one-time token, and print the command that starts a runner with it."""
+    """Create a one-time token and print the command that starts a runner with it."""
     queue_id = await find_queue(session, install, build=build)
     if queue_id is None:
-        raise click.UsageError("say what the runner is for: --install NAME, or --build")
-    made = await session.client.enrol_runner(NewEnrolment(queue_id=queue_id))
+        raise click.UsageError("pass --install NAME or --build")
+    made = await session.client.runners.enrol(NewEnrolment(queue_id=queue_id))
     pairs = [
         ("token", made.token),
         ("expires", show_time(made.expires_at)),
@@ -63,22 +63,24 @@ async def enrol(session: Session, install: str | None, *, build: bool) -> None:
     ]
     session.out.show(made, session.out.details(pairs))
     if not session.out.json_mode:
-        session.out.say("\nRun the command where the runner shall live. The token works once.")
+        session.out.say("\nRun the command on the runner's machine. The token works once.")
 
 
 @verb(group, "revoke")
 @click.argument("runner_id", metavar="ID")
-@click.option("--reason", required=True, help="Why; it is kept in the audit log.")
+@click.option("--reason", required=True, help="Reason; recorded in the audit log.")
 @yes_option
 async def revoke(session: Session, runner_id: str, reason: str, *, yes: bool) -> None:
-    """Take a runner's identity away; it cannot ask for work or report any more."""
+    """Revoke a runner; it can no longer get work or report results."""
     body = build(RevokeRunner, reason=reason)
-    session.confirm(f"Revoke the runner {runner_id}? It has to be enrolled anew then.", yes=yes)
-    _show(session, await session.client.revoke_runner(runner_id, body))
+    session.confirm(
+        f"Revoke the runner {runner_id}? It has to be enrolled again afterwards.", yes=yes
+    )
+    _show(session, await session.client.runners.revoke(runner_id, body))
 
 
 def show_start_command(made: EnrolmentCreated) -> str:
-    """Write the command line that a customer pastes."""
+    """Return the command that starts a runner."""
     words = ["exclave", "runner", "--url", made.runner_url, "--enrolment", made.token]
     return shlex.join(words)
 

@@ -1,4 +1,4 @@
-"""`exclave tokens`: who may use the Control API, and for how long."""
+"""`exclave tokens`: API tokens of the org."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,6 @@ from exclave.cli.inputs import build, read_duration
 from exclave.cli.lookup import find_install, gather, is_id, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
-from exclave.client.apps import AppCalls
 from exclave.client.pages import collect
 from exclave.wire.identity import (
     GrantModel,
@@ -25,14 +24,14 @@ from exclave.wire.identity import (
 
 _MOST_TOKENS = 10_000
 
-group = SuggestingGroup("tokens", help="API tokens: list, create, revoke.")
+group = SuggestingGroup("tokens", help="Manage API tokens.")
 
 
 @verb(group, "list")
 @page_options
 async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
-    """List the org's tokens; their secrets are not kept anywhere."""
-    page = await gather(session, session.client.list_tokens, limit, cursor)
+    """List the org's tokens, without their secrets."""
+    page = await gather(session, session.client.tokens.list, limit, cursor)
     now = session.deps.clock.now()
     rows = [
         [
@@ -41,7 +40,7 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
             token.account,
             f"{token.prefix}…",
             show_grants(token.grants, instance_admin=token.instance_admin),
-            _tell_state(token, expired=token.expires_at <= now),
+            _format_state(token, expired=token.expires_at <= now),
             show_time(token.expires_at),
             show_time(token.last_used_at) or "never",
         ]
@@ -53,15 +52,20 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 
 @verb(group, "create")
 @click.argument("name")
-@click.option("--account", help="Whose token it is; made if missing.  [default: NAME]")
+@click.option("--account", help="Account of the token; created if missing.  [default: NAME]")
 @click.option(
     "--role", "roles", type=click.Choice([role.value for role in Role]), default=["viewer"],
-    multiple=True, show_default=True, help="What it may do; repeat it for several roles.",
+    multiple=True, show_default=True, help="Role of the token. Can be repeated.",
 )  # fmt: skip
-@click.option("--install", metavar="NAME|ID", help="The role reaches this install only.")
-@click.option("--app", metavar="NAME|ID", help="The role reaches this app and its installs only.")
-@click.option("--instance-admin", is_flag=True, help="It may create orgs too.")
-@click.option("--expires-in", default="90d", show_default=True, help="90d, 12h, 30m or 45s.")
+@click.option("--install", metavar="NAME|ID", help="Restrict the token to this install.")
+@click.option("--app", metavar="NAME|ID", help="Restrict the token to this app and its installs.")
+@click.option("--instance-admin", is_flag=True, help="Allow the token to create orgs.")
+@click.option(
+    "--expires-in",
+    default="90d",
+    show_default=True,
+    help="Lifetime of the token, such as 90d, 12h, 30m or 45s.",
+)
 async def create(
     session: Session,
     name: str,
@@ -73,7 +77,7 @@ async def create(
     *,
     instance_admin: bool,
 ) -> None:
-    """Create a token and print it, once."""
+    """Create a token and print it once."""
     body = build(
         NewToken,
         name=name,
@@ -82,12 +86,12 @@ async def create(
         expires_in_s=read_duration(expires_in),
         instance_admin=instance_admin,
     )
-    made = await session.client.create_token(body)
+    made = await session.client.tokens.create(body)
     session.out.show(made, made.token)
     if not session.out.json_mode:
         until = show_time(made.expires_at)
         session.out.say(f"Created token `{made.name}` ({made.id}), valid until {until}.")
-        session.out.say("Keep it: it is not shown again.")
+        session.out.say("Store it: it is not shown again.")
         if made.counts_as:
             session.out.say(f"It counts as {made.counts_as} until another admin confirms it:")
             session.out.say(f"  exclave tokens confirm {made.id}")
@@ -97,60 +101,62 @@ async def _make_grants(
     session: Session, roles: Sequence[str], install: str | None, app: str | None
 ) -> list[GrantModel]:
     if install and app:
-        raise click.UsageError("give one of --install and --app, not both")
+        raise click.UsageError("pass --install or --app, not both")
     scope, scope_id = ScopeKind.ORG, ""
     if install:
         scope, scope_id = ScopeKind.INSTALL, await find_install(session, install)
     if app:
-        found = await AppCalls(session.client.calls).get_app(app)
+        found = await session.client.apps.get(app)
         scope, scope_id = ScopeKind.APP, found.id
     return [GrantModel(role=Role(role), scope=scope, scope_id=scope_id) for role in roles]
 
 
 @verb(group, "revoke")
 @click.argument("token", metavar="NAME|ID")
-@click.option("--cascade", is_flag=True, help="Also all credentials that were made with it.")
-@click.option("--runners", is_flag=True, help="Also the runners that joined by its tokens.")
-@click.option("--dry-run", is_flag=True, help="Tell what would be revoked, and revoke nothing.")
+@click.option(
+    "--cascade", is_flag=True, help="Also revoke all credentials that were created with it."
+)
+@click.option("--runners", is_flag=True, help="Also revoke the runners that were enrolled with it.")
+@click.option("--dry-run", is_flag=True, help="Show what would be revoked without revoking it.")
 @yes_option
 async def revoke(
     session: Session, token: str, *, cascade: bool, runners: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Make a token worthless, at once; tell what was made with it and stays valid."""
+    """Revoke a token at once; lists what was created with it and stays valid."""
     token_id = await find_token(session, token)
     reach = {"cascade": cascade, "runners": runners}
     if not dry_run:
         more = ""
         if (cascade or runners) and not yes:
-            found = await session.client.revoke_token(token_id, **reach, dry_run=True)
+            found = await session.client.tokens.revoke(token_id, **reach, dry_run=True)
             more = f" and with it {_count(found.revoked) or 'nothing else'}"
         session.confirm(f"Revoke the token {token_id}{more}?", yes=yes)
-    done = await session.client.revoke_token(token_id, **reach, dry_run=dry_run)
+    done = await session.client.tokens.revoke(token_id, **reach, dry_run=dry_run)
     rows = [
         *([each.kind, each.id, each.name, "revoked"] for each in done.revoked.items),
         *([each.kind, each.id, each.name, "still valid"] for each in done.still_valid.items),
     ]
     session.out.show(done, session.out.table(["KIND", "ID", "NAME", "NOW"], rows))
     if not session.out.json_mode:
-        _tell_revoked(session, done)
+        _print_revoked(session, done)
 
 
 @verb(group, "confirm")
 @click.argument("token", metavar="NAME|ID")
 async def confirm(session: Session, token: str) -> None:
-    """Vouch that a token belongs to another person than its maker, where four eyes are asked."""
+    """Confirm that a token belongs to another person than its creator (four eyes)."""
     token_id = await find_token(session, token)
-    await session.client.confirm_token(token_id)
+    await session.client.tokens.confirm(token_id)
     session.out.show({"id": token_id, "confirmed": True}, "")
     if not session.out.json_mode:
         session.out.say(f"Confirmed {token_id}.")
 
 
 async def find_token(session: Session, text: str) -> str:
-    """Turn the name of the one valid token that has it into its id; an id stays what it is."""
+    """Return the id of a valid token given by name or id."""
     if is_id(text):
         return text
-    page = await collect(session.client.list_tokens, limit=_MOST_TOKENS)
+    page = await collect(session.client.tokens.list, limit=_MOST_TOKENS)
     now = session.deps.clock.now()
     found = [
         each.id
@@ -162,31 +168,31 @@ async def find_token(session: Session, text: str) -> str:
     if found:
         raise Conflict(
             f"{len(found)} valid tokens are named `{text}`",
-            hint=f"Give the id of the one you mean: {', '.join(found[:5])}.",
+            hint=f"Pass the id of the one you mean: {', '.join(found[:5])}.",
         )
     raise NotFound(
         f"there is no valid token `{text}`", hint="`exclave tokens list` shows them all."
     )
 
 
-def _tell_revoked(session: Session, done: TokenRevoked) -> None:
+def _print_revoked(session: Session, done: TokenRevoked) -> None:
     count, left = _count(done.revoked), _count(done.still_valid)
     verb_ = "Would revoke" if done.dry_run else "Revoked"
     session.out.say(f"{verb_} {done.id}{f', and with it {count}' if count else ''}.")
     if left:
-        session.out.say(f"Made with it and still valid: {left}.")
-        session.out.say("`--cascade` revokes credentials, `--runners` runners that joined by them.")
+        session.out.say(f"Created with it and still valid: {left}.")
+        session.out.say("`--cascade` revokes credentials, `--runners` runners enrolled with them.")
 
 
 def _count(made: MadeList) -> str:
-    """Write `2 tokens, 1 stack code`."""
+    """Return counts as text, such as `2 tokens, 1 stack code`."""
     return ", ".join(
         f"{count} {kind.replace('_', ' ')}{'' if count == 1 else 's'}"
         for kind, count in made.counts.items()
     )
 
 
-def _tell_state(token: TokenInfo, *, expired: bool) -> str:
+def _format_state(token: TokenInfo, *, expired: bool) -> str:
     if token.revoked_at is not None:
         return "revoked"
     if expired:

@@ -1,4 +1,4 @@
-"""One call of the Control API: send, retry what may be repeated, read the answer or the problem."""
+"""One HTTP call of the Control API: send, retry, parse the reply or raise the problem."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -23,21 +23,21 @@ Param = str | int | float | list[str] | None
 Params = Mapping[str, Param]
 
 QUICK = RetryPolicy(first_s=0.2, longest_s=2.0, give_up_s=4.0)
-"""Somebody waits at a terminal: bridge a hiccup, not an outage."""
+"""Short retries: a person may be waiting at a terminal, so an outage is reported soon."""
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0, pool=None)
 _STREAM_TIMEOUT = httpx.Timeout(20.0, connect=5.0, pool=None)
-"""The server sends a comment every few seconds; a longer silence means that the line is dead."""
+"""The server sends a comment every few seconds; a longer silence means a dead connection."""
 _UPLOAD_TIMEOUT = httpx.Timeout(300.0, connect=5.0, pool=None)
-"""The server reads all of it, and works on it, before it answers."""
+"""The server reads and processes the whole upload before it replies."""
 _UPLOAD_CHUNK = 256 * 1024
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 _BUSY = frozenset({429, 502, 503, 504})
-"""Answers by which a proxy says that the server may be back in a moment."""
+"""Statuses that a proxy sends while the server is overloaded or restarting."""
 
 
-class ControlCalls:
-    """Sends requests with the token. Every call may be repeated: a POST carries its own key."""
+class ControlHttp:
+    """HTTP calls with one token. Every call can be retried: a POST carries an idempotency key."""
 
     def __init__(
         self,
@@ -65,27 +65,27 @@ class ControlCalls:
         )
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def get(self, reply: type[Model], path: str, **params: Param) -> Model:
-        """Read one thing."""
+        """Send a GET and return the parsed reply."""
         return _read(reply, await self._send("GET", path, params=params))
 
     async def post(self, reply: type[Model], path: str, body: BaseModel | None = None) -> Model:
-        """Do something exactly once, however often the request has to be sent."""
+        """Send a POST that takes effect once, however often it has to be sent."""
         return _read(reply, await self._send("POST", path, body=body, key=self.ids.new("idk")))
 
     async def put(self, reply: type[Model], path: str, body: BaseModel) -> Model:
-        """Set something."""
+        """Send a PUT and return the parsed reply."""
         return _read(reply, await self._send("PUT", path, body=body))
 
-    async def put_silent(self, path: str) -> None:
-        """Set something that answers nothing."""
+    async def put_without_reply(self, path: str) -> None:
+        """Send a PUT whose reply has no body."""
         await self._send("PUT", path)
 
     async def upload(self, reply: type[Model], path: str, file: Path, **params: Param) -> Model:
-        """Put the bytes of a file; the server must bear that they are sent again."""
+        """PUT the bytes of a file; a retry sends all of them again."""
 
         async def send() -> httpx.Response:
             request = self._http.build_request(
@@ -96,7 +96,7 @@ class ControlCalls:
                 headers={"Content-Type": "application/octet-stream"},
                 timeout=_UPLOAD_TIMEOUT,
             )
-            return await self._try(request)
+            return await self._send_once(request)
 
         response = await retry(send, self._policy, self.clock, self.ids.randomness)
         if not response.is_success:
@@ -104,18 +104,18 @@ class ControlCalls:
         return _read(reply, response)
 
     async def delete(self, path: str, **params: Param) -> None:
-        """Take something away."""
+        """Send a DELETE whose reply has no body."""
         await self._send("DELETE", path, params=params)
 
-    async def delete_told(self, reply: type[Model], path: str, **params: Param) -> Model:
-        """Take something away, and read what went with it."""
+    async def delete_with_reply(self, reply: type[Model], path: str, **params: Param) -> Model:
+        """Send a DELETE and return the parsed reply."""
         return _read(reply, await self._send("DELETE", path, params=params))
 
     @asynccontextmanager
     async def stream(
         self, path: str, last_event_id: str, **params: str | float | None
     ) -> AsyncIterator[httpx.Response]:
-        """Open an event stream; the caller decides what a cut means."""
+        """Open an event stream; the caller handles a broken connection."""
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if last_event_id:
             headers["Last-Event-ID"] = last_event_id
@@ -147,14 +147,14 @@ class ControlCalls:
         request = self._http.build_request(
             method, path, params=_drop_none(params or {}), content=content, headers=headers
         )
-        send = partial(self._try, request)
+        send = partial(self._send_once, request)
         response = await retry(send, self._policy, self.clock, self.ids.randomness)
         if not response.is_success:
             raise read_problem(response)
         return response
 
-    async def _try(self, request: httpx.Request) -> httpx.Response:
-        """Send once; only what may pass is raised, for the policy to judge."""
+    async def _send_once(self, request: httpx.Request) -> httpx.Response:
+        """Send once. Raise only what is worth a retry; other errors are returned as responses."""
         try:
             response = await self._http.send(request)
         except httpx.TransportError as error:
@@ -165,27 +165,28 @@ class ControlCalls:
 
 
 def check_url(url: str) -> str:
-    """Accept an address that a client can call."""
+    """Return the URL without a trailing slash; raise `InvalidInput` if it is not HTTP(S)."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
         parsed = httpx.URL("")
     if parsed.scheme not in {"http", "https"} or not parsed.host:
-        raise InvalidInput(
-            f"`{url}` is not an address", hint="Give it as https://host or http://host:port."
-        )
+        raise InvalidInput(f"`{url}` is not a URL", hint="Use https://host or http://host:port.")
     return url.rstrip("/")
 
 
 def is_outage(problem: Problem) -> bool:
-    """Tell whether the same request may succeed later; a stranger that answers is no outage."""
+    """Return whether the same request may succeed later.
+
+    A reply that is not from Exclave is no outage, unless a proxy says that its server is away.
+    """
     if isinstance(problem, UnexpectedReply):
         return problem.facts.get("status") in _BUSY
     return is_passing(problem)
 
 
 def part(name: str) -> str:
-    """Make a name safe as one part of a path."""
+    """Quote a name so that it is one segment of a path."""
     return quote(name, safe="")
 
 
@@ -203,7 +204,7 @@ def _read(reply: type[Model], response: httpx.Response) -> Model:
     try:
         return reply.model_validate_json(response.content)
     except ValidationError as error:
-        place = f"{response.request.method} {response.request.url.path}"
+        request = f"{response.request.method} {response.request.url.path}"
         raise UnexpectedReply(
-            f"{place} was answered with something else than `{reply.__name__}`"
+            f"{request} returned a body that is not a valid `{reply.__name__}`"
         ) from error

@@ -1,4 +1,4 @@
-"""Downloads of public files over the proxy and with the certificates of the settings."""
+"""Downloads of public files, with the proxy and CA settings of a link."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from exclave.client.transport import Link, build_tls, open_client
 
 
 async def download_file(link: Link, name: str, target: Path, *, most: int, within_s: float) -> None:
-    """Write a file of a folder, the link's address, to a local file; follows redirects."""
+    """Download a file below the link's URL to a local file; follows redirects."""
     client = open_client(link, build_tls(link), connections=1)
     client.follow_redirects = True
     async with client:
@@ -16,7 +16,7 @@ async def download_file(link: Link, name: str, target: Path, *, most: int, withi
 
 
 async def download_text(link: Link, name: str, *, within_s: float) -> str:
-    """Read a small file of a folder."""
+    """Return a small text file below the link's URL."""
     client = open_client(link, build_tls(link), connections=1)
     client.follow_redirects = True
     async with client:

@@ -1,4 +1,4 @@
-"""One request and its answer: bounded in time and size, failures told as problems."""
+"""One request and its reply: limited in time and size, failures raised as problems."""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _REFUSED_WITHIN_S = 5.0
 async def ask(
     link: Link, client: httpx.AsyncClient, request: httpx.Request, within_s: float
 ) -> httpx.Response:
-    """Send a request and read its answer; a refusal is raised as the problem it tells."""
+    """Send a request and return its response; raise an error reply as its problem."""
     try:
         async with asyncio.timeout(within_s):
             response = await _receive(client, request)
@@ -47,7 +47,7 @@ async def download(
     within_s: float,
     most: int,
 ) -> None:
-    """Write an answer to a file, piece by piece, and not more than `most` bytes of it."""
+    """Stream a response body to a file; raise above `most` bytes."""
     try:
         async with asyncio.timeout(within_s):
             await _store(client, request, target, most)
@@ -56,7 +56,7 @@ async def download(
 
 
 def read_reply(reply: type[Model], response: httpx.Response) -> Model:
-    """Read an answer as its model."""
+    """Return a response parsed as its model."""
     try:
         return reply.model_validate_json(response.content)
     except ValidationError as error:
@@ -66,7 +66,7 @@ def read_reply(reply: type[Model], response: httpx.Response) -> Model:
 
 
 def authorise(token: str | None) -> Mapping[str, str]:
-    """Write the header that tells who is calling."""
+    """Return the authorization header."""
     return {} if token is None else {"Authorization": f"Bearer {token}"}
 
 
@@ -113,7 +113,7 @@ class _NoBody:
 
 
 async def _receive(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """Read the answer, but not an endless one."""
+    """Return the response with its body, limited in size."""
     response = await client.send(request, stream=True)
     try:
         body = await _read(response, MAX_REPLY)

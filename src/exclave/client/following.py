@@ -1,4 +1,4 @@
-"""Following a workflow or a log live: by events where they get through, by polling where not."""
+"""Follow a workflow or a log live: by event streams, or by polling where streams are blocked."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from exclave.client.control_http import ControlCalls, part
-from exclave.client.event_stream import EventLink, Patience, Trouble
+from exclave.client.control_http import ControlHttp, part
+from exclave.client.event_stream import EventStream, OnOutage, Reconnect
 from exclave.client.problems import UnexpectedReply
 from exclave.client.sse import ServerEvent
 from exclave.wire.jobs import JobReply
@@ -24,18 +24,18 @@ WAIT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """How far a log was read; the empty one is its beginning."""
+    """A position in the log of a job; the empty one is its beginning."""
 
     execution: str = ""
     offset: int = 0
 
     @property
     def event_id(self) -> str:
-        """Name the position as the stream does."""
+        """Return the position as an SSE event id."""
         return f"{self.execution}:{self.offset}" if self.execution else ""
 
     def is_past(self, record: LogRecord) -> bool:
-        """Tell whether the record was read before."""
+        """Return whether the record is at or before this position."""
         return record.execution_id == self.execution and record.offset <= self.offset
 
 
@@ -43,84 +43,84 @@ BEGIN = LogPosition()
 
 
 async def follow_workflow(
-    calls: ControlCalls, workflow_id: str, on_trouble: Trouble | None = None
+    http: ControlHttp, workflow_id: str, on_outage: OnOutage | None = None
 ) -> AsyncIterator[WorkflowReply]:
-    """Yield the workflow now and after each change, until it is over."""
+    """Yield the workflow now and after each change, until it has ended."""
     path = f"/v1/workflows/{part(workflow_id)}"
-    patience = Patience(calls, on_trouble)
-    link = EventLink(calls, patience)
+    reconnect = Reconnect(http, on_outage)
+    stream = EventStream(http, reconnect)
     last: WorkflowReply | None = None
     while last is None or last.state is WorkflowState.RUNNING:
-        reply = await patience.insist(lambda: calls.get(WorkflowReply, path))
-        if _is_news(last, reply):
+        reply = await reconnect.call(lambda: http.get(WorkflowReply, path))
+        if _is_change(last, reply):
             last = reply
             yield reply
         if reply.state is not WorkflowState.RUNNING:
             return
-        if link.blocked:
-            await calls.clock.sleep(POLL_S)
+        if stream.blocked:
+            await http.clock.sleep(POLL_S)
             continue
-        async with aclosing(link.listen(f"{path}/stream", {"workflow", "end"})) as events:
+        async with aclosing(stream.read(f"{path}/stream", {"workflow", "end"})) as events:
             async for event in events:
                 if event.name == "end":
                     break
-                reply = _read(event, WorkflowReply)
-                if _is_news(last, reply):
+                reply = _parse(event, WorkflowReply)
+                if _is_change(last, reply):
                     last = reply
                     yield reply
-        await patience.breathe()
+        await reconnect.pause()
 
 
 async def follow_log(
-    calls: ControlCalls,
+    http: ControlHttp,
     job_id: str,
     start: LogPosition = BEGIN,
-    on_trouble: Trouble | None = None,
+    on_outage: OnOutage | None = None,
 ) -> AsyncIterator[LogRecord]:
-    """Yield the records after `start`, each once, until the job is over and its log is read."""
+    """Yield each record after `start` once, until the job has ended and its log is complete."""
     path = f"/v1/jobs/{part(job_id)}"
-    patience = Patience(calls, on_trouble)
-    link = EventLink(calls, patience)
+    reconnect = Reconnect(http, on_outage)
+    stream = EventStream(http, reconnect)
     position = start
-    while not link.blocked:
-        listening = link.listen(f"{path}/logs/stream", {"record", "end"}, position.event_id)
-        async with aclosing(listening) as events:
+    while not stream.blocked:
+        reading = stream.read(f"{path}/logs/stream", {"record", "end"}, position.event_id)
+        async with aclosing(reading) as events:
             async for event in events:
                 if event.name == "end":
                     return
-                record = _read(event, LogRecord)
+                record = _parse(event, LogRecord)
                 if not position.is_past(record):
                     position = LogPosition(record.execution_id, record.offset)
                     yield record
-        await patience.breathe()
-    async for record in _poll_log(calls, path, patience, position):
+        await reconnect.pause()
+    async for record in _poll_log(http, path, reconnect, position):
         yield record
 
 
 async def _poll_log(
-    calls: ControlCalls, path: str, patience: Patience, position: LogPosition
+    http: ControlHttp, path: str, reconnect: Reconnect, position: LogPosition
 ) -> AsyncIterator[LogRecord]:
-    quiet = 0
+    empty_polls = 0
     while True:
-        page = await patience.insist(partial(_get_page, calls, path, position))
+        page = await reconnect.call(partial(_get_page, http, path, position))
         for record in page.records:
             yield record
         position = LogPosition(page.execution_id or position.execution, page.next_offset)
-        quiet = 0 if page.records else quiet + 1
+        empty_polls = 0 if page.records else empty_polls + 1
         if page.records and not page.complete:
             continue
-        job = await patience.insist(lambda: calls.get(JobReply, path))
+        job = await reconnect.call(lambda: http.get(JobReply, path))
         later = _find_next_execution(job, position.execution)
-        if later and (page.complete or quiet > 1):
-            position, quiet = LogPosition(later), 0
-        elif job.state.is_final and (page.complete or quiet > 1):
+        if later and (page.complete or empty_polls > 1):
+            position, empty_polls = LogPosition(later), 0
+        elif job.state.is_final and (page.complete or empty_polls > 1):
             return
         else:
-            await calls.clock.sleep(POLL_S)
+            await http.clock.sleep(POLL_S)
 
 
-async def _get_page(calls: ControlCalls, path: str, at: LogPosition) -> LogPage:
-    return await calls.get(
+async def _get_page(http: ControlHttp, path: str, at: LogPosition) -> LogPage:
+    return await http.get(
         LogPage,
         f"{path}/logs",
         execution=at.execution or None,
@@ -137,12 +137,12 @@ def _find_next_execution(job: JobReply, execution: str) -> str:
     return later[0] if later else ""
 
 
-def _is_news(last: WorkflowReply | None, reply: WorkflowReply) -> bool:
+def _is_change(last: WorkflowReply | None, reply: WorkflowReply) -> bool:
     return last is None or (reply.revision >= last.revision and reply != last)
 
 
-def _read(event: ServerEvent, model: type[Model]) -> Model:
+def _parse(event: ServerEvent, model: type[Model]) -> Model:
     try:
         return model.model_validate_json(event.data)
     except ValidationError as error:
-        raise UnexpectedReply(f"the stream sent a `{event.name}` that cannot be read") from error
+        raise UnexpectedReply(f"the stream sent a `{event.name}` that cannot be parsed") from error

@@ -1,4 +1,4 @@
-"""Walking over pages by their cursors."""
+"""Iteration over the pages of a list."""
 
 from collections.abc import AsyncIterator, Awaitable
 from typing import Protocol, TypeVar
@@ -8,14 +8,14 @@ from exclave.wire.model import Page
 Item = TypeVar("Item")
 
 MAX_PAGE = 200
-"""Most items that the server puts into one page."""
+"""Maximum number of items in one page of the server."""
 
 
 class FetchPage(Protocol[Item]):
-    """Reads one page of a list."""
+    """A function that returns one page of a list."""
 
     def __call__(self, cursor: str | None, limit: int, /) -> Awaitable[Page[Item]]:
-        """Read at most `limit` items from the cursor on."""
+        """Return at most `limit` items, starting at the cursor."""
         ...
 
 
@@ -32,7 +32,7 @@ async def iterate(fetch: FetchPage[Item]) -> AsyncIterator[Item]:
 
 
 async def collect(fetch: FetchPage[Item], *, limit: int, cursor: str | None = None) -> Page[Item]:
-    """Gather up to `limit` items from as many pages as it takes, as one page."""
+    """Return up to `limit` items of as many pages as needed, as one page."""
     items: list[Item] = []
     while True:
         page = await fetch(cursor, min(MAX_PAGE, limit - len(items)))

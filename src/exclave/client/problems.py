@@ -1,4 +1,4 @@
-"""What a client can meet: a server that says no, one out of reach, one that is not ours."""
+"""Failures of a client: refused by the server, unreachable, or an unexpected reply."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -21,7 +21,7 @@ _KINDS: dict[int, Kind] = {
 
 
 class RemoteProblem(Problem):
-    """The server answered with a problem: its status, code, detail, hint and facts."""
+    """The server replied with a problem: its status, code, detail, hint and facts."""
 
     kind: ClassVar = Kind.UNAVAILABLE
     code: ClassVar = "remote_problem"
@@ -44,7 +44,7 @@ class RemoteProblem(Problem):
 
 
 class Unreachable(Problem):
-    """No answer came: the address is wrong, the network is cut or the server is down."""
+    """There was no reply: wrong address, broken network, or the server is down."""
 
     kind: ClassVar = Kind.UNAVAILABLE
     code: ClassVar = "unreachable"
@@ -52,7 +52,7 @@ class Unreachable(Problem):
 
 
 class UnexpectedReply(Problem):
-    """Something answered, but not as this API does: another service, a proxy, a newer server."""
+    """The reply is not one of this API: another service, a proxy, or a newer server."""
 
     kind: ClassVar = Kind.UNAVAILABLE
     code: ClassVar = "unexpected_reply"
@@ -60,7 +60,7 @@ class UnexpectedReply(Problem):
 
 
 class ProxyTooLarge(RemoteProblem):
-    """A proxy refuses bodies of this size: sending the same one again is of no use."""
+    """A proxy refuses bodies of this size, so a retry is pointless."""
 
     code: ClassVar = "proxy_too_large"
     hint: ClassVar = (

@@ -1,4 +1,4 @@
-"""The retry policy: which failures may pass, how long to wait, when to give up."""
+"""The retry policy: which failures are retried, after which delay, and for how long."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,27 +17,27 @@ _LONGEST_ASKED_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Full jitter from `first_s`, doubling up to `longest_s`; never ends where no end is given."""
+    """Exponential backoff with full jitter, `first_s` to `longest_s`; `give_up_s` ends it."""
 
     first_s: float = 0.5
     longest_s: float = 30.0
     give_up_s: float | None = None
 
     def choose_delay(self, randomness: Randomness, attempt: int, problem: Problem) -> float:
-        """Choose the pause after the failure number `attempt` (from 0); honours Retry-After."""
+        """Return the delay after the failure number `attempt` (from 0); honours Retry-After."""
         pause = jitter(randomness, attempt, first=self.first_s, longest=self.longest_s)
         return max(pause, read_retry_after(problem))
 
 
 def is_passing(problem: Problem) -> bool:
-    """Tell whether the same request may succeed later: nobody of ours has decided about it yet."""
+    """Return whether the same request may succeed later: no server has decided about it yet."""
     if isinstance(problem, RemoteProblem):
         return problem.status in _PASSING
     return isinstance(problem, Unreachable | UnexpectedReply)
 
 
 def read_retry_after(problem: Problem) -> float:
-    """Tell how long the server asked us to wait; 0 where it did not."""
+    """Return the Retry-After of a problem in seconds; 0 without one."""
     asked = problem.facts.get("retry_after_s")
     return min(float(asked), _LONGEST_ASKED_S) if isinstance(asked, int | float) else 0.0
 
@@ -45,7 +45,7 @@ def read_retry_after(problem: Problem) -> float:
 async def retry(
     call: Callable[[], Awaitable[T]], policy: RetryPolicy, clock: Clock, randomness: Randomness
 ) -> T:
-    """Repeat a call that may be repeated until it is answered, or until the policy gives up."""
+    """Repeat a call until it gets a reply or the policy gives up."""
     began = clock.monotonic()
     attempt = 0
     while True:

@@ -1,17 +1,21 @@
-"""Server-sent events: bytes in, events out, whatever the borders of the chunks."""
+"""A parser of server-sent events, independent of how the bytes are split into chunks.
+
+httpx-sse is not used because it drops comments: `EventStream` needs them to tell a stream that is
+only quiet from one that a proxy blocks.
+"""
 
 import re
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-"""Only these end a line. Text-based line readers also split at U+2028 and others, which JSON
-leaves unescaped."""
+"""Only these end a line. `str.splitlines` also splits at U+2028 and others, which JSON does not
+escape."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event; a comment that keeps the connection alive has the name `comment`."""
+    """One event; a comment, which keeps the connection alive, has the name `comment`."""
 
     name: str
     data: str = ""
@@ -22,7 +26,7 @@ COMMENT = "comment"
 
 
 async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[ServerEvent]:
-    """Turn the body of a response into events; a half event at a cut is dropped."""
+    """Yield the events of a response body; an incomplete event at the end is dropped."""
     fields: dict[str, list[str]] = {}
     async for line in _read_lines(chunks):
         if not line:

@@ -1,4 +1,4 @@
-"""What a Stack tells the control plane, over the Runner API with the runner's own token."""
+"""Calls of a Stack to the Runner API, with the runner's own access token."""
 
 from typing import Protocol
 
@@ -13,34 +13,34 @@ _WITHIN_S = 20.0
 
 
 class StackApi(Protocol):
-    """The calls of a Stack; failures are told as by `RunnerApi`."""
+    """The calls of a Stack; they fail with the same errors as those of `RunnerApi`."""
 
     async def report(self, token: str, request: StackReport) -> StackTerms:
-        """Phone home; the answer is what the app asks of the customer now."""
+        """Send a report; return what the app asks of the customer now."""
         ...
 
     async def resign(self, token: str) -> Resigned:
-        """Give the identity up for good."""
+        """Close the runner's identity for good."""
         ...
 
 
 class HttpStackApi:
-    """The calls over HTTP."""
+    """`StackApi` over HTTP."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._client = open_client(link, build_tls(link), connections=2)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def report(self, token: str, request: StackReport) -> StackTerms:
-        """Phone home."""
+        """Send a report."""
         return await self._post(StackTerms, "/v1/stack/report", request, token)
 
     async def resign(self, token: str) -> Resigned:
-        """Give the identity up."""
+        """Close the runner's identity."""
         return await self._post(Resigned, "/v1/stack/resign", Request(), token)
 
     async def _post(self, reply: type[Model], path: str, body: BaseModel, token: str) -> Model:

@@ -1,4 +1,4 @@
-"""How a client reaches its server: address, proxy, certificates, headers of every request."""
+"""The connection of a client: URL, proxy, certificates, headers, and the cause of a failure."""
 
 import socket
 import ssl
@@ -35,7 +35,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where the server is and what lies between; the only source of proxy and CA settings."""
+    """URL, proxy and CA bundle of a server; the only source of proxy and CA settings."""
 
     url: str
     proxy: str | None = None
@@ -46,7 +46,7 @@ class Link:
 def open_client(
     link: Link, tls: ssl.SSLContext, *, connections: int, connect_s: float = 10.0
 ) -> httpx.AsyncClient:
-    """Open a pool of its own; total deadlines are the caller's, so reads have none here."""
+    """Return a client with its own pool and no read timeout: callers set total deadlines."""
     try:
         return httpx.AsyncClient(
             base_url=link.url.rstrip("/"),
@@ -61,7 +61,7 @@ def open_client(
 
 
 def open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.AsyncHTTPTransport:
-    """Open the connections of one client, through the proxy if there is one."""
+    """Return the transport of one client, through the proxy if there is one."""
     return httpx.AsyncHTTPTransport(
         verify=tls,
         trust_env=False,
@@ -72,7 +72,7 @@ def open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.A
 
 
 def _list_keepalive() -> list[tuple[int, int, int]]:
-    """Let the kernel notice a peer that is gone without a word, even while a poll is held."""
+    """Return TCP keep-alive options, so that a dead peer is noticed during a long poll."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in _KEEPALIVE:
         if hasattr(socket, name):
@@ -81,7 +81,7 @@ def _list_keepalive() -> list[tuple[int, int, int]]:
 
 
 def build_tls(link: Link) -> ssl.SSLContext:
-    """Trust the public roots, and the customer's own bundle on top of them."""
+    """Return a TLS context that trusts the public roots and the customer's CA bundle."""
     tls = httpx.create_ssl_context(trust_env=False)
     tls.minimum_version = ssl.TLSVersion.TLSv1_2
     if link.ca_bundle is not None:
@@ -96,7 +96,7 @@ def build_tls(link: Link) -> ssl.SSLContext:
 
 
 def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
-    """Read a refusal. Without our problem+json somebody between us and the server spoke."""
+    """Return the problem of an error response; `UnexpectedReply` if it is not ours."""
     try:
         told = ProblemReply.model_validate_json(response.content)
     except ValueError:
@@ -119,7 +119,7 @@ def _explain_limit(request: httpx.Request) -> ProxyTooLarge:
 
 
 def explain_failure(link: Link, error: Exception) -> Unreachable:
-    """Name the hop that failed."""
+    """Return the problem of a transport error, with the hop that failed."""
     cause = name_cause(error)
     detail = str(error) or type(error).__name__
     return Unreachable(
@@ -128,12 +128,12 @@ def explain_failure(link: Link, error: Exception) -> Unreachable:
 
 
 def explain_cause(cause: str) -> str:
-    """Tell what to do about a hop that failed."""
+    """Return a hint for a transport error."""
     return _HINTS.get(cause, _HINTS["network"])
 
 
 def name_cause(error: BaseException) -> str:
-    """Tell dns, refused, tls, proxy, timeout or network, from the whole chain of causes."""
+    """Return dns, refused, tls, proxy, timeout or network, from the whole chain of causes."""
     if isinstance(error, httpx.ProxyError):
         return "proxy"
     chain = _list_causes(error)

@@ -1,4 +1,4 @@
-"""Who is calling, and may they: the two kinds of credentials and the rights of users."""
+"""Authentication of users and runners, and the rights of users."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -27,7 +27,7 @@ _USE_STEP = timedelta(minutes=5)
 
 
 async def authenticate_user(deps: Deps, token: str) -> User:
-    """Find the user behind an API token."""
+    """Return the user of an API token."""
     if not token.startswith(f"{API_TOKEN}_"):
         raise Unauthenticated("this is not an API token")
 
@@ -47,13 +47,13 @@ async def authenticate_user(deps: Deps, token: str) -> User:
 
 
 def hold_token(tx: Tx, user: User) -> None:
-    """Keep the caller's token valid until the commit, for what it makes now and is found by it."""
+    """Lock the caller's token until the commit, so that it is not revoked meanwhile."""
     if not credentials.hold_token(tx, user.org, user.token):
         raise Unauthenticated("the token is unknown, expired or revoked")
 
 
 async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
-    """Find the runner behind an access token; its first use confirms the token's generation."""
+    """Return the runner of an access token; its first use confirms the token's generation."""
     who = await recognise_runner(deps, token)
     if who.unconfirmed is not None:
         await deps.db.write(lambda tx: confirm_generation(tx, who), key=who.queue)
@@ -61,7 +61,7 @@ async def authenticate_runner(deps: Deps, token: str) -> RunnerIdentity:
 
 
 async def recognise_runner(deps: Deps, token: str) -> RunnerIdentity:
-    """Find the runner behind an access token, for a caller that confirms its generation."""
+    """Return the runner of an access token, for a caller that confirms its generation."""
     if not token.startswith(f"{ACCESS_TOKEN}_"):
         raise Unauthenticated("this is not a runner's access token")
     found = await deps.db.read(lambda tx: runners.find_identity(tx, hash_token(token)), alone=True)
@@ -71,13 +71,13 @@ async def recognise_runner(deps: Deps, token: str) -> RunnerIdentity:
 
 
 def confirm_generation(tx: Tx, who: RunnerIdentity) -> None:
-    """Note that a runner showed its newest token, if it had not done so before."""
+    """Record that a runner has used its newest token, if it is the first time."""
     if who.unconfirmed is not None:
         runners.confirm_generation(tx, who.org, who.runner, who.unconfirmed)
 
 
 class InstanceAdminNeeded(Forbidden):
-    """This concerns the whole instance, not one org."""
+    """The action concerns the whole instance, not one org."""
 
     code = "instance_admin_needed"
     hint = (
@@ -87,7 +87,7 @@ class InstanceAdminNeeded(Forbidden):
 
 
 def require_instance_admin(user: User) -> None:
-    """Refuse what concerns other tenants too; the roles of an org never include it."""
+    """Raise unless the user is an instance admin, which no role of an org includes."""
     if not user.instance_admin:
         raise InstanceAdminNeeded("only an instance admin does this")
 
@@ -100,7 +100,7 @@ def require(
     app: str | None = None,
     noun: str = "thing",
 ) -> None:
-    """Refuse what no grant allows: exactly like a missing one if unseen, else as forbidden."""
+    """Raise unless a grant allows it: `NotFound` if the user may not see it, else `Forbidden`."""
     if allows(user, right, install, app):
         return
     if not allows(user, Right.READ, install, app):
@@ -109,7 +109,7 @@ def require(
 
 
 def require_on(tx: Tx, user: User, right: Right, queue: str | None, *, noun: str = "thing") -> None:
-    """Refuse like `require` what happens on an install, which a grant on its app covers too."""
+    """Raise like `require` for a right on an install; a grant on its app counts too."""
     app = None
     if queue is not None and not allows(user, right, queue) and list_granted(user, ScopeKind.APP):
         app = installs.find_app_of(tx, user.org, queue)
@@ -117,6 +117,6 @@ def require_on(tx: Tx, user: User, right: Right, queue: str | None, *, noun: str
 
 
 async def require_there(deps: Deps, user: User, right: Right, queue: str | None) -> None:
-    """Refuse like `require_on`, before any transaction begins; most callers need no query."""
+    """Raise like `require_on`, before any transaction begins; most callers need no query."""
     if not allows(user, right, queue):
         await deps.db.read(lambda tx: require_on(tx, user, right, queue))

@@ -1,4 +1,4 @@
-"""After a restore from a backup: nothing that happened since may be taken for the present."""
+"""Invalidate, after a restore, what runners and jobs did since the backup was made."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from exclave.storage.executions import STARTED
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What the restore had to settle."""
+    """What was changed after the restore."""
 
     generation: int
     interrupted: int
@@ -20,7 +20,7 @@ class Restored:
 
 
 def settle_restore(tx: Tx, deps: Deps) -> Restored:
-    """Raise the generation of epochs, give up what was running, and let runners prove themselves.
+    """Raise the generation of epochs, end running executions, accept any token generation once.
 
     Epochs and envelope numbers handed out after the backup are lower than all to come, so a
     runner that still works on such an execution is refused. Changes that were still to come when

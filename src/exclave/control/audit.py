@@ -1,4 +1,4 @@
-"""The audit trail of the control plane."""
+"""The audit log of the control plane."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ OPERATOR = "operator of the server"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Who did what to which thing."""
+    """An entry of the audit log: who did what to which object."""
 
     org: OrgId
     actor: str
@@ -30,12 +30,12 @@ class Entry:
 def record(
     tx: Tx, deps: Deps, org: OrgId, actor: str, action: str, subject: str, **detail: str
 ) -> None:
-    """Write down who did what to which thing, in the transaction that does it."""
+    """Store an entry in the transaction that does the audited thing."""
     record_all(tx, deps, [Entry(org, actor, action, subject, detail)])
 
 
 def record_all(tx: Tx, deps: Deps, entries: Sequence[Entry]) -> None:
-    """Write down several things of one transaction."""
+    """Store several entries of one transaction."""
     audit.add_entries(
         tx,
         [
@@ -53,7 +53,7 @@ def record_all(tx: Tx, deps: Deps, entries: Sequence[Entry]) -> None:
 
 
 async def list_audit(deps: Deps, user: User, cursor: str, limit: int) -> Page[AuditEntry]:
-    """List the audit trail, newest first."""
+    """List the audit log, newest first."""
     require(user, Right.ADMINISTER)
     wanted = clamp(limit)
     rows = await deps.db.read(lambda tx: audit.list_entries(tx, user.org, cursor, wanted + 1))

@@ -30,7 +30,7 @@ _REMEMBERED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Work that this server does for ever."""
+    """A background task of this server that runs round after round."""
 
     name: str
     run_round: Callable[[], Awaitable[float]]
@@ -68,10 +68,10 @@ async def _run_round(deps: Deps, chore: Chore) -> float:
 
 
 class RowWorker:
-    """Works off rows of all orgs, each in transactions of its own.
+    """Processes rows of all orgs, each in transactions of its own.
 
     A row that fails is logged, counted, and left alone for a while that grows with each failure.
-    What is known of failures is lost with the process: a row is then tried again at once.
+    Failures are remembered in memory only: after a restart a row is tried again at once.
     """
 
     def __init__(self, deps: Deps, chore: str) -> None:
@@ -84,7 +84,7 @@ class RowWorker:
     async def work_off(
         self, rows: Sequence[R], name: Callable[[R], str], work: Callable[[R], Awaitable[object]]
     ) -> list[R]:
-        """Work off the rows whose time it is; answer those that failed."""
+        """Process the rows that are due; return those that failed."""
         failed: list[R] = []
 
         async def work_one(row: R) -> None:
@@ -115,6 +115,6 @@ class RowWorker:
 
 
 def count_rest(deps: Deps, due: datetime | None, *, least_s: float = 0.0) -> float:
-    """Return the seconds until something is due; other servers may set something earlier."""
+    """Return the seconds to the next due row, bounded as other servers may add earlier ones."""
     left = PACE_S if due is None else (due - deps.clock.now()).total_seconds()
     return max(least_s, min(left, PACE_S))

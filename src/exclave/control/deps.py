@@ -1,4 +1,4 @@
-"""What use cases are given: handed in once, frozen, no globals."""
+"""The dependencies of use cases: built once per process, frozen, passed as an argument."""
 
 from dataclasses import dataclass, field
 
@@ -6,31 +6,31 @@ from exclave.base.clock import Clock
 from exclave.base.ids import Ids
 from exclave.control.keyring import Keyring
 from exclave.control.runtime.chore_metrics import ChoreTallies
-from exclave.control.runtime.exhausted_quotas import Standing
+from exclave.control.runtime.exhausted_quotas import ExhaustedQuotas
 from exclave.control.runtime.health_watch import HealthWatch
 from exclave.control.runtime.log_limits import LogLimits
 from exclave.control.runtime.log_turns import LogTurns
 from exclave.control.runtime.loop_shares import LoopShares
-from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.runtime.postponed_steps import Postponed
 from exclave.control.runtime.rates import Rates
-from exclave.control.runtime.request_slots import Turns
+from exclave.control.runtime.request_slots import RequestSlots
 from exclave.control.runtime.token_uses import TokenUses
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import InlineWorkers, Workers
 from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 from exclave.storage.blobs.base import Blobs
-from exclave.storage.engine.database import Database
+from exclave.storage.engine.database import Database, Transactions
 from exclave.storage.engine.disk import Disk
 from exclave.storage.engine.hub import Hub
 
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """The control plane's parts."""
+    """What a use case may need beside its own arguments."""
 
-    db: Database
+    db: Transactions
     blobs: Blobs
     hub: Hub
     clock: Clock
@@ -43,20 +43,27 @@ class Deps:
     runs_stacks: bool = False
     """Whether the Stacks of installs that ask for it are run here: only `exclave dev` does."""
     chores: ChoreTallies = field(default_factory=ChoreTallies)
-    fleet: Fleet = field(default_factory=Fleet)
+    parked_polls: ParkedPolls = field(default_factory=ParkedPolls)
     rates: Rates = field(default_factory=Rates)
     quotas: Quotas = field(default_factory=Quotas)
-    standing: Standing = field(default_factory=Standing)
+    exhausted_quotas: ExhaustedQuotas = field(default_factory=ExhaustedQuotas)
     token_uses: TokenUses = field(default_factory=TokenUses)
     health: HealthWatch = field(default_factory=HealthWatch)
     disk: Disk | None = None
     """The disk of the data folder; None where nothing is kept on one."""
     workers: Workers = field(default_factory=InlineWorkers)
-    turns: Turns = field(default_factory=Turns)
+    request_slots: RequestSlots = field(default_factory=RequestSlots)
     """Requests of an org that are received and worked on."""
-    loop_turns: Turns = field(default_factory=Turns)
+    loop_slots: RequestSlots = field(default_factory=RequestSlots)
     """Those of them that are worked on, on the event loop that all orgs share."""
-    loop_shares: LoopShares = field(default_factory=lambda: LoopShares(Turns()))
+    loop_shares: LoopShares = field(default_factory=lambda: LoopShares(RequestSlots()))
     postponed: Postponed = field(default_factory=Postponed)
     log_limits: LogLimits = field(default_factory=LogLimits)
     log_turns: LogTurns = field(default_factory=LogTurns)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDeps(Deps):
+    """The dependencies of a process that opened the database itself, and closes it at the end."""
+
+    db: Database

@@ -1,4 +1,4 @@
-"""Four eyes: the switch of an org, and what it refuses to one person alone."""
+"""Four eyes: the switch of an org, and what one person alone may not do."""
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.access import require, require_on
@@ -15,6 +15,7 @@ from exclave.domain.four_eyes import (
 )
 from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.domain.workflows import Workflow
+from exclave.flow.plans.intents import read_intent
 from exclave.storage import accounts, configs, four_eyes, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.identity import FourEyesReply
@@ -89,7 +90,7 @@ async def confirm_token(deps: Deps, user: User, token: TokenId) -> None:
 
 
 def is_on(tx: Tx, org: OrgId) -> bool:
-    """Tell whether an org asks for two people."""
+    """Return whether an org requires two people."""
     return four_eyes.read_switch(tx, org).on
 
 
@@ -131,7 +132,7 @@ def refuse_own_work(tx: Tx, user: User, workflow: Workflow) -> None:
 
 
 def read_author(config: AnyRow) -> Author:
-    """Read who synced a config."""
+    """Return who synced a config."""
     return Author(config.created_by, config.by_person, config.by_token)
 
 
@@ -161,9 +162,9 @@ def _find_config(tx: Tx, org: OrgId, workflow: Workflow) -> AnyRow | None:
     """Find the config that an install's workflow runs; one that a person wrote has none."""
     specs = workflows.load_specs(tx, (org, workflow.id), range(len(workflow.steps)))
     for spec in specs.values():
-        intent = spec.get("intent") or {}
-        if "config" in intent:
-            return configs.find_config(tx, org, intent["config"])
+        stored = read_intent(spec)
+        if stored is not None:
+            return configs.find_config(tx, org, stored.values.config)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Whether this server can work, found out by trying, at most once in a few seconds."""
+"""Health and readiness of this server, checked by a write, at most once in a few seconds."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ _WITHIN_S = 5.0
 
 
 async def check_health(deps: Deps) -> None:
-    """Fail if the database does not take a write."""
+    """Raise if the database does not accept a write."""
     watch = deps.health
     async with watch.lock:
         now = deps.clock.monotonic()
@@ -26,7 +26,7 @@ async def check_health(deps: Deps) -> None:
 
 
 async def check_readiness(deps: Deps) -> None:
-    """Fail if this server should get no requests: unhealthy, stopping, or short of disk."""
+    """Raise if this server should get no requests: unhealthy, stopping, or short of disk."""
     if deps.health.stopping:
         raise Unavailable("the server is shutting down")
     await check_health(deps)

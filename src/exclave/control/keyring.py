@@ -35,13 +35,13 @@ class Keyring:
         self._unsealed: dict[str, _Loaded] = {}
 
     def ensure_key(self, tx: Tx) -> None:
-        """Make the first key of a new control plane."""
+        """Create the first key of a new control plane."""
         stored.lock_chain(tx)
         if not stored.list_keys(tx):
             self.rotate(tx)
 
     def rotate(self, tx: Tx) -> str:
-        """Append a key, vouched for by the one before it, and sign with it from now on."""
+        """Append a key, signed by the one before it, and use it from now on; return its id."""
         stored.lock_chain(tx)
         chain = stored.list_keys(tx)
         key = Ed25519PrivateKey.from_private_bytes(self._ids.randomness.bits(256).to_bytes(32))
@@ -60,7 +60,7 @@ class Keyring:
         return kid
 
     def sign(self, tx: Tx, dispatches: list[Dispatch]) -> list[str]:
-        """Seal dispatches into envelopes."""
+        """Return signed envelopes of dispatches."""
         now = self._clock.monotonic()
         if self._newest is None or now - self._looked_at > _LOOK_AGAIN_S:
             newest = stored.list_keys(tx)[-1]
@@ -69,7 +69,7 @@ class Keyring:
         return [sign_dispatch(key, kid, dispatch) for dispatch in dispatches]
 
     def list_public(self, tx: Tx) -> list[ServerKey]:
-        """List the chain, oldest first."""
+        """Return the chain of public keys, oldest first."""
         return [
             ServerKey(
                 kid=row.kid,

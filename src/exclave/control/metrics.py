@@ -1,4 +1,4 @@
-"""Figures about the whole instance, read at once; they name no tenant."""
+"""Totals over the whole instance for `/metrics`; they name no tenant."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from exclave.control.deps import Deps
 from exclave.control.runtime.chore_metrics import ChoreTally
 from exclave.domain.jobs import JobState
-from exclave.domain.presence import PresenceState, tell_presence
+from exclave.domain.presence import PresenceState, decide_presence
 from exclave.domain.quotas import Stored
 from exclave.storage import jobs, metrics, usage
 from exclave.storage.engine.database import AnyRow, Tx
@@ -16,7 +16,7 @@ from exclave.wire.runner import Stats
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How much there is of everything, over all orgs."""
+    """Counts of rows and sums of bytes over all orgs."""
 
     chores: Mapping[str, ChoreTally]
     jobs: Mapping[str, int]
@@ -45,7 +45,7 @@ async def gather_totals(deps: Deps) -> Totals:
         rows = metrics.list_active_runners(tx)
         stats = [Stats.model_validate(row.stats) for row in rows]
         states = (
-            tell_presence(
+            decide_presence(
                 row.seen_at, row.due_at, row.cause, tx.now, deps.timings, disabled=told.disabled
             ).state
             for row, told in zip(rows, stats, strict=True)
@@ -55,7 +55,7 @@ async def gather_totals(deps: Deps) -> Totals:
             jobs={**_zeros(s for s in JobState if not s.is_final), **jobs.count_by_state(tx)},
             runners={**_zeros(PresenceState), **Counter(states)},
             workflows_running=metrics.count_running_workflows(tx),
-            polls_open=deps.fleet.polling,
+            polls_open=deps.parked_polls.polling,
             rate_refusals=deps.rates.refused,
             disk_free_bytes=0 if deps.disk is None else deps.disk.free,
             disk_reserve_bytes=0 if deps.disk is None else deps.disk.reserve,

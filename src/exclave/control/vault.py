@@ -8,14 +8,14 @@ from exclave.base.errors import Unavailable
 
 
 class Vault:
-    """Seals and unseals texts; whoever holds only the database can read none of them."""
+    """Seals and unseals texts, which nobody can read who only has the database."""
 
     def __init__(self, seal: bytes) -> None:
         self._fernet = Fernet(seal)
         self._seal = seal
 
     def seal(self, text: str) -> str:
-        """Seal a text; the same text never looks the same twice."""
+        """Return a sealed text; sealing the same text twice gives different results."""
         return self._fernet.encrypt(text.encode()).decode()
 
     def sign(self, purpose: str, data: bytes) -> str:
@@ -27,11 +27,11 @@ class Vault:
         return hmac.digest(key, data, "sha256").hex()
 
     def is_same(self, one: str, other: str) -> bool:
-        """Compare two keyed digests in a time that tells nothing about them."""
+        """Compare two keyed digests in constant time."""
         return hmac.compare_digest(one.encode(), other.encode())
 
     def unseal(self, sealed: str) -> str:
-        """Read a sealed text."""
+        """Return the plain text of a sealed one."""
         try:
             return self._fernet.decrypt(sealed.encode()).decode()
         except InvalidToken as error:

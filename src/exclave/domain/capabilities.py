@@ -1,4 +1,4 @@
-"""Which kinds of jobs a runner may be given: source code is seen by build runners only."""
+"""The job kinds that each type of runner accepts: only build runners see source code."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Who acts: users with roles, runners with a queue; and what a role allows."""
+"""Callers (users with roles, runners with a queue) and the rights of each role."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +22,7 @@ class Role(StrEnum):
 
 
 class Right(StrEnum):
-    """One thing that a route asks for."""
+    """A right that a route requires."""
 
     READ = "read"
     OPERATE = "operate"
@@ -39,7 +39,7 @@ RIGHTS: dict[Role, frozenset[Right]] = {
 
 
 class ScopeKind(StrEnum):
-    """How far a grant reaches."""
+    """The scope of a grant."""
 
     ORG = "org"
     APP = "app"
@@ -65,7 +65,7 @@ class User:
     token: TokenId
     grants: tuple[Grant, ...]
     acts_as: AccountId | None = None
-    """Whom the token counts as where two people are needed; None: the account itself."""
+    """The account that the token counts as for the four-eyes rule; None: the account itself."""
     instance_admin: bool = False
     """May create orgs; no role of an org includes this."""
     four_eyes: bool = False
@@ -78,7 +78,7 @@ class User:
 
 
 class QueueKind(StrEnum):
-    """Whose work a queue holds."""
+    """The kind of a queue: whose jobs it holds."""
 
     INSTALL = "install"
     BUILD = "build"
@@ -86,7 +86,7 @@ class QueueKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunnerIdentity:
-    """A runner, authenticated by its access token: it reaches its own queue and nothing else."""
+    """A runner, authenticated by its access token; it has access to its own queue only."""
 
     org: OrgId
     runner: RunnerId
@@ -98,14 +98,14 @@ class RunnerIdentity:
 
 
 def allows(user: User, right: Right, install: str | None = None, app: str | None = None) -> bool:
-    """Tell whether any grant of the user gives this right: on the org, that app or that install."""
+    """Return whether any grant of the user gives this right on the org, the app or the install."""
     return any(
         right in RIGHTS[grant.role] and _covers(grant, install, app) for grant in user.grants
     )
 
 
 def list_granted(user: User, scope: ScopeKind = ScopeKind.INSTALL) -> list[str]:
-    """Name the installs, or the apps, that the user was given one by one."""
+    """Return the installs, or the apps, that the user has individual grants for."""
     return [grant.scope_id for grant in user.grants if grant.scope is scope]
 
 

@@ -36,7 +36,7 @@ class JobState(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Tell whether the job has ended."""
+        """Whether the job has ended."""
         return self not in {JobState.QUEUED, JobState.OFFERED, JobState.RUNNING}
 
 
@@ -102,7 +102,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class JobEnding:
     """What becomes of a job when one of its executions is over."""
 
     state: JobState
@@ -128,26 +128,26 @@ class StaleRequest(Problem):
 
 def end_by_result(
     outcome: OutcomeState, reason: Reason, *, mutating: bool, attempts: int, timings: Timings
-) -> Ending:
+) -> JobEnding:
     """Decide what the reported outcome makes of the job."""
     match outcome:
         case OutcomeState.SUCCEEDED:
-            return Ending(JobState.SUCCEEDED, reason)
+            return JobEnding(JobState.SUCCEEDED, reason)
         case OutcomeState.FAILED:
-            return Ending(JobState.FAILED, reason)
+            return JobEnding(JobState.FAILED, reason)
         case OutcomeState.CANCELLED:
-            return Ending(JobState.CANCELLED, reason)
+            return JobEnding(JobState.CANCELLED, reason)
         case OutcomeState.INTERRUPTED:
             return end_unfinished(reason, mutating=mutating, attempts=attempts, timings=timings)
 
 
-def end_unfinished(reason: Reason, *, mutating: bool, attempts: int, timings: Timings) -> Ending:
+def end_unfinished(reason: Reason, *, mutating: bool, attempts: int, timings: Timings) -> JobEnding:
     """Decide about work that stopped half-way: repeat what only reads, never what changes."""
     if mutating:
-        return Ending(JobState.LOST, reason, blocks_lanes=True)
+        return JobEnding(JobState.LOST, reason, blocks_lanes=True)
     if attempts < timings.max_attempts:
-        return Ending(JobState.QUEUED, reason)
-    return Ending(JobState.LOST, Reason.TOO_MANY_ATTEMPTS)
+        return JobEnding(JobState.QUEUED, reason)
+    return JobEnding(JobState.LOST, Reason.TOO_MANY_ATTEMPTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,12 @@ def check_lane(name: str) -> str:
 
 
 def conflict(one: str, other: str) -> bool:
-    """Tell whether two lanes of one install exclude each other."""
+    """Return whether two lanes of one install exclude each other."""
     return one == other or SANDBOX in {one, other}
 
 
 def conflicts_any(lanes: Iterable[str], taken: Iterable[str]) -> bool:
-    """Tell whether any wanted lane is excluded by any taken one."""
+    """Return whether any wanted lane is excluded by any taken one."""
     wanted, held = frozenset(lanes), frozenset(taken)
     if not wanted or not held:
         return False

@@ -1,4 +1,4 @@
-"""Reading the manifests that a registry stores: strictly, because others will trust them."""
+"""Strict parsing of the manifests that the registry stores, because clients trust them."""
 
 import json
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ _FOREIGN = frozenset(
         "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
     }
 )
-"""Layers that lie elsewhere on the network; no registry has them."""
+"""Foreign layers, which are hosted elsewhere; no registry stores them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a document names: a digest and its size."""
+    """A descriptor in a manifest: a digest and its size."""
 
     digest: str
     size: int
@@ -37,7 +37,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class ReadManifest:
-    """What the registry has to know about a document."""
+    """What the registry stores about a manifest."""
 
     media_type: str
     artifact_type: str
@@ -48,12 +48,12 @@ class ReadManifest:
 
     @property
     def refers(self) -> list[str]:
-        """The digests of everything that has to stay as long as the document stays."""
+        """The digests of everything that must be kept as long as the manifest."""
         return sorted({content.digest for content in (*self.blobs, *self.children)})
 
 
 def read_manifest(data: bytes, media_type: str) -> ReadManifest:
-    """Read a document that was sent as this type; refuse whatever is not exactly that."""
+    """Return a parsed manifest of this media type; raise if it is anything else."""
     if media_type not in MANIFESTS | INDEXES:
         raise ManifestInvalid(
             "this type of manifest is not stored here",

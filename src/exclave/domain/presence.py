@@ -1,4 +1,4 @@
-"""Presence: whether a runner is there, seen from its last sign of life."""
+"""Runner presence, derived from the last heartbeat."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from exclave.domain.timings import Timings
 
 
 class PresenceState(StrEnum):
-    """Never seen, up, there but disabled by the customer, late or lost."""
+    """Never seen, up, disabled by the customer, late or lost."""
 
     NEW = "new"
     UP = "up"
@@ -19,13 +19,13 @@ class PresenceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A state with the cause that a person can act on."""
+    """A presence state and its cause, for people."""
 
     state: PresenceState
     cause: str
 
 
-def tell_presence(
+def decide_presence(
     seen_at: datetime | None,
     due_at: datetime | None,
     cause: str,
@@ -34,7 +34,7 @@ def tell_presence(
     *,
     disabled: bool = False,
 ) -> Presence:
-    """Judge a runner: `due_at` is when its next sign of life was expected at the latest."""
+    """Return the presence of a runner; `due_at` is when its next heartbeat was due."""
     if seen_at is None or due_at is None:
         return Presence(PresenceState.NEW, "enrolled, never connected")
     if now < due_at and disabled:

@@ -1,4 +1,4 @@
-"""What one org may store, and the problems that say that it may not store more."""
+"""Storage quotas of an org, and the problems raised when they are exceeded."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,7 +40,7 @@ class Counted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """Limits per org unless they say otherwise; 0 is no limit."""
+    """Default limits per org; 0 means unlimited."""
 
     registry_bytes: int = 100 * _GIB
     """Bytes in the registry of an org, open uploads included."""
@@ -81,7 +81,7 @@ class Quotas:
 
 
 class QuotaExceeded(Problem):
-    """The org has used up what it may store."""
+    """The org has used up its quota."""
 
     kind: ClassVar = Kind.FULL
     code: ClassVar = "quota_exceeded"
@@ -92,7 +92,7 @@ class QuotaExceeded(Problem):
 
 
 class DiskFull(Problem):
-    """The control plane keeps the rest of its disk for its database."""
+    """The disk is nearly full; the rest is reserved for the database."""
 
     kind: ClassVar = Kind.FULL
     code: ClassVar = "disk_full"

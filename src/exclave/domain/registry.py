@@ -1,4 +1,4 @@
-"""Names in the registry, who reaches which repository, and what a registry refuses."""
+"""Repository names of the registry, access to repositories, and registry errors."""
 
 import re
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ALL = "*"
 
 
 class NameUnknown(Problem):
-    """There is no such repository, or it belongs to somebody else."""
+    """There is no such repository, or it belongs to another org."""
 
     kind = Kind.NOT_FOUND
     code = "name_unknown"
@@ -24,7 +24,7 @@ class NameUnknown(Problem):
 
 
 class NameInvalid(Problem):
-    """The text cannot be the name of a repository."""
+    """The text is not a valid repository name."""
 
     code = "name_invalid"
     hint = "Use a-z and 0-9, split by `.`, `_`, `-` and `/`, 255 characters at most."
@@ -45,40 +45,40 @@ class ManifestUnknown(Problem):
 
 
 class ManifestInvalid(Problem):
-    """The document is not what the registry stores."""
+    """The manifest is invalid or of an unsupported type."""
 
     code = "manifest_invalid"
 
 
 class ManifestBlobUnknown(Problem):
-    """The document names content that the repository does not have."""
+    """The manifest refers to content that the repository does not have."""
 
     code = "manifest_blob_unknown"
     hint = "Push what a manifest names before the manifest."
 
 
 class DigestInvalid(Problem):
-    """The digest is not one, or the content is not what it names."""
+    """The digest is malformed, or does not match the content."""
 
     code = "digest_invalid"
     hint = "Give sha256 digests of exactly the bytes that are sent."
 
 
 class SizeInvalid(Problem):
-    """The content is larger or smaller than it was said to be."""
+    """The size of the content is not the declared size."""
 
     code = "size_invalid"
 
 
 class ContentTooLarge(Problem):
-    """The content is larger than the registry stores."""
+    """The content exceeds the size limit of the registry."""
 
     kind = Kind.TOO_LARGE
     code = "content_too_large"
 
 
 class UploadUnknown(Problem):
-    """The upload was never begun, has ended, or was forgotten."""
+    """The upload does not exist, has ended, or has expired."""
 
     kind = Kind.NOT_FOUND
     code = "blob_upload_unknown"
@@ -86,13 +86,13 @@ class UploadUnknown(Problem):
 
 
 class UploadInvalid(Problem):
-    """The upload cannot go on like this."""
+    """The upload request is invalid."""
 
     code = "blob_upload_invalid"
 
 
 class WrongPlace(Problem):
-    """The piece does not begin where the upload ends; `size` tells where that is."""
+    """The chunk does not start at the end of the upload, which is at `size`."""
 
     kind = Kind.CONFLICT
     code = "upload_out_of_order"
@@ -100,7 +100,7 @@ class WrongPlace(Problem):
 
 
 class Denied(Problem):
-    """The caller sees the repository, and may not do this in it."""
+    """The caller may see the repository, but may not do this in it."""
 
     kind = Kind.FORBIDDEN
     code = "registry_denied"
@@ -108,8 +108,8 @@ class Denied(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """What a credential opens: repositories of one org, for pulling or also for pushing."""
+class RegistryScope:
+    """The access of a credential: repositories of one org, for pulling or also for pushing."""
 
     org: OrgId
     by: str
@@ -128,25 +128,27 @@ class Place:
 
     @property
     def name(self) -> str:
-        """The whole name, as clients say it."""
+        """The full name, as clients use it."""
         return f"{self.org}/{self.repository}"
 
 
-def find_place(reach: Reach, name: str, *, push: bool = False, delete: bool = False) -> Place:
-    """Find the repository that a name means for a caller.
+def find_place(
+    scope: RegistryScope, name: str, *, push: bool = False, delete: bool = False
+) -> Place:
+    """Return the repository that a name means for a caller.
 
-    What is out of reach looks like what is not there.
+    A repository that the caller cannot access is reported as unknown.
     """
     org, _, repository = check_name(name).partition("/")
-    if org != reach.org or not any(covers(each, repository) for each in reach.repositories):
+    if org != scope.org or not any(covers(each, repository) for each in scope.repositories):
         raise NameUnknown("there is no such repository")
-    if (push and not reach.push) or (delete and not reach.delete):
+    if (push and not scope.push) or (delete and not scope.delete):
         raise Denied("this credential does not allow to change the repository")
-    return Place(reach.org, repository)
+    return Place(scope.org, repository)
 
 
 def covers(pattern: str, repository: str) -> bool:
-    """Tell whether a pattern means a repository."""
+    """Return whether a pattern matches a repository."""
     if not repository:
         return False
     if pattern.endswith(ALL):
@@ -155,31 +157,24 @@ def covers(pattern: str, repository: str) -> bool:
 
 
 def check_name(name: str) -> str:
-    """Pass a good name on; refuse any other."""
+    """Return a valid name; raise `NameInvalid` for any other."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise NameInvalid("this cannot be the name of a repository")
     return name
 
 
-def is_pattern(text: str) -> bool:
-    """Tell whether the text names one repository, the content of a folder, or everything."""
-    if text == ALL:
-        return True
-    return len(text) <= MAX_NAME and _NAME.fullmatch(text.removesuffix("/*")) is not None
-
-
 def is_tag(text: str) -> bool:
-    """Tell whether the text can be a tag."""
+    """Return whether the text is a valid tag."""
     return _TAG.fullmatch(text) is not None
 
 
 def is_digest(text: str) -> bool:
-    """Tell whether the text is a digest that we use."""
+    """Return whether the text is a digest of a supported algorithm."""
     return _DIGEST.fullmatch(text) is not None
 
 
 def check_digest(text: str) -> str:
-    """Pass a sha256 digest on; refuse any other."""
+    """Return a sha256 digest; raise `DigestInvalid` for anything else."""
     if is_digest(text):
         return text
     if _ANY_DIGEST.fullmatch(text):

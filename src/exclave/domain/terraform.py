@@ -1,4 +1,4 @@
-"""Terraform states: why a version or a lock is refused."""
+"""Problems of Terraform states: refused versions and locks."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from exclave.base.errors import Kind, Problem
 
 
 class LockHeld(Problem):
-    """Another execution that still runs holds the lock of the workspace."""
+    """Another running execution holds the lock of the workspace."""
 
     kind: ClassVar = Kind.CONFLICT
     code: ClassVar = "lock_held"
@@ -14,7 +14,7 @@ class LockHeld(Problem):
 
 
 class StateRefused(Problem):
-    """A state version that would not follow on the newest one; nothing was stored."""
+    """A state version that does not succeed the latest one; nothing was stored."""
 
     kind: ClassVar = Kind.CONFLICT
     code: ClassVar = "state_refused"

@@ -1,7 +1,7 @@
-r"""Addresses of Terraform resources, as runners tell them: read by a closed syntax.
+r"""Addresses of Terraform resources, as reported by runners, parsed by a closed syntax.
 
-A runner is not trusted, and what it tells of lost work must not be lost. So an address that is
-none becomes a visible text which says so, with a digest that keeps different ones apart.
+A runner is not trusted, but its report of lost work must be kept. So an invalid address becomes a
+visible text that says so, with a digest that keeps different ones apart.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ _MOST_CODE = 0x10FFFF
 
 
 def read_address(text: str) -> str:
-    """Return an address in its one way of writing, or a visible text if it is none.
+    """Return the canonical form of an address, or a visible text if it is invalid.
 
-    The empty text stays empty; what this function returned once it returns again.
+    The empty text stays empty; the function is idempotent.
     """
     if not text or (len(text) <= MOST_CHARS and _USUAL.fullmatch(text)) or _is_unreadable(text):
         return text
@@ -38,14 +38,14 @@ def read_address(text: str) -> str:
 
 
 def read_name(text: str) -> str:
-    """Return the name of an output, or a visible text if it is none."""
+    """Return the name of an output, or a visible text if it is invalid."""
     if _NAME.fullmatch(text) or _is_unreadable(text):
         return text
     return _mark_unreadable("name", text)
 
 
 def parse_address(text: str) -> Traversal | None:
-    """Return the steps of an address such as `module.a["k"].aws_vpc.b[0]`; None if it is none."""
+    """Return the steps of an address such as `module.a["k"].aws_vpc.b[0]`; None if invalid."""
     if len(text) > MOST_CHARS:
         return None
     steps: list[Attribute | Index] = []
@@ -87,7 +87,7 @@ def _read_step(found: re.Match[str]) -> Attribute | Index | None:
 
 
 def _unescape(text: str) -> str | None:
-    """Return what a quoted string means; None where it has an escape that HCL does not know."""
+    """Return the value of a quoted string; None if it has an escape that HCL does not know."""
     broken = False
 
     def replace(found: re.Match[str]) -> str:
@@ -108,7 +108,7 @@ def _unescape(text: str) -> str | None:
 
 
 def _write(steps: Traversal) -> str:
-    """Write an address; unlike `write_traversal` with the masked parts of names."""
+    """Return an address as text; unlike `write_traversal`, names may be partly masked."""
     text = ""
     for step in steps:
         match step:

@@ -1,4 +1,4 @@
-"""The protocol's constants with their bounds, and the orders between them that keep it safe."""
+"""The timing constants of the protocol, their bounds, and the order between them that is safe."""
 
 from dataclasses import dataclass, fields
 
@@ -7,7 +7,7 @@ from exclave.base.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Durations in seconds. The defaults are safe together; `check_timings` guards changed ones."""
+    """Durations in seconds. The defaults are safe together; `check_timings` validates changes."""
 
     poll_hold_s: float = 25.0
     """How long a poll waits for work."""
@@ -78,7 +78,7 @@ _ORDERS = (
 
 
 def check_timings(timings: Timings) -> Timings:
-    """Refuse values out of bounds, and values that would let two executions overlap."""
+    """Raise on values out of bounds, and on values that would let two executions overlap."""
     for field in fields(timings):
         low, high = BOUNDS[field.name]
         value = getattr(timings, field.name)

@@ -1,10 +1,33 @@
 """Workflows and steps as values: a stored graph of work, gates, waits and timers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import Any, NamedTuple, NewType
+
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import OrgId, QueueId
 
 WorkflowId = NewType("WorkflowId", str)
+
+
+class WorkflowKind(StrEnum):
+    """What a workflow of an install is for."""
+
+    PROVISION = "provision"
+    REPROVISION = "reprovision"
+    REPROVISION_SANDBOX = "reprovision_sandbox"
+    DEPROVISION_SANDBOX = "deprovision_sandbox"
+    DEPROVISION = "deprovision"
+    DEPLOY = "deploy"
+    DEPLOY_ALL = "deploy_all"
+    TEARDOWN = "teardown"
+    TEARDOWN_ALL = "teardown_all"
+    SYNC_SECRETS = "sync_secrets"
+    INPUT_UPDATE = "input_update"
+    ACTION_RUN = "action_run"
+    RUNBOOK_RUN = "runbook_run"
+    DRIFT_SCAN = "drift_scan"
 
 
 class StepKind(StrEnum):
@@ -32,12 +55,12 @@ class StepState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing happens to the step by itself any more."""
+        """Whether the step has ended; only a retry or skip changes it."""
         return self not in {StepState.PENDING, StepState.ACTIVE}
 
     @property
     def lets_pass(self) -> bool:
-        """Tell whether steps that need this one may begin."""
+        """Whether steps that need this one may begin."""
         return self in {StepState.SUCCEEDED, StepState.SKIPPED}
 
 
@@ -80,3 +103,53 @@ class Workflow:
     approve_all: bool = False
     plan_only: bool = False
     cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewStep:
+    """A step that is about to be stored."""
+
+    name: str
+    kind: StepKind
+    needs: tuple[int, ...] = ()
+    """The positions of the steps that have to end before it."""
+    lanes: tuple[str, ...] = ()
+    mutating: bool = False
+    job: Mapping[str, Any] | None = None
+    """The specification of its job, where it is known from the start."""
+    intent: Mapping[str, Any] | None = None
+    """What the specification of its job is made from when the step begins."""
+    priority: int = 0
+    delay_s: float | None = None
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The document that is stored with the step and read when it begins."""
+        spec = {"job": self.job, "priority": self.priority, "delay_s": self.delay_s}
+        return spec if self.intent is None else {**spec, "intent": self.intent}
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorkflow:
+    """A workflow that is about to be stored, with all its steps pending."""
+
+    org: OrgId
+    id: WorkflowId
+    queue: QueueId
+    name: str
+    author: Author
+    steps: Sequence[NewStep]
+    kind: WorkflowKind | None = None
+    """None for a build and for a workflow that a user wrote."""
+    approve_all: bool = False
+    plan_only: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    sealed: Mapping[str, str] | None = None
+    """Sensitive values that its steps were given, encrypted."""
+    serial: bool = False
+    """Whether its events lock the queue although none of its steps changes anything."""
+
+    @property
+    def is_laned(self) -> bool:
+        """Whether its events lock the queue: mutating steps take turns on the queue's lanes."""
+        return self.serial or any(step.mutating for step in self.steps)

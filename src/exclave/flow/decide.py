@@ -1,4 +1,4 @@
-"""`decide`: look at the stored steps and answer what to do next. No clock, no memory, no I/O."""
+"""`decide`: returns what a workflow does next. Pure: no clock, no state, no I/O."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +10,8 @@ from exclave.domain.workflows import Step, StepKind, StepState, Workflow, Workfl
 from exclave.flow.events import list_dependents, with_steps
 
 
-class Deed(StrEnum):
-    """What storage has to do beside writing the step's new state."""
+class Effect(StrEnum):
+    """What the caller has to do beside storing the step's new state."""
 
     START_JOB = "start_job"
     CANCEL_JOB = "cancel_job"
@@ -21,26 +21,26 @@ class Deed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """A deed for one step."""
+class StepEffect:
+    """An effect on one step."""
 
-    deed: Deed
+    effect: Effect
     step: int
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The workflow after all that could be decided, and the deeds that this takes."""
+    """The workflow after all that could be decided, and the effects to carry out."""
 
     workflow: Workflow
-    moves: tuple[Move, ...]
+    effects: tuple[StepEffect, ...]
 
 
-_DEEDS = {
-    StepKind.JOB: Deed.START_JOB,
-    StepKind.GATE: Deed.OPEN_GATE,
-    StepKind.WAIT: Deed.OPEN_WAIT,
-    StepKind.TIMER: Deed.START_TIMER,
+_EFFECTS = {
+    StepKind.JOB: Effect.START_JOB,
+    StepKind.GATE: Effect.OPEN_GATE,
+    StepKind.WAIT: Effect.OPEN_WAIT,
+    StepKind.TIMER: Effect.START_TIMER,
 }
 
 
@@ -54,15 +54,15 @@ def decide(workflow: Workflow, blocked: Iterable[str] = ()) -> Progress:
     if workflow.cancel_requested:
         return _wind_down(workflow)
     held = frozenset(blocked)
-    workflow, moves, passed = _begin_ready_steps(workflow, workflow.steps, held)
+    workflow, effects, passed = _begin_ready_steps(workflow, workflow.steps, held)
     if passed:
         workflow, more = _follow(workflow, passed, held)
-        moves += more
-    return Progress(_settle(workflow, held), tuple(moves))
+        effects += more
+    return Progress(_settle(workflow, held), tuple(effects))
 
 
 def lanes_wanted(workflow: Workflow) -> frozenset[str]:
-    """Tell on which lanes the workflow still has mutating work before it."""
+    """Return the lanes on which the workflow still has mutating steps to run."""
     if workflow.state is not WorkflowState.RUNNING or workflow.plan_only:
         return frozenset()
     return frozenset(
@@ -74,7 +74,7 @@ def lanes_wanted(workflow: Workflow) -> frozenset[str]:
 
 
 def gate_digest(workflow: Workflow, gate: Step) -> str:
-    """Name what a gate asks approval for: the product of the step before it, or of all of them."""
+    """Return the digest a gate asks approval for: of the step before it, or of all of them."""
     needed = [workflow.steps[index] for index in gate.needs]
     if len(needed) == 1 and needed[0].digest:
         return needed[0].digest
@@ -82,7 +82,7 @@ def gate_digest(workflow: Workflow, gate: Step) -> str:
 
 
 def approved_digest(workflow: Workflow, step: Step) -> str | None:
-    """Tell which digest the gate before a step approved, if there is exactly one such gate."""
+    """Return the digest that was approved before a step, if exactly one gate was."""
     gates = [workflow.steps[i] for i in step.needs if workflow.steps[i].kind is StepKind.GATE]
     passed = [gate.digest for gate in gates if gate.state is StepState.SUCCEEDED]
     return passed[0] if len(passed) == 1 else None
@@ -90,23 +90,23 @@ def approved_digest(workflow: Workflow, step: Step) -> str | None:
 
 def _begin_ready_steps(
     workflow: Workflow, steps: Iterable[Step], held: frozenset[str]
-) -> tuple[Workflow, list[Move], list[int]]:
-    """Begin those of some steps that can; answer the deeds, and which steps let pass at once."""
+) -> tuple[Workflow, list[StepEffect], list[int]]:
+    """Begin the steps that can; return the effects, and the steps that let others pass at once."""
     changed: list[Step] = []
-    moves: list[Move] = []
+    effects: list[StepEffect] = []
     for step in steps:
         new = _next_of(workflow, step, held)
         if new is not step:
             changed.append(new)
             if new.state is StepState.ACTIVE:
-                moves.append(Move(_DEEDS[step.kind], step.index))
+                effects.append(StepEffect(_EFFECTS[step.kind], step.index))
     passed = [step.index for step in changed if step.state.lets_pass]
-    return (with_steps(workflow, changed) if changed else workflow), moves, passed
+    return (with_steps(workflow, changed) if changed else workflow), effects, passed
 
 
 def _follow(
     workflow: Workflow, passed: Sequence[int], held: frozenset[str]
-) -> tuple[Workflow, list[Move]]:
+) -> tuple[Workflow, list[StepEffect]]:
     """Begin what follows from steps that let pass, and what follows from that; each need is
     counted down once, so that a long chain costs no more than a short one of as many needs.
     """
@@ -119,17 +119,17 @@ def _follow(
     ready = {
         each for index in passed for each in dependents.get(index, ()) if not missing.get(each, 1)
     }
-    moves: list[Move] = []
+    effects: list[StepEffect] = []
     while ready:
         steps = [workflow.steps[index] for index in sorted(ready)]
         workflow, begun, passed = _begin_ready_steps(workflow, steps, held)
-        moves += begun
+        effects += begun
         ready = set()
         for each in [each for index in passed for each in dependents.get(index, ())]:
             missing[each] = missing.get(each, 0) - 1
             if missing[each] == 0:
                 ready.add(each)
-    return workflow, moves
+    return workflow, effects
 
 
 def _next_of(workflow: Workflow, step: Step, held: frozenset[str]) -> Step:
@@ -172,14 +172,14 @@ def _waits_for_lane(workflow: Workflow, step: Step, held: frozenset[str]) -> boo
 
 
 def _wind_down(workflow: Workflow) -> Progress:
-    moves: list[Move] = []
+    effects: list[StepEffect] = []
     changed: list[Step] = []
     for step in workflow.steps:
         if step.state is StepState.ACTIVE and step.kind is StepKind.JOB:
-            moves.append(Move(Deed.CANCEL_JOB, step.index))
+            effects.append(StepEffect(Effect.CANCEL_JOB, step.index))
         elif not step.state.is_over:
             changed.append(step._replace(state=StepState.CANCELLED, reason="cancelled"))
     workflow = with_steps(workflow, changed)
-    if not moves:
+    if not effects:
         workflow = replace(workflow, state=WorkflowState.CANCELLED)
-    return Progress(workflow, tuple(moves))
+    return Progress(workflow, tuple(effects))

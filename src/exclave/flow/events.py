@@ -1,4 +1,4 @@
-"""Everything that can happen to a workflow, and what each does to it: pure, repeatable."""
+"""The events of a workflow, and what each changes. Pure, and idempotent."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,16 +10,16 @@ from exclave.domain.jobs import JobState
 from exclave.domain.workflows import Step, StepKind, StepState, Workflow, WorkflowState
 
 
-class Then(StrEnum):
-    """What a plan's end means for the gates behind it."""
+class GateDecision(StrEnum):
+    """What the result of a plan decides about the gates that wait for it."""
 
     ASK = "ask"
     SKIP = "skip"
-    """There is nothing to do: the gate and what it guards are left out."""
+    """Nothing to change: the gate and the steps behind it are skipped."""
     APPROVE = "approve"
-    """A rule of the vendor approves it."""
+    """The app's policies approve it."""
     GO_ON = "go_on"
-    """There is nothing to decide: the gate lets pass, and what it guards is done."""
+    """Nothing to decide: the gate passes, and the steps behind it run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class JobEnded:
     state: JobState
     digest: str = ""
     reason: str = ""
-    then: Then = Then.ASK
+    then: GateDecision = GateDecision.ASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ _ENDINGS = {
 
 
 def apply_event(workflow: Workflow, event: Event) -> Workflow:
-    """Work an event into the workflow. An event that was already worked in changes nothing."""
+    """Return the workflow after an event; one that was applied before changes nothing."""
     match event:
         case JobEnded():
             return _end_job(workflow, event)
@@ -128,19 +128,19 @@ def apply_event(workflow: Workflow, event: Event) -> Workflow:
 
 
 def find_dependents(steps: Iterable[Step], index: int) -> frozenset[int]:
-    """Find every step that needs this one, directly or through others."""
+    """Return every step that needs this one, directly or through others."""
     dependents = list_dependents(steps)
     found: set[int] = set()
     todo = [index]
     while todo:
-        more = [each for each in dependents.get(todo.pop(), ()) if each not in found]
+        more = [step for step in dependents.get(todo.pop(), ()) if step not in found]
         found.update(more)
         todo += more
     return frozenset(found - {index})
 
 
 def list_dependents(steps: Iterable[Step]) -> dict[int, list[int]]:
-    """List for each step that is needed the steps that need it."""
+    """Return for each needed step the steps that need it."""
     dependents: dict[int, list[int]] = {}
     for step in steps:
         for need in step.needs:
@@ -149,7 +149,7 @@ def list_dependents(steps: Iterable[Step]) -> dict[int, list[int]]:
 
 
 def with_steps(workflow: Workflow, changed: Iterable[Step]) -> Workflow:
-    """Put changed steps in their places."""
+    """Return the workflow with some steps replaced."""
     steps = list(workflow.steps)
     for step in changed:
         steps[step.index] = step
@@ -168,11 +168,13 @@ def _end_job(workflow: Workflow, event: JobEnded) -> Workflow:
         return workflow
     ended = step._replace(state=_ENDINGS[event.state], digest=event.digest, reason=event.reason)
     workflow = with_steps(workflow, [ended])
-    return workflow if event.then is Then.ASK else _foresee(workflow, ended, event.then)
+    return (
+        workflow if event.then is GateDecision.ASK else _answer_gates(workflow, ended, event.then)
+    )
 
 
-def _foresee(workflow: Workflow, plan: Step, then: Then) -> Workflow:
-    """Answer the gates that ask about this plan alone, before anybody is asked."""
+def _answer_gates(workflow: Workflow, plan: Step, then: GateDecision) -> Workflow:
+    """Answer the gates that ask about this plan alone, before a person is asked."""
     if plan.state is not StepState.SUCCEEDED:
         return workflow
     gates = [
@@ -182,8 +184,11 @@ def _foresee(workflow: Workflow, plan: Step, then: Then) -> Workflow:
         and step.needs == (plan.index,)
         and step.state is StepState.PENDING
     ]
-    if then is not Then.SKIP:
-        passed, why = StepState.SUCCEEDED, "policies" if then is Then.APPROVE else "no_changes"
+    if then is not GateDecision.SKIP:
+        passed, why = (
+            StepState.SUCCEEDED,
+            "policies" if then is GateDecision.APPROVE else "no_changes",
+        )
         return with_steps(
             workflow, [g._replace(state=passed, digest=plan.digest, reason=why) for g in gates]
         )

@@ -1,4 +1,4 @@
-"""Accepts connections at a bounded rate, and serves those that have sent the head of a request.
+"""Accept connections at a bounded rate, and serve those that have sent the head of a request.
 
 A connection costs uvicorn some 80 µs of the event loop, whatever it is used for. A thousand that
 are opened and closed at once would keep every other request waiting for a tenth of a second. So
@@ -38,7 +38,7 @@ _REQUEST_LINE = re.compile(rb"[A-Z]{1,32} [^ \r\n]+ HTTP/1\.[01]\r")
 
 @dataclass(slots=True)
 class _Caller:
-    """A connection whose first request has not begun."""
+    """A connection that has not sent a whole head yet."""
 
     socket: socket.socket
     until: float
@@ -78,7 +78,7 @@ class Acceptor:
         self._loop.add_reader(self._listening, self._accept)
 
     def close(self) -> None:
-        """Accept no more, and hang up on those that have sent no request."""
+        """Stop accepting, and close connections that have sent no request."""
         self._loop.remove_reader(self._listening)
         self._listening.close()
         for timer in (self._resuming, self._expiring):
@@ -94,7 +94,7 @@ class Acceptor:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     def count(self) -> int:
-        """Return how many connections have not begun a request."""
+        """Return the number of connections that have not sent a request."""
         return len(self._callers) + len(self._closing)
 
     def _accept(self) -> None:
@@ -154,7 +154,7 @@ class Acceptor:
             self._drop(caller, TOO_LARGE)
 
     async def _serve(self, caller: _Caller) -> None:
-        """Let uvicorn serve a connection, beginning with what was read of it."""
+        """Hand a connection to uvicorn, with the bytes that were read already."""
 
         def make() -> GuardedProtocol:
             protocol = self._make_protocol()
@@ -168,7 +168,7 @@ class Acceptor:
             caller.socket.close()
 
     def _expire(self) -> None:
-        """Hang up on callers that have had their time; the oldest is always the first."""
+        """Close connections whose time is over; the oldest comes first."""
         now = self._loop.time()
         self._expiring = None
         while self._callers:
@@ -179,7 +179,7 @@ class Acceptor:
             self._drop(oldest, TOO_LATE)
 
     def _drop_oldest(self) -> None:
-        """Free a file descriptor."""
+        """Close the oldest connection to free a file descriptor."""
         if self._callers:
             self._drop(next(iter(self._callers.values())))
         if self._closing:
@@ -206,7 +206,7 @@ class Acceptor:
 
 
 def _is_for_parser(received: bytes) -> bool:
-    """Return whether a whole head is there, or something that no more bytes can make one."""
+    """Return whether the bytes hold a whole head, or can no longer become one."""
     text = received.lstrip(b"\r\n")
     if b"\r\n\r\n" in text or b"\n\n" in text:
         return True

@@ -20,12 +20,12 @@ def make_build_executor(
     registry: OpenRegistry,
     clock: Clock,
 ) -> BuildExecutor:
-    """Make the executor of `build` jobs; only runners of a build queue are given any."""
-    fetcher = GitFetcher(tell_git_settings(settings), children, GitCredentials(config.data / FILE))
+    """Return the executor of `build` jobs; only runners of a build queue get any."""
+    fetcher = GitFetcher(build_git_settings(settings), children, GitCredentials(config.data / FILE))
     return BuildExecutor(fetcher, registry, lambda: load_key(config.data), clock)
 
 
-def tell_git_settings(settings: RunnerSettings) -> GitSettings:
+def build_git_settings(settings: RunnerSettings) -> GitSettings:
     """Translate the settings; a word that means nothing is refused at start."""
     protocols = settings.git_protocols.replace(",", " ").split()
     unknown = sorted(set(protocols) - set(PROTOCOLS))

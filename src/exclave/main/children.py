@@ -1,4 +1,4 @@
-"""Child processes of `exclave dev`: the same program again, with its output in a file."""
+"""Child processes of `exclave dev`, with their output in a file."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ _PASSED_ON = frozenset(PREFIX + name.upper() for name in SHARED)
 
 
 def clean_environment() -> dict[str, str]:
-    """Tell this process's environment, of our own settings only those that all runners share.
+    """Return this process's environment, without settings of ours that runners do not share.
 
     Jobs run as the developer, unless wished otherwise: apps are tried on this very machine, and
     what they make on it outlives the job that makes it.
@@ -28,7 +28,7 @@ def clean_environment() -> dict[str, str]:
 
 
 async def run_child(argv: Sequence[str], output: Path, env: Mapping[str, str]) -> int:
-    """Run a command to its end; ask it to end when this is cancelled."""
+    """Run a command to its end and return its exit code; terminate it on cancellation."""
     with output.open("ab") as out:
         child = await asyncio.create_subprocess_exec(
             *argv,

@@ -1,4 +1,4 @@
-"""Putting the control plane's parts together from its settings."""
+"""Build the dependencies of the control plane from its settings."""
 
 import fcntl
 import os
@@ -10,14 +10,14 @@ from cryptography.fernet import Fernet
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.base.ids import Ids, SystemRandomness
-from exclave.control.deps import Deps
-from exclave.control.dispatch.direct_offers import OFFER, make_ear
+from exclave.control.deps import ServerDeps
+from exclave.control.dispatch.direct_offers import OFFER, offer_listener
 from exclave.control.keyring import Keyring
 from exclave.control.runtime.log_limits import LogLimits
 from exclave.control.runtime.loop_shares import LoopShares
-from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.runtime.rates import Limits, Rates
-from exclave.control.runtime.request_slots import Turns
+from exclave.control.runtime.request_slots import RequestSlots
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import WorkerProcesses
 from exclave.main.data_folder import prepare_data_folder
@@ -34,7 +34,7 @@ from exclave.storage.engine.private_files import make_private
 from exclave.storage.migrate import upgrade
 
 
-def build_deps(settings: ServerSettings) -> Deps:
+def build_deps(settings: ServerSettings) -> ServerDeps:
     """Open the database (migrated), the blob store and the keys."""
     prepare_data_folder(settings.data)
     upgrade(settings.database_url)
@@ -51,11 +51,11 @@ def build_deps(settings: ServerSettings) -> Deps:
         keyring.ensure_key(tx)
 
     db.write_now(set_up)
-    fleet = Fleet()
-    hub.ears[OFFER] = make_ear(fleet, hub)
-    loop_turns = Turns(settings.org_requests)
+    parked_polls = ParkedPolls()
+    hub.handlers[OFFER] = offer_listener(parked_polls, hub)
+    loop_slots = RequestSlots(settings.org_requests)
     disk = Disk(settings.data, clock, settings.disk_reserve_bytes)
-    return Deps(
+    return ServerDeps(
         db=db,
         blobs=open_blobs(settings, disk),
         disk=disk,
@@ -66,20 +66,20 @@ def build_deps(settings: ServerSettings) -> Deps:
         keys=keyring,
         vault=Vault(seal),
         timings=settings.timings,
-        runner_url=tell_runner_url(settings),
+        runner_url=get_runner_url(settings),
         registry_url=settings.registry_url,
-        fleet=fleet,
+        parked_polls=parked_polls,
         rates=Rates(Limits(settings.rate_org, settings.rate_caller, settings.rate_log_bytes)),
         log_limits=LogLimits(settings.log_bytes),
-        turns=Turns(settings.org_requests, shared=settings.org_requests),
-        loop_turns=loop_turns,
-        loop_shares=LoopShares(loop_turns),
+        request_slots=RequestSlots(settings.org_requests, shared=settings.org_requests),
+        loop_slots=loop_slots,
+        loop_shares=LoopShares(loop_slots),
         workers=WorkerProcesses(settings.workers, memory_mb=settings.worker_memory_mb),
     )
 
 
 def lock_data(settings: ServerSettings) -> IO[bytes] | None:
-    """Keep a second server off the same SQLite database, for as long as the file stays open."""
+    """Lock the SQLite database against a second server, for as long as the file stays open."""
     if settings.database:
         return None
     prepare_data_folder(settings.data)
@@ -95,8 +95,8 @@ def lock_data(settings: ServerSettings) -> IO[bytes] | None:
     return lock
 
 
-def tell_runner_url(settings: ServerSettings) -> str:
-    """Tell where runners find the Runner API."""
+def get_runner_url(settings: ServerSettings) -> str:
+    """Return the URL of the Runner API."""
     return settings.runner_url or f"http://{settings.runner_host}:{settings.runner_port}"
 
 
@@ -115,7 +115,7 @@ def open_blobs(settings: ServerSettings, disk: Disk | None = None) -> Blobs:
 
 
 def load_seal(file: Path) -> bytes:
-    """Read the key that seals signing keys; the first start makes it, readable by us alone."""
+    """Return the key that seals signing keys; create it, private to its user, if it is missing."""
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""Limits of HTTP connections: how many there are, and how long a client may keep one waiting.
+"""Limits of HTTP connections: their number, and how long a client may stall one.
 
 uvicorn limits neither the time for the head of a request nor the pauses in its body, so anybody
 could hold a connection for ever by sending half a request.
@@ -46,7 +46,7 @@ class ConnectionLimits:
 
 
 class _Phase(Enum):
-    """What the client owes us."""
+    """What is expected of the client next."""
 
     HEAD = "head"
     BODY = "body"
@@ -54,13 +54,13 @@ class _Phase(Enum):
 
 
 def make_protocol(limits: ConnectionLimits) -> "type[GuardedProtocol]":
-    """Make the protocol of one server, whose connections are counted together."""
+    """Return the protocol class of one server, whose connections are counted together."""
     waiting: dict[GuardedProtocol, None] = {}
     return type("_Protocol", (GuardedProtocol,), {"limits": limits, "waiting": waiting})
 
 
 def raise_file_limit(most: int | None = None) -> int:
-    """Let this process open as many files as it may, or `most`; return how many that are."""
+    """Raise the limit of open files to the maximum, or to `most`; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = _MOST_FILES if hard == resource.RLIM_INFINITY else hard
     wanted = min(allowed, most or _MOST_FILES)
@@ -100,7 +100,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._drain = False
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Begin; one connection too many costs the one that has waited longest."""
+        """Register the connection; above the limit, close the one that has been idle longest."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections and not self._make_room():
             self._close(_TOO_MANY)
@@ -120,7 +120,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, and watch for the rest of what has begun."""
+        """Parse the data, and start the timer for the rest of the request."""
         self._heard_at = self.loop.time()
         super().data_received(data)
         if self._phase is _Phase.HEAD and not self.transport.is_closing():
@@ -156,7 +156,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, but not long for the rest of this one."""
+        """Wait for the next request, or briefly for the rest of this one."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._abort_after(self.limits.stall_s)
@@ -169,12 +169,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self.waiting[self] = None
 
     def pause_writing(self) -> None:
-        """Give a client that reads nothing some time."""
+        """Start the timer for a client that does not read."""
         super().pause_writing()
         self._abort_after(self.limits.stall_s)
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Stop that timer."""
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
@@ -193,7 +193,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return True
 
     def _is_idle(self) -> bool:
-        """Return whether no request is under way and nobody else watches the time."""
+        """Return whether no request is in progress and no other timer runs."""
         return self.cycle is None or (self.cycle.response_complete and not self.pipeline)
 
     def _arm(self, seconds: float) -> None:
@@ -205,7 +205,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _look(self) -> None:
-        """Close the connection, unless the client is not the one who is late."""
+        """Close the connection, if it is the client that is late."""
         self._timer = None
         if self.transport.is_closing():
             return

@@ -1,4 +1,4 @@
-"""The data folder of the control plane: nobody else may look into it."""
+"""The data folder of the control plane, which only its user may read."""
 
 import os
 import stat
@@ -16,15 +16,15 @@ and the seal key opens what is sealed in it."""
 
 
 def set_private_umask() -> None:
-    """Let all files that this process makes be for its user only.
+    """Make all files that this process creates private to its user.
 
-    Not in a process whose children run jobs: those make files for others.
+    Not for a process whose children run jobs, which create files for others.
     """
     os.umask(PRIVATE)
 
 
 def prepare_data_folder(folder: Path) -> None:
-    """Make the folder, or take it from others; refuse one that others can look into."""
+    """Create the folder or make it private; refuse one that others share."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = folder.stat()
     if not stat.S_IMODE(found.st_mode) & PRIVATE:
@@ -43,6 +43,6 @@ def prepare_data_folder(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Return whether a folder holds our files or none: any other may be meant for others."""
+    """Return whether a folder is empty or holds our files; any other may be shared on purpose."""
     names = {each.name for each in folder.iterdir()}
     return not names or bool(names & _OURS)

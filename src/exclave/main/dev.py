@@ -1,4 +1,4 @@
-"""Everything in one process tree on one data folder: control plane, build runner, Stacks."""
+"""`exclave dev`: control plane, build runner and Stacks in one process tree and data folder."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ _UP_WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Dev:
-    """A development set-up at work."""
+    """A running development setup."""
 
     running: Running
     user: User
@@ -40,7 +40,7 @@ class Dev:
 
 @contextlib.asynccontextmanager
 async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
-    """Run everything while the block lasts; what a first start made is found again later."""
+    """Run everything while the block lasts; later starts reuse the data folder."""
     async with run_control_plane(settings, runs_stacks=True) as running:
         deps = running.deps
         token = await _find_login(settings, running)
@@ -60,7 +60,7 @@ async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
 
 
 async def _find_login(settings: ServerSettings, running: Running) -> str:
-    """Read the login that the first start wrote, or make org, account and token now."""
+    """Return the token that the first start stored, or create org, account and token."""
     file = settings.data / LOGIN
     if file.exists():
         token = str(json.loads(file.read_text())["token"])
@@ -86,7 +86,7 @@ def _write_private(file: Path, value: Mapping[str, str]) -> None:
 async def _keep_runner(
     settings: ServerSettings, running: Running, user: User, name: str, queue: QueueId
 ) -> None:
-    """Keep a runner process alive, as an init system would; stop it when this is cancelled."""
+    """Keep a runner process running, as an init system would; stop it on cancellation."""
     folder = settings.data / "runners" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     while True:
@@ -119,5 +119,5 @@ async def _wait_until_up(deps: Deps, user: User, build: QueueId) -> None:
             return
         await asyncio.sleep(0.05)
     raise Unavailable(
-        "the build runner did not come up", hint="Look at `runners/build.log` in the data folder."
+        "the build runner did not start", hint="Look at `runners/build.log` in the data folder."
     )

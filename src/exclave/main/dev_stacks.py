@@ -1,4 +1,4 @@
-"""Stacks on the developer's own machine: one for each install that is marked as `here`."""
+"""Stacks on the developer's machine: one for each install created with `--here`."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ from exclave.control.stacks.stacks import make_document
 from exclave.domain.identity import InstallId, User
 from exclave.main.children import clean_environment, run_child
 from exclave.main.server import Running
-from exclave.main.stack import tell_program
+from exclave.main.stack import build_program_argv
 from exclave.runner.data_folder import remove_tree
 from exclave.runner.stack.folder import StackFolder
 from exclave.wire.installs import InstallReply
@@ -27,7 +27,7 @@ _PAGE = 200
 
 
 class DevStacks:
-    """Does for installs on this machine what customers do on theirs: run, keep, remove."""
+    """Runs, restarts and removes the Stacks of this machine, as customers do on theirs."""
 
     def __init__(self, data: Path, running: Running, user: User) -> None:
         self._root = data.resolve() / "stacks"
@@ -38,7 +38,7 @@ class DevStacks:
         """Stacks that could not be removed; the next start tries again."""
 
     async def run(self) -> None:
-        """Follow the installs until cancelled; then all Stacks are stopped, and found again."""
+        """Follow the installs until cancelled, then stop all Stacks; the next start finds them."""
         try:
             with self._running.deps.hub.watch("installs") as watch:
                 while True:
@@ -77,13 +77,13 @@ class DevStacks:
             except Problem as problem:
                 log.warning("stack_not_made", install=install, message=problem.message)
             else:
-                words = tell_program("up", "--foreground", "--folder", str(folder.path))
+                words = build_program_argv("up", "--foreground", "--folder", str(folder.path))
                 code = await run_child(words, self._root / f"{install}.log", clean_environment())
                 log.warning("stack_exited", install=install, code=code)
             await asyncio.sleep(_RESTART_S)
 
     async def _prepare(self, folder: StackFolder, install: str) -> None:
-        """Make the Stack, or tell the one from an earlier start where we listen now."""
+        """Create the Stack, or update the URL of one from an earlier start."""
         if folder.document.exists() and not folder.ended.exists():
             document = folder.read_document()
             moved = document.model_copy(update={"runner_url": self._running.runner_url})
@@ -104,7 +104,7 @@ class DevStacks:
             await remove_tree(folder.path, lambda: asyncio.sleep(0))
             output.unlink(missing_ok=True)
             return
-        words = tell_program("uninstall", "--yes", "--folder", str(folder.path))
+        words = build_program_argv("uninstall", "--yes", "--folder", str(folder.path))
         code = await run_child(words, output, clean_environment())
         if code == 0:
             output.unlink(missing_ok=True)

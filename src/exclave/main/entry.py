@@ -1,4 +1,4 @@
-"""The `exclave` command: the nouns of the CLI, and the processes that this room composes."""
+"""The `exclave` command: the nouns of the CLI, and the processes that `main` composes."""
 
 import os
 import sys
@@ -7,16 +7,16 @@ from exclave.cli.root import LazyCommand, build_root, run
 
 PROCESSES = {
     "dev": LazyCommand(
-        "exclave.main.commands.dev", "dev", "Everything on this machine, in one folder."
+        "exclave.main.commands.dev", "dev", "Run a control plane and runners on this machine."
     ),
     "server": LazyCommand(
-        "exclave.main.commands.server", "group", "The control plane: run, set up, back up."
+        "exclave.main.commands.server", "group", "Run, set up and back up a control plane."
     ),
     "runner": LazyCommand(
-        "exclave.main.commands.runner", "group", "A runner: run, diagnose, verify its audit."
+        "exclave.main.commands.runner", "group", "Run and diagnose a runner, verify its audit log."
     ),
     "stack": LazyCommand(
-        "exclave.main.commands.stack", "group", "The Stack on this machine: run, watch, stop."
+        "exclave.main.commands.stack", "group", "Run the Stack of an install on this machine."
     ),
 }
 

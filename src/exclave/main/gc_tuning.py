@@ -1,4 +1,4 @@
-"""Garbage collection that does not stop the server: what lives long is looked at rarely."""
+"""Tuning of the garbage collector, so that long-lived objects are scanned rarely."""
 
 import gc
 
@@ -9,7 +9,7 @@ LOOK_AT_ALL_S = 3600.0
 
 
 async def keep_young(clock: Clock) -> None:
-    """Take whatever has survived out of the collector's sight, again and again.
+    """Freeze surviving objects periodically, so that the collector does not scan them.
 
     Ten thousand held polls are a million objects, none of them garbage; looking through them took
     most of a second, every few seconds. They are freed without the collector when they end.

@@ -1,4 +1,4 @@
-"""uvicorn as this program uses it: several servers in one process, and guarded connections."""
+"""uvicorn with several servers in one process and limits on connections."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ class HttpServer(uvicorn.Server):
     """Serves an app on a socket until `stop`; leaves signals to its caller."""
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits, shutdown_s: float) -> None:
-        """Serve an app; what is under way when it stops may take `shutdown_s` more seconds."""
+        """Serve an app; requests in progress at the stop get `shutdown_s` more seconds."""
         protocol = make_protocol(limits)
         super().__init__(
             uvicorn.Config(
@@ -43,7 +43,7 @@ class HttpServer(uvicorn.Server):
         self._stopping = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept connections ourselves: uvicorn would let the event loop take all there are."""
+        """Start the acceptor instead of uvicorn's, which would accept all connections at once."""
         for listening in sockets or []:
             acceptor = Acceptor(listening, self._limits, self._make_protocol, self._count_served)
             acceptor.start()
@@ -52,12 +52,12 @@ class HttpServer(uvicorn.Server):
         self.started = True
 
     def stop(self) -> None:
-        """Let open requests end, then return from `serve`."""
+        """Finish open requests, then return from `serve`."""
         self.should_exit = True
         self._stopping.set()
 
     async def main_loop(self) -> None:
-        """Set the date of replies once a second; uvicorn looks ten times whether it is to end."""
+        """Update the date header once a second; uvicorn would wake up ten times a second."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), _TICK_S)

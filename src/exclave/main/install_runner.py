@@ -29,7 +29,7 @@ def make_install_executors(
     clock: Clock,
     randomness: Randomness,
 ) -> dict[JobKind, Executor]:
-    """Make the executors of `terraform` and `action` jobs; they share the seal of this runner."""
+    """Return the executors of `terraform` and `action` jobs; they share the runner's seal key."""
     sealer = Sealer(config.data, randomness)
     kit = TerraformKit(
         children=children,
@@ -38,7 +38,7 @@ def make_install_executors(
         ),
         secrets=secrets,
         sealer=sealer,
-        finder=ToolFinder(tell_tool_settings(settings, config, children)),
+        finder=ToolFinder(build_tool_settings(settings, config, children)),
         open_registry=registry,
         clock=clock,
         randomness=randomness,
@@ -49,7 +49,7 @@ def make_install_executors(
     }
 
 
-def tell_tool_settings(
+def build_tool_settings(
     settings: RunnerSettings, config: RunnerConfig, children: ChildSettings
 ) -> ToolSettings:
     """Translate the settings; a checksum that cannot be read is refused at start."""
@@ -67,7 +67,7 @@ def tell_tool_settings(
 
 
 def _resolve_cache(settings: RunnerSettings, config: RunnerConfig) -> Path | None:
-    """Tell the cache; jobs of different users share none: one could change what another runs."""
+    """Return the plugin cache; none for isolated jobs: one could change what another runs."""
     if settings.tf_plugin_cache is None or config.run_as:
         return None
     return settings.tf_plugin_cache.resolve()

@@ -18,6 +18,7 @@ from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import KEY
 from exclave.runner.control_plane.registry_access import bind_registry
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.executors.secrets import SecretsExecutor
@@ -52,7 +53,7 @@ from exclave.wire.jobs import JobKind
 _log = Log("runner")
 
 
-def tell_config(settings: RunnerSettings) -> RunnerConfig:
+def build_config(settings: RunnerSettings) -> RunnerConfig:
     """Translate the settings for the runner room; children have another folder, so be absolute."""
     data = settings.runner_data.resolve()
     isolation = decide_isolation(settings.run_as, data, builds_tools=settings.tools_build)
@@ -72,17 +73,17 @@ def tell_config(settings: RunnerSettings) -> RunnerConfig:
 
 async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None) -> None:
     """Run until SIGTERM or SIGINT, or until the control plane takes the identity away."""
-    config = tell_config(settings)
+    config = build_config(settings)
     cells = make_cells(claim_users(config.run_as, config.capacity, config.data))
     if config.why_not_isolated:
         _log.warning("jobs_not_isolated", why=config.why_not_isolated)
     clock = SystemClock()
     randomness = SystemRandomness()
     api, stack_api = HttpRunnerApi(config.link), HttpStackApi(config.link)
-    advise = _advise_by_file(config) if stack is None else stack.tell_secret_command
+    advise = _advise_by_file(config) if stack is None else stack.format_secret_command
     secrets = FileSecrets(config.secrets_file, advise)
     held = collect_held(settings, config, stack)
-    duties: list[Duty] = [watch_switch, send_rescued]
+    duties: list[Duty] = [watch_switch, send_rescued_states]
     if stack is not None:
         isolated = bool(config.run_as)
         duties.append(Reporter(stack, stack_api, secrets, isolated=isolated).run)
@@ -133,7 +134,7 @@ def build_executors(
     held: HeldSecrets,
     advise: Callable[[str], str],
 ) -> dict[JobKind, Executor]:
-    """Make an executor for each kind of job that a runner does."""
+    """Return an executor for each kind of job."""
     clock = SystemClock()
     children = ChildSettings(
         path=settings.path or os.environ.get("PATH", os.defpath),
@@ -157,8 +158,13 @@ def build_executors(
 
 
 def list_pinned(stack: StackFolder) -> dict[str, str]:
-    """Tell the control plane's keys as the vendor's script named them."""
+    """Return the control plane's keys that the vendor's script pinned."""
     return {key.kid: key.public_key for key in stack.read_document().keys}
+
+
+async def send_rescued_states(deps: Deps) -> None:
+    """Hand in Terraform states that earlier executions could not; see `send_rescued`."""
+    await send_rescued(deps.disk.path, deps.open_uplink, clock=deps.clock, audit=deps.audit)
 
 
 def stop_at_end_of_input(runner: Runner) -> None:
@@ -191,5 +197,5 @@ def _resolve(path: Path | None) -> Path | None:
 
 
 def audit_file(data: Path) -> Path:
-    """Tell where a runner keeps its audit trail."""
+    """Return the file of a runner's audit trail."""
     return data / "audit.jsonl"

@@ -1,4 +1,4 @@
-"""The control plane as a process: two HTTP servers and their background work on one loop."""
+"""The control plane process: two HTTP servers and their background tasks on one event loop."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from exclave.base.errors import InvalidInput
 from exclave.base.logs import Log
 from exclave.control.background.tasks import list_chores
 from exclave.control.chores import run_chore
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.progress.prepare_steps import run_preparer
 from exclave.main.composition import build_deps, lock_data
 from exclave.main.connections import ConnectionLimits, raise_file_limit, share_connections
@@ -40,9 +40,9 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A control plane at work."""
+    """A running control plane."""
 
-    deps: Deps
+    deps: ServerDeps
     control_url: str
     runner_url: str
 
@@ -57,7 +57,7 @@ async def serve(settings: ServerSettings) -> None:
 
 
 def watch_signals() -> asyncio.Event:
-    """Make an event that SIGTERM and SIGINT set."""
+    """Return an event that SIGTERM and SIGINT set."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -69,7 +69,7 @@ def watch_signals() -> asyncio.Event:
 async def run_control_plane(
     settings: ServerSettings, *, runs_stacks: bool = False
 ) -> AsyncIterator[Running]:
-    """Run the whole control plane while the block lasts. Port 0 takes a free one."""
+    """Run the whole control plane while the block lasts. Port 0 picks a free one."""
     lock = lock_data(settings)
     sockets = _open_sockets(settings)
     ports = {f"{api}_port": bound.getsockname()[1] for api, bound in sockets.items()}
@@ -120,7 +120,7 @@ async def run_control_plane(
 
 
 def choose_registry(deps: Deps) -> ASGIApp | None:
-    """Serve our own registry, unless artifacts are kept in another."""
+    """Return the app of the embedded registry; None if an external one is configured."""
     return None if deps.registry_url else build_registry_app(deps)
 
 
@@ -129,7 +129,7 @@ def _spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
 
 
 def _open_sockets(settings: ServerSettings) -> dict[str, socket.socket]:
-    """Listen for the APIs that this process serves."""
+    """Return the listening sockets of the APIs that this process serves."""
     if settings.serve != _ALL and not settings.database:
         raise InvalidInput(
             "one API alone needs PostgreSQL: only one process may use a SQLite database",

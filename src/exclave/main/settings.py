@@ -24,7 +24,7 @@ _LONGEST_NUMBER = 18
 
 
 class Settings(BaseModel):
-    """What every process has."""
+    """Settings of every process."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -154,17 +154,17 @@ class ServerSettings(Settings):
 
     @property
     def database_url(self) -> str:
-        """Where the database is."""
+        """The URL of the database."""
         return self.database or f"sqlite:///{self.data / 'exclave.db'}"
 
     @property
     def blob_folder(self) -> Path:
-        """Where blobs are kept without an object store."""
+        """The folder of blobs, if there is no object store."""
         return self.data / "blobs"
 
     @property
     def seal_file(self) -> Path:
-        """Where the seal key is kept."""
+        """The file of the seal key."""
         return self.seal_key_file or self.data / "seal.key"
 
 
@@ -270,7 +270,7 @@ S = TypeVar("S", bound=Settings)
 
 
 def read_settings(kind: type[S], env: Mapping[str, str], **given: Any) -> S:
-    """Read settings from the environment; what was given on the command line wins."""
+    """Return the settings from the environment; command-line options take precedence."""
     values: dict[str, Any] = {}
     for name in kind.model_fields:
         if name not in _GROUPS and env.get(PREFIX + name.upper()):
@@ -287,7 +287,7 @@ def read_settings(kind: type[S], env: Mapping[str, str], **given: Any) -> S:
 
 
 def read_timings(env: Mapping[str, str]) -> Timings:
-    """Read the protocol's durations and check that they are safe together."""
+    """Return the durations of the protocol, checked to be safe in combination."""
     values: dict[str, Any] = {}
     for field in fields(Timings):
         text = env.get(PREFIX + field.name.upper())
@@ -302,7 +302,7 @@ def read_timings(env: Mapping[str, str]) -> Timings:
 
 
 def read_quotas(env: Mapping[str, str]) -> Quotas:
-    """Read what one org may store; 0 is no limit."""
+    """Return the quotas of an org; 0 means no limit."""
     values: dict[str, int] = {}
     for field in fields(Quotas):
         name = f"{PREFIX}{QUOTA}{field.name.upper()}"
@@ -318,7 +318,7 @@ def read_quotas(env: Mapping[str, str]) -> Quotas:
 
 
 def find_unknown(env: Mapping[str, str]) -> list[str]:
-    """Find variables that look like ours and are none, each with its nearest relative."""
+    """Return unknown `EXCLAVE_…` variables, each with the most similar known one."""
     known = {PREFIX + name.upper() for name in [*_list_names(), *BOUNDS]}
     known |= {PREFIX + name for name in _OTHERS}
     known |= {f"{PREFIX}{QUOTA}{field.name.upper()}" for field in fields(Quotas)}

@@ -14,7 +14,7 @@ from exclave.base.ids import SystemRandomness
 from exclave.client.problems import RemoteProblem
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
-from exclave.main.runner import run_runner, tell_config
+from exclave.main.runner import build_config, run_runner
 from exclave.main.settings import PREFIX, SHARED, RunnerSettings, read_settings
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.identity import IDENTITY, NotEnrolled, StrangeKeys
@@ -28,13 +28,13 @@ _REFUSED = (IdentityRefused, NotEnrolled, StrangeKeys, Unauthenticated)
 _UNAUTHENTICATED = 401
 
 
-def tell_program(*words: str) -> list[str]:
+def build_program_argv(*words: str) -> list[str]:
     """Write a command of this very program; `-I` keeps foreign folders and variables out."""
     return [sys.executable, "-I", "-m", "exclave", "stack", *words]
 
 
 def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
-    """Take over what the script brought and the settings of this shell.
+    """Store what the script brought and the settings of this shell.
 
     True if what runs there now, if anything, is of another version.
     """
@@ -43,7 +43,7 @@ def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
     folder.prepare()
     before = folder.read_document().version if folder.document.exists() else ""
     after = folder.adopt().version
-    folder.write_launcher(tell_program())
+    folder.write_launcher(build_program_argv())
     if not folder.secrets.exists():
         folder.write_json(folder.secrets, {})
     kept = folder.read_json(folder.settings)
@@ -56,7 +56,7 @@ def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
 
 
 def read_stack_settings(folder: StackFolder) -> RunnerSettings:
-    """Tell the settings of the Stack's runner."""
+    """Return the settings of the Stack's runner."""
     document = folder.read_document()
     given: dict[str, Any] = {
         **folder.read_json(folder.settings),
@@ -69,12 +69,12 @@ def read_stack_settings(folder: StackFolder) -> RunnerSettings:
     return read_settings(RunnerSettings, {}, **given)
 
 
-def tell_isolation(folder: StackFolder) -> str:
-    """Tell a customer whether jobs are kept away from what the Stack holds, and how to change it.
+def describe_isolation(folder: StackFolder) -> str:
+    """Return a notice whether jobs are isolated from the Stack's files, and how to change it.
 
-    Nothing is said after the first start of a Stack whose jobs are isolated.
+    Empty after the first start of a Stack whose jobs are isolated.
     """
-    config = tell_config(read_stack_settings(folder))
+    config = build_config(read_stack_settings(folder))
     if not config.run_as:
         return (
             "Warning: jobs of this Stack run as its own user and can read its key and secrets"
@@ -89,12 +89,12 @@ def tell_isolation(folder: StackFolder) -> str:
 
 
 def find_jobs_folder(folder: StackFolder) -> Path | None:
-    """Tell where the Stack's jobs run, if not in its folder."""
-    return tell_config(read_stack_settings(folder)).jobs_folder
+    """Return the folder of the Stack's jobs, if it is not the Stack's own."""
+    return build_config(read_stack_settings(folder)).jobs_folder
 
 
 async def run_stack_runner(folder: StackFolder) -> int:
-    """Run the Stack's runner until it is stopped; tell the exit code of this process."""
+    """Run the Stack's runner until it is stopped; return the exit code of this process."""
     try:
         await run_runner(read_stack_settings(folder), folder)
     except Problem as problem:
@@ -107,8 +107,8 @@ async def run_stack_runner(folder: StackFolder) -> int:
 
 
 async def supervise(folder: StackFolder) -> bool:
-    """Supervise the Stack's runner until SIGTERM or SIGINT; False if it ended by itself."""
-    argv = tell_program("run", "--folder", str(folder.path))
+    """Supervise the Stack's runner until SIGTERM or SIGINT; return False if it ended before."""
+    argv = build_program_argv("run", "--folder", str(folder.path))
     supervisor = Supervisor(folder, argv, clock=SystemClock(), randomness=SystemRandomness())
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -118,13 +118,13 @@ async def supervise(folder: StackFolder) -> bool:
 
 async def start_stack(folder: StackFolder) -> bool:
     """Start the supervisor apart from this terminal; False if it runs already."""
-    argv = tell_program("up", "--foreground", "--folder", str(folder.path))
+    argv = build_program_argv("up", "--foreground", "--folder", str(folder.path))
     return await lifecycle.start(folder, argv, SystemClock())
 
 
 async def resign_stack(folder: StackFolder) -> bool:
-    """Tell the control plane that the Stack's runner is gone; False if it never enrolled."""
-    link = tell_config(read_stack_settings(folder)).link
+    """Report to the control plane that the Stack's runner is gone; False if it never enrolled."""
+    link = build_config(read_stack_settings(folder)).link
     api, stack_api = HttpRunnerApi(link), HttpStackApi(link)
     try:
         return await lifecycle.resign(
@@ -137,7 +137,7 @@ async def resign_stack(folder: StackFolder) -> bool:
 
 def open_secrets(folder: StackFolder) -> FileSecrets:
     """Open the Stack's secrets."""
-    return FileSecrets(folder.secrets, folder.tell_secret_command)
+    return FileSecrets(folder.secrets, folder.format_secret_command)
 
 
 def _is_final(problem: Problem) -> bool:

@@ -7,7 +7,7 @@ from starlette.routing import Route
 
 from exclave.control.deps import Deps
 from exclave.registry import blobs, manifests, uploads
-from exclave.registry.credentials import admit, give_token
+from exclave.registry.credentials import admit, issue_token
 from exclave.registry.problems import HANDLERS
 
 _UPLOADS = "/{name:path}/blobs/uploads"
@@ -18,7 +18,7 @@ def build_registry_app(deps: Deps) -> Starlette:
     app = Starlette(
         routes=[
             Route("/", show_version, methods=["GET"]),
-            Route("/token", give_token, methods=["GET", "POST"]),
+            Route("/token", issue_token, methods=["GET", "POST"]),
             Route(f"{_UPLOADS}/", uploads.begin, methods=["POST"]),
             Route(_UPLOADS, uploads.begin, methods=["POST"]),
             Route(f"{_UPLOADS}/{{upload}}", uploads.show, methods=["GET"]),
@@ -41,7 +41,7 @@ def build_registry_app(deps: Deps) -> Starlette:
 
 
 async def show_version(request: Request) -> Response:
-    """Tell that this is a registry, and that the caller is known."""
+    """Reply that this is a registry and that the caller is authenticated."""
     await admit(request)
     return Response(
         "{}",

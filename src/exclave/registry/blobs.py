@@ -15,11 +15,11 @@ _TYPE = "application/octet-stream"
 
 
 async def pull(request: Request) -> Response:
-    """Send a blob or the range of it that is asked for; to HEAD only what it would be."""
-    reach = await admit(request)
+    """Send a blob or the requested range of it; for HEAD, only the headers."""
+    scope = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
     deps = deps_of(request)
-    blob = await blobs.find_blob(deps, reach, name, digest)
+    blob = await blobs.find_blob(deps, scope, name, digest)
     headers = {
         "Accept-Ranges": "bytes",
         "Docker-Content-Digest": digest,
@@ -40,17 +40,17 @@ async def pull(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Take a blob from a repository."""
-    reach = await admit(request)
+    """Delete a blob from a repository."""
+    scope = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
-    await blobs.delete_blob(deps_of(request), reach, name, digest)
+    await blobs.delete_blob(deps_of(request), scope, name, digest)
     return Response(status_code=HTTPStatus.ACCEPTED)
 
 
 def read_range(request: Request, size: int, etag: str) -> tuple[int, int] | None:
-    """Read which bytes are asked for, end excluded; None means all.
+    """Return the requested range of bytes, end excluded; None means all.
 
-    Several ranges at once, other units and ranges of another version are answered with all.
+    Multiple ranges, other units and ranges of another version are answered with all.
     """
     found = _RANGE.fullmatch(request.headers.get("range", ""))
     if found is None or request.headers.get("if-range", etag) != etag:

@@ -1,4 +1,4 @@
-"""Bodies of requests: small ones as a whole, large ones piece by piece, cut ones as they are."""
+"""Request bodies: small ones are read as a whole, large ones are streamed."""
 
 from collections.abc import AsyncIterator
 
@@ -10,7 +10,7 @@ _LONGEST_NUMBER = 18
 
 
 class Body:
-    """A large body on its way in; a client that hangs up ends it early."""
+    """A large body that is being received; it ends early if the client hangs up."""
 
     def __init__(self, request: Request) -> None:
         self._request = request

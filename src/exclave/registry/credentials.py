@@ -1,4 +1,4 @@
-"""Who is calling the registry: a bearer token, or a password that is one."""
+"""Authentication of registry clients: by bearer token, or by a password that is one."""
 
 import base64
 import binascii
@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from exclave.base.errors import Unauthenticated
 from exclave.control.deps import Deps
 from exclave.control.registry.access import USERNAME, Admitted, authenticate_client
-from exclave.domain.registry import Reach
+from exclave.domain.registry import RegistryScope
 from exclave.registry.bodies import read_small
 
 WHO = "exclave.who"
@@ -22,22 +22,22 @@ _MAX_FORM = 16 << 10
 
 
 def deps_of(request: Request) -> Deps:
-    """Find the control plane's parts."""
+    """Return the dependencies of the app."""
     found: Deps = request.app.state.deps
     return found
 
 
-async def admit(request: Request) -> Reach:
-    """Authenticate a caller, before anything else is looked at."""
+async def admit(request: Request) -> RegistryScope:
+    """Authenticate the caller and return its scope."""
     kind, value = _read_header(request)
     token = value if kind == "bearer" else _read_password(kind, value)
-    return (await _authenticate(request, token)).reach
+    return (await _authenticate(request, token)).scope
 
 
-async def give_token(request: Request) -> Response:
-    """Give a client that logged in with a password the bearer token to go on with.
+async def issue_token(request: Request) -> Response:
+    """Return the bearer token for a client that logged in with a password.
 
-    It is the password itself: a registry token is short-lived and reaches little already.
+    It is the password itself: a registry token is short-lived and has a narrow scope already.
     """
     kind, value = _read_header(request)
     token = await _read_form(request) if request.method == "POST" else _read_password(kind, value)
@@ -58,9 +58,9 @@ async def _authenticate(request: Request, token: str) -> Admitted:
         raise Unauthenticated("no credential was sent")
     deps = deps_of(request)
     admitted = await authenticate_client(deps, token)
-    request.scope[WHO] = {"org": admitted.reach.org, "client": admitted.reach.by}
+    request.scope[WHO] = {"org": admitted.scope.org, "client": admitted.scope.by}
     limit = deps.rates.limits.org
-    deps.rates.spend("registry", admitted.reach.org, deps.clock.monotonic(), limit)
+    deps.rates.spend("registry", admitted.scope.org, deps.clock.monotonic(), limit)
     return admitted
 
 

@@ -19,10 +19,10 @@ _MOST_DIGITS = 9
 
 
 async def pull(request: Request) -> Response:
-    """Send a manifest; to HEAD only what it would be."""
-    reach = await admit(request)
+    """Send a manifest; for HEAD, only the headers."""
+    scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
-    found = await manifests.pull_manifest(deps_of(request), reach, name, reference)
+    found = await manifests.pull_manifest(deps_of(request), scope, name, reference)
     headers = {
         "Docker-Content-Digest": found.digest,
         "ETag": f'"{found.digest}"',
@@ -33,12 +33,12 @@ async def pull(request: Request) -> Response:
 
 
 async def push(request: Request) -> Response:
-    """Take a manifest."""
-    reach = await admit(request)
+    """Store a manifest."""
+    scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
     kind = request.headers.get("content-type", "").partition(";")[0].strip()
     content = await read_small(request, MAX_MANIFEST)
-    pushed = await manifests.push_manifest(deps_of(request), reach, name, reference, kind, content)
+    pushed = await manifests.push_manifest(deps_of(request), scope, name, reference, kind, content)
     headers = {
         "Location": f"/v2/{name}/manifests/{pushed.digest}",
         "Docker-Content-Digest": pushed.digest,
@@ -49,21 +49,21 @@ async def push(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Take a tag or a manifest away."""
-    reach = await admit(request)
+    """Delete a tag or a manifest."""
+    scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
-    await manifests.delete_manifest(deps_of(request), reach, name, reference)
+    await manifests.delete_manifest(deps_of(request), scope, name, reference)
     return Response(status_code=HTTPStatus.ACCEPTED)
 
 
 async def list_tags(request: Request) -> Response:
-    """List the tags of a repository, page by page if they are many."""
-    reach = await admit(request)
+    """List the tags of a repository, in pages."""
+    scope = await admit(request)
     name, last = request.path_params["name"], request.query_params.get("last", "")
     if last and not is_tag(last):
         raise InvalidInput("`last` must be a tag")
     wanted = _read_count(request)
-    tags, more = await manifests.list_tags(deps_of(request), reach, name, last, wanted)
+    tags, more = await manifests.list_tags(deps_of(request), scope, name, last, wanted)
     headers = {}
     if more:
         query = urlencode({"n": min(wanted, MOST_TAGS), "last": tags[-1]})
@@ -72,14 +72,14 @@ async def list_tags(request: Request) -> Response:
 
 
 async def list_referrers(request: Request) -> Response:
-    """List what refers to a manifest, of one artifact type if it is named."""
-    reach = await admit(request)
+    """List the manifests that refer to one, optionally of one artifact type."""
+    scope = await admit(request)
     name, digest = request.path_params["name"], request.path_params["digest"]
     kind, last = (request.query_params.get(key, "") for key in ("artifactType", "last"))
     if "\0" in kind or (last and not is_digest(last)):
         raise InvalidInput("`artifactType` or `last` cannot be read")
     found, more = await manifests.list_referrers(
-        deps_of(request), reach, name, digest, kind=kind, last=last
+        deps_of(request), scope, name, digest, kind=kind, last=last
     )
     headers = {"OCI-Filters-Applied": "artifactType"} if kind else {}
     if more:

@@ -1,4 +1,4 @@
-"""Problems in the words of the distribution specification."""
+"""Problems in the format of the OCI distribution specification."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -67,13 +67,13 @@ async def _answer_http(request: Request, error: Exception) -> Response:
 def render(
     status: int, code: str, message: str, detail: Mapping[str, str], headers: Mapping[str, str]
 ) -> Response:
-    """Write the body that clients of registries know."""
+    """Return a problem as the error body that registry clients expect."""
     fault = {"code": code, "message": message, "detail": dict(detail)}
     return JSONResponse({"errors": [fault]}, status_code=status, headers=dict(headers))
 
 
 def write_challenge(request: Request) -> str:
-    """Tell where a token is to be had, and for what."""
+    """Return the `WWW-Authenticate` challenge: where to get a token, and for which scope."""
     deps: Deps = request.app.state.deps
     host = urlsplit(deps.runner_url).netloc
     asked = [f'realm="{deps.runner_url}/v2/token"', f'service="{host}"']
@@ -88,7 +88,7 @@ def write_challenge(request: Request) -> str:
 
 
 def write_progress(location: str, size: object) -> dict[str, str]:
-    """Tell where an upload goes on, and how much of it is there."""
+    """Return the headers that say where an upload continues and how much has arrived."""
     arrived = int(str(size))
     return {"Location": location, "Range": f"0-{max(0, arrived - 1)}"}
 

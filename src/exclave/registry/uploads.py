@@ -1,4 +1,4 @@
-"""Uploads over HTTP: in one request, in two, or in as many as it takes."""
+"""Uploads over HTTP: in one request, in two, or in chunks."""
 
 import re
 from http import HTTPStatus
@@ -19,43 +19,43 @@ _ID_HEADER = "Docker-Upload-Uuid"
 
 
 async def begin(request: Request) -> Response:
-    """Begin an upload, mount a blob of another repository, or take a blob in one go."""
-    reach = await admit(request)
+    """Begin an upload, mount a blob of another repository, or store a blob in one request."""
+    scope = await admit(request)
     deps, name, query = deps_of(request), request.path_params["name"], request.query_params
     if "mount" in query:
         digest, source = query["mount"], query.get("from", "")
-        if source and await blobs.mount_blob(deps, reach, name, digest, source):
+        if source and await blobs.mount_blob(deps, scope, name, digest, source):
             return _created(name, digest)
-    upload = await uploads.begin_upload(deps, reach, name)
+    upload = await uploads.begin_upload(deps, scope, name)
     if "digest" in query and "mount" not in query:
         digest = query["digest"]
-        await uploads.finish(deps, reach, name, upload.id, digest, Body(request))
+        await uploads.finish(deps, scope, name, upload.id, digest, Body(request))
         return _created(name, digest)
     return _progress(HTTPStatus.ACCEPTED, name, upload)
 
 
 async def show(request: Request) -> Response:
-    """Tell how much of an upload has arrived."""
-    reach = await admit(request)
+    """Return an upload and how much of it has arrived."""
+    scope = await admit(request)
     name = request.path_params["name"]
-    upload = await uploads.show_upload(deps_of(request), reach, name, _read_id(request))
+    upload = await uploads.show_upload(deps_of(request), scope, name, _read_id(request))
     return _progress(HTTPStatus.NO_CONTENT, name, upload)
 
 
 async def append(request: Request) -> Response:
-    """Take a piece of an upload."""
-    reach = await admit(request)
+    """Append a piece to an upload."""
+    scope = await admit(request)
     name = request.path_params["name"]
     start, size = read_place(request)
     upload = await uploads.append(
-        deps_of(request), reach, name, _read_id(request), Body(request), start=start, size=size
+        deps_of(request), scope, name, _read_id(request), Body(request), start=start, size=size
     )
     return _progress(HTTPStatus.ACCEPTED, name, upload)
 
 
 async def finish(request: Request) -> Response:
-    """Take the last piece, if there is one, and make the upload a blob."""
-    reach = await admit(request)
+    """Append the last piece, if there is one, and turn the upload into a blob."""
+    scope = await admit(request)
     name = request.path_params["name"]
     digest = request.query_params.get("digest")
     if digest is None:
@@ -63,7 +63,7 @@ async def finish(request: Request) -> Response:
     start, size = read_place(request)
     await uploads.finish(
         deps_of(request),
-        reach,
+        scope,
         name,
         _read_id(request),
         digest,
@@ -76,14 +76,14 @@ async def finish(request: Request) -> Response:
 
 async def cancel(request: Request) -> Response:
     """End an upload."""
-    reach = await admit(request)
+    scope = await admit(request)
     name = request.path_params["name"]
-    await uploads.cancel_upload(deps_of(request), reach, name, _read_id(request))
+    await uploads.cancel_upload(deps_of(request), scope, name, _read_id(request))
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
 def read_place(request: Request) -> tuple[int | None, int | None]:
-    """Read where a piece begins and how long it is, as far as the client says so."""
+    """Return the start and the size of a piece, as far as the client announced them."""
     announced = request.headers.get("content-range")
     if announced is None:
         return None, None

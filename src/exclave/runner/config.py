@@ -1,4 +1,4 @@
-"""What a runner process is told when it starts; read from settings elsewhere."""
+"""The configuration of a runner process, built from its settings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,10 +41,10 @@ class RunnerConfig:
 
     @property
     def executions(self) -> Path | None:
-        """Tell where executions are kept, if not in the data folder."""
+        """The folder of executions, if it is not in the data folder."""
         return None if self.jobs_folder is None else self.jobs_folder / "executions"
 
     @property
     def link(self) -> Link:
-        """Tell how the control plane is reached."""
+        """How the control plane is reached."""
         return Link(self.runner_url, proxy=self.proxy, ca_bundle=self.ca_bundle)

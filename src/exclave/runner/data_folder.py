@@ -52,7 +52,7 @@ class DataFolder:
         self._fill_reserve(reserve_bytes)
 
     def close(self) -> None:
-        """Let another process have the folder."""
+        """Release the lock on the folder."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -90,7 +90,7 @@ class DataFolder:
         sync_folder(file.parent)
 
     def make_execution(self, execution_id: str) -> Path | None:
-        """Make the folder of a new execution; None if this runner has seen it before."""
+        """Create the folder of a new execution; return None if it exists already."""
         folder = self.executions / execution_id
         try:
             folder.mkdir(mode=_FOLDER_MODE)
@@ -100,7 +100,7 @@ class DataFolder:
         return folder
 
     def find_execution(self, execution_id: str) -> Path:
-        """Tell the folder of an execution, also if it was made where they were kept before."""
+        """Return the folder of an execution, also if it is below the data folder."""
         usual = self._usual / execution_id
         return usual if usual.exists() else self.executions / execution_id
 
@@ -146,7 +146,7 @@ def remove_durably(file: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in the folder durable."""
+    """Sync a folder, so that created and renamed entries survive a crash."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -178,7 +178,7 @@ async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> Non
 
 
 def _make_passable(folder: Path) -> None:
-    """Make a folder below which others have something; those above it are made like it."""
+    """Create a folder that other users may enter; missing parents get the same mode."""
     try:
         for one in (*reversed(folder.parents), folder):
             if not one.exists():

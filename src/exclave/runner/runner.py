@@ -26,10 +26,11 @@ from exclave.runner.control_plane.identity import (
     load_key,
 )
 from exclave.runner.data_folder import DataFolder
-from exclave.runner.deps import Deps, KillLeftovers
+from exclave.runner.executions.deps import Deps, KillLeftovers
 from exclave.runner.executions.outbox import Outbox
 from exclave.runner.executions.recovery import recover
 from exclave.runner.executions.roster import Phase, Roster
+from exclave.runner.executions.stats import Measure, Tally, measure_machine
 from exclave.runner.executions.stop import shut_down
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.logs.protocols import OpenLog
@@ -37,8 +38,7 @@ from exclave.runner.loops.poll_loop import Poller
 from exclave.runner.loops.renew_loop import Renewer
 from exclave.runner.processes.cell import Cells
 from exclave.runner.secrets.held import HeldSecrets
-from exclave.runner.stats import Measure, Tally, measure_machine
-from exclave.runner.wakeups import Signals, sleep_or
+from exclave.runner.wakeups import Signals, wait_first
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import KINDS
 
@@ -91,7 +91,7 @@ class Runner:
         self._failure: BaseException | None = None
 
     async def run(self) -> None:
-        """Take the data folder, go on where the last process stopped, work until told to stop."""
+        """Lock the data folder, recover, and run jobs until a stop is requested."""
         config = self._config
         disk = DataFolder(
             config.data, reserve_bytes=config.reserve_bytes, executions=config.executions
@@ -111,7 +111,7 @@ class Runner:
             raise self._failure
 
     def request_stop(self) -> None:
-        """Take no more work, end what runs, hand in what can be handed in, then return."""
+        """Accept no more jobs, stop the running ones, deliver results; then `run` returns."""
         self._signals.stopping.set()
 
     async def _prepare(self, disk: DataFolder) -> Deps:
@@ -210,7 +210,7 @@ class Runner:
             left = until - self._clock.monotonic()
             if left <= 0:
                 break
-            await sleep_or(self._clock, left, deps.signals.changed.wait())
+            await wait_first(self._clock, left, deps.signals.changed.wait())
 
     async def _take_leave(self, renewer: Renewer) -> None:
         """Show what still waits and what does not: the rest is proven to have stopped."""
@@ -238,7 +238,7 @@ class Runner:
 
 
 def stop_on_signals(runner: Runner) -> None:
-    """Let SIGTERM and SIGINT end the runner in peace."""
+    """Stop the runner gracefully on SIGTERM and SIGINT."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, runner.request_stop)

@@ -1,8 +1,7 @@
 """How the runner's loops wake each other, and waiting that a wake-up may cut short."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import Any
+from collections.abc import Awaitable
 
 from exclave.base.clock import Clock
 
@@ -41,26 +40,24 @@ class Signals:
         """When a renewal last got through, on the monotonic clock; None while none does."""
 
     def note_contact(self, at: float) -> None:
-        """Remember that the control plane answers."""
+        """Record that the control plane answered."""
         was_silent, self.contact_at = self.contact_at is None, at
         if was_silent:
             self.back.fire()
 
     def note_silence(self) -> None:
-        """Remember that the control plane does not answer."""
+        """Record that the control plane does not answer."""
         self.contact_at = None
 
 
-async def sleep_or(clock: Clock, seconds: float, *wakes: Awaitable[object]) -> None:
-    """Sleep, but not past the first of these wake-ups."""
-    tasks = [asyncio.ensure_future(clock.sleep(seconds)), *map(asyncio.ensure_future, wakes)]
-    await wait_first(tasks)
-
-
-async def wait_first(tasks: Sequence["asyncio.Future[Any]"]) -> None:
-    """Wait until one is done, then give up the others."""
+async def wait_first(clock: Clock, seconds: float | None, *waits: Awaitable[object]) -> None:
+    """Wait until one of `waits` is done, or for that many seconds; cancel the others."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    if seconds is not None:
+        tasks.append(asyncio.ensure_future(clock.sleep(max(0.0, seconds))))
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,1 +1,1 @@
-"""Stacks: what a customer runs so that a runner starts in their account; pure text."""
+"""Stacks: the files that a customer runs so that a runner starts in their account."""

@@ -3,13 +3,25 @@
 import pprint
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from importlib import resources
-from typing import Any
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from exclave.base.addresses import is_loopback
+from exclave.domain.stacks import Cloud, LocalFacts, StackTerms
+from exclave.stacks.base import (
+    Instructions,
+    Parameter,
+    RenderedStack,
+    StackAddress,
+    StackDocument,
+    StackFile,
+    list_declared_parameters,
+)
 
+SCRIPT = "local.py"
+"""The name of the only file."""
 _SOURCE = "local_script_template.py"
 _STACK = "STACK: dict[str, Any] = "
 _PACKAGE = "PACKAGE: dict[str, str] = "
@@ -18,48 +30,81 @@ _LINT = "  # noqa: "
 _WIDTH = 96
 
 
-@dataclass(frozen=True, slots=True)
 class LocalStack:
-    """What differs from one script to another."""
+    """The Stack for any machine with Python: one script without dependencies."""
 
-    document: Mapping[str, Any]
-    """The Stack as plain JSON: terms, address, keys, version, the one-time token."""
-    package_file: str
-    package_sha256: str
+    cloud: ClassVar[Cloud] = Cloud.LOCAL
+
+    def render(self, document: StackDocument) -> RenderedStack:
+        """Return the script; the same document gives the same text."""
+        return RenderedStack((StackFile(SCRIPT, "text/x-python", _write_script(document)),))
+
+    def write_instructions(self, address: StackAddress) -> Instructions:
+        """Return the line that fetches and runs the script."""
+        return Instructions(
+            summary="Run the script with Python 3.11 or newer on the machine that is to run the"
+            " app, or paste the line there: it fetches the script and runs it.",
+            commands=(_write_command(address.build_url(SCRIPT)),),
+            warning=_find_warning(address.runner_url),
+        )
+
+    def list_parameters(self, terms: StackTerms) -> tuple[Parameter, ...]:
+        """Return the customer's inputs and secrets of the app; there are no others."""
+        return list_declared_parameters(terms)
+
+    def read_facts(self, reported: Mapping[str, str]) -> LocalFacts:
+        """Return the facts about the machine."""
+        return LocalFacts.from_report(reported)
 
 
-def make_local_script(params: LocalStack) -> str:
-    """Write the script: the same Stack gives the same text."""
+def _write_script(document: StackDocument) -> str:
     source = resources.files("exclave.stacks").joinpath(_SOURCE).read_text(encoding="utf-8")
-    package = {"file": params.package_file, "sha256": params.package_sha256}
-    source = _fill(_drop_lint(source), _STACK, dict(params.document))
-    return "#!/usr/bin/env python3\n" + _fill(source, _PACKAGE, package)
+    program = {"file": document.program.file, "sha256": document.program.sha256}
+    source = _fill(_drop_lint(source), _STACK, _build_json(document))
+    return "#!/usr/bin/env python3\n" + _fill(source, _PACKAGE, program)
 
 
-def make_command(runner_url: str, code: str) -> str:
+def _build_json(document: StackDocument) -> dict[str, object]:
+    """Build what the machine keeps as `stack.json`; `StackDocument` of `wire` reads it there."""
+    terms = document.terms
+    return {
+        "terms": {
+            "install_id": terms.install_id,
+            "install": terms.install,
+            "app": terms.app,
+            "secrets": [asdict(secret) for secret in terms.secrets],
+            "inputs": [asdict(item) for item in terms.inputs],
+        },
+        "runner_url": document.runner_url,
+        "keys": [asdict(key) for key in document.keys],
+        "version": document.program.version,
+        "enrolment": document.enrolment,
+    }
+
+
+def _write_command(url: str) -> str:
     """Return the one line that a customer pastes.
 
     curl reads the address from a pipe, since other users see the arguments of processes.
     """
-    url = f"{runner_url.rstrip('/')}/v1/stacks/{code}/local.py"
     quoted = url.replace("\\", "\\\\").replace('"', '\\"')
     config = shlex.quote(f'url = "{quoted}"')
     return f"printf %s {config} | curl -fsSK - | python3 -"
 
 
-def make_warning(runner_url: str) -> str:
-    """Return what to tell about a line whose script could be replaced on its way; else nothing."""
+def _find_warning(runner_url: str) -> str:
+    """Return a warning if the script could be replaced on its way, else an empty text."""
     parts = urlsplit(runner_url)
     if parts.scheme == "https" or is_loopback(parts.hostname or ""):
         return ""
     return (
-        "the line fetches and runs a script over plain http: whoever is on the way can replace it"
+        "the line fetches and runs a script over plain http: anybody on the way can replace it"
         " and take its token. Put TLS before the Runner API and set EXCLAVE_RUNNER_URL to its"
         " https address; until then hand the customer the script itself over a safe channel"
     )
 
 
-def _fill(source: str, marker: str, value: Mapping[str, Any]) -> str:
+def _fill(source: str, marker: str, value: Mapping[str, object]) -> str:
     head, found, tail = source.partition(f"{marker}{_NOTHING}")
     if not found:
         raise AssertionError(marker)  # the two files belong together
@@ -67,5 +112,5 @@ def _fill(source: str, marker: str, value: Mapping[str, Any]) -> str:
 
 
 def _drop_lint(source: str) -> str:
-    """Leave out what only our own linter reads."""
+    """Return the source without the comments for our own linter."""
     return "".join(f"{line.partition(_LINT)[0].rstrip()}\n" for line in source.splitlines())

@@ -1,14 +1,14 @@
-"""Starts the runner of one install on this machine, and looks after it.
+"""Starts and manages the runner of one install on this machine.
 
 Read it before you run it: it needs Python 3.11 or newer and nothing else, works in one folder,
 opens no port, and removes everything with --uninstall.
 
   (no option)   get the runner program, enrol it once, start it in the background
-  --status      show how it is
-  --stop        stop it in peace; --start starts it again
-  --disable     kill switch: running work is stopped within two minutes, nothing new is taken
-  --enable      take work again
-  --uninstall   stop it, give its identity up, remove its folder
+  --status      show its status
+  --stop        stop it gracefully; --start starts it again
+  --disable     kill switch: running work is stopped within two minutes, no new work is accepted
+  --enable      accept work again
+  --uninstall   stop it, close its identity at the vendor, remove its folder
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-# What this Stack is made of. `enrolment` works once, for a short time.
+# The parameters of this Stack. `enrolment` works once, for a short time.
 STACK: dict[str, Any] = {}
-# The runner program, as the control plane serves it; installed only if the hash is right.
+# The runner program that the control plane serves; installed only if the hash matches.
 PACKAGE: dict[str, str] = {}
 
 VERBS = ("status", "stop", "start", "disable", "enable", "uninstall")
@@ -39,14 +39,14 @@ PROBE = "import exclave, exclave.main.commands.stack; print(exclave.__version__)
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the command line; return the exit code."""
     if sys.version_info[:2] < OLDEST or os.name != "posix":
         return fail("this needs Python 3.11 or newer on Linux or macOS")
     args = read_arguments()
     folder = Path(args.folder).expanduser().resolve()
-    verb = next((one for one in VERBS if getattr(args, one)), None)
+    verb = next((name for name in VERBS if getattr(args, name)), None)
     if verb is not None:
-        return look_after(folder, verb, args)
+        return forward_verb(folder, verb, args)
     try:
         prepare_folder(folder)
         # Written first: if the rest fails, the next run knows the folder by it.
@@ -66,45 +66,49 @@ def main() -> int:
 
 
 def read_arguments() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="stack", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    usual = f"~/.exclave/stacks/{STACK['terms']['install_id']}"
-    parser.add_argument("--folder", default=usual, help="where everything is kept (%(default)s)")
-    one = parser.add_mutually_exclusive_group()
+    default = f"~/.exclave/stacks/{STACK['terms']['install_id']}"
+    parser.add_argument("--folder", default=default, help="folder of the Stack (%(default)s)")
+    verbs = parser.add_mutually_exclusive_group()
     for verb in VERBS:
-        one.add_argument(f"--{verb}", action="store_true")
-    parser.add_argument("--foreground", action="store_true", help="stay, for init systems")
+        verbs.add_argument(f"--{verb}", action="store_true")
+    parser.add_argument(
+        "--foreground",
+        action="store_true",
+        help="run in the foreground (for systemd and other init systems)",
+    )
     parser.add_argument("--systemd", action="store_true", help="print a unit file, start nothing")
     parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME=VALUE", help="set an input of yours"
+        "--input", action="append", default=[], metavar="NAME=VALUE", help="set an input"
     )
     parser.add_argument(
         "--secret-file",
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="take a secret from a file",
+        help="read a secret from a file",
     )
-    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()
 
 
-def look_after(folder: Path, verb: str, args: argparse.Namespace) -> int:
-    """Pass a verb on to the program in the folder."""
+def forward_verb(folder: Path, verb: str, args: argparse.Namespace) -> int:
+    """Run a verb with the program in the folder; return its exit code."""
     launcher = folder / "stack"
     if not launcher.exists():
         return fail(f"there is no Stack in {folder}; name its folder with --folder")
     words = [str(launcher), verb]
-    # Standard input may be this script, so nobody can be asked: --uninstall is the answer.
+    # Standard input may be this script, so there is no prompt: --uninstall is the confirmation.
     words += ["--yes"] if verb == "uninstall" else []
     words += ["--json"] if args.json else []
     return subprocess.call(words, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder, or take one that is empty or a Stack's: --uninstall removes all of it."""
+    """Create the folder; accept only an empty one or a Stack's: --uninstall removes all of it."""
     if not folder.exists():
         folder.mkdir(mode=0o700, parents=True)
         return
@@ -123,7 +127,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def find_program(folder: Path) -> str:
-    """Tell a Python that has the runner program, in the very version that the vendor runs."""
+    """Return the path of a Python with the vendor's version of the runner program installed."""
     if has_program(sys.executable):
         return sys.executable
     venv = folder / "venv"
@@ -151,19 +155,19 @@ def find_program(folder: Path) -> str:
 
 
 def has_program(python: str) -> bool:
-    """Tell whether this Python can start the runner."""
-    told = subprocess.run(  # noqa: S603 - words, no shell
+    """Return whether this Python has the vendor's version of the runner program."""
+    probe = subprocess.run(  # noqa: S603 - words, no shell
         [python, "-I", "-c", PROBE],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         check=False,
     )
-    return told.returncode == 0 and told.stdout.decode().strip() == STACK["version"]
+    return probe.returncode == 0 and probe.stdout.decode().strip() == STACK["version"]
 
 
 def download(url: str) -> bytes:
-    """Fetch the program; anything but the bytes that this script names is refused."""
+    """Download the program; raise ValueError unless its hash is the one in this script."""
     handlers: list[Any] = []
     if os.environ.get("EXCLAVE_PROXY"):
         proxy = os.environ["EXCLAVE_PROXY"]
@@ -183,28 +187,28 @@ def download(url: str) -> bytes:
 
 
 def run(words: list[str]) -> None:
-    """Run a command that has to succeed."""
+    """Run a command; raise CalledProcessError if it fails."""
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
 
 
 def write_private(file: Path, data: bytes) -> None:
-    """Write a file that only this user can read, whole or not at all."""
-    beside = file.with_name(f"{file.name}.part")
-    beside.unlink(missing_ok=True)
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """Write a file atomically, readable by this user only."""
+    partial = file.with_name(f"{file.name}.part")
+    partial.unlink(missing_ok=True)
+    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as out:
         out.write(data)
-    beside.replace(file)
+    partial.replace(file)
 
 
 def say(text: str) -> None:
-    """Talk on stderr; control characters in what a server answered are shown, not obeyed."""
+    """Print a message on stderr, with control characters escaped."""
     text = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
     print(text, file=sys.stderr, flush=True)  # noqa: T201 - a script talks
 
 
 def fail(text: str) -> int:
-    """Say what is wrong."""
+    """Print an error; return the exit code."""
     say(f"error: {text}")
     return 1
 

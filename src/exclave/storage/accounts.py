@@ -34,7 +34,7 @@ def find_org_named(tx: Tx, name: str) -> AnyRow | None:
 
 
 def has_orgs(tx: Tx) -> bool:
-    """Tell whether this instance has any tenant yet."""
+    """Return whether the instance has any org."""
     return tx.first(select(orgs.c.id).limit(1)) is not None
 
 
@@ -117,7 +117,7 @@ def read_grants(stored: Sequence[Sequence[str]]) -> tuple[Grant, ...]:
 
 
 def note_token_uses(tx: Tx, used: Iterable[tuple[OrgId, TokenId]]) -> None:
-    """Remember that tokens were used just now."""
+    """Store the current time as the last use of tokens."""
     for org, token in used:
         mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
         tx.run(update(api_tokens).where(*mine).values(last_used_at=tx.now))
@@ -147,7 +147,7 @@ def find_token_anywhere(tx: Tx, token: TokenId) -> AnyRow | None:
 
 
 def set_instance_admin(tx: Tx, org: OrgId, token: TokenId, *, on: bool) -> None:
-    """Let a token create orgs, or not any more."""
+    """Set whether a token may create orgs."""
     mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
     tx.run(update(api_tokens).where(*mine).values(instance_admin=on))
 

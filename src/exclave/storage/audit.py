@@ -36,7 +36,7 @@ def find_reply(tx: Tx, org: OrgId, account: AccountId, key: str) -> AnyRow | Non
 
 
 def claim_key(tx: Tx, org: OrgId, account: AccountId, key: str, request: str) -> bool:
-    """Reserve a key for a request that is about to run; tell whether it was free."""
+    """Reserve a key for a request that is about to run; return whether it was free."""
     row = {"org_id": org, "account_id": account, "key": key, "request": request, "at": tx.now}
     claimed = tx.insert_missing(idempotency).values(row).returning(idempotency.c.key)
     return tx.first(claimed) is not None  # PostgreSQL's driver tells no count of inserted rows
@@ -45,7 +45,7 @@ def claim_key(tx: Tx, org: OrgId, account: AccountId, key: str, request: str) ->
 def keep_reply(
     tx: Tx, org: OrgId, account: AccountId, key: str, status: int, reply: object
 ) -> None:
-    """Remember the reply to a request."""
+    """Store the reply to a request."""
     where = (
         idempotency.c.org_id == org,
         idempotency.c.account_id == account,
@@ -58,5 +58,5 @@ _DROP_OLD = Prepared(delete(idempotency).where(idempotency.c.at < bindparam("bef
 
 
 def drop_old_replies(tx: Tx, keep: timedelta) -> None:
-    """Forget replies after a day, of all orgs."""
+    """Delete replies older than a day, of all orgs."""
     tx.count(_DROP_OLD, before=tx.now - keep)

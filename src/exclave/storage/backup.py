@@ -25,7 +25,7 @@ class BackupDamaged(InvalidInput):
 
 
 def write_backup(data: Path, target: Path) -> int:
-    """Copy a data folder, which may be in use, into an empty folder; tell how many files.
+    """Copy a data folder, which may be in use, into an empty folder; return how many files.
 
     The database is copied first: whatever it refers to then exists already.
     """
@@ -42,7 +42,7 @@ def write_backup(data: Path, target: Path) -> int:
 
 
 def read_backup(source: Path, data: Path) -> int:
-    """Check a backup and copy it into an empty data folder; tell how many files."""
+    """Check a backup and copy it into an empty data folder; return how many files."""
     manifest = source / MANIFEST
     if not manifest.is_file():
         raise BackupDamaged(f"there is no {MANIFEST} in {source}")

@@ -5,18 +5,15 @@ from typing import Any
 
 from sqlalchemy import insert, select, update
 
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.tables.apps import apps, builds, config_builds, configs
 
-RUNNING = "running"
-SUCCEEDED = "succeeded"
-FAILED = "failed"
-
 
 def add_builds(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
     """Store builds that begin now."""
-    fixed = {"state": RUNNING, "created_at": tx.now}
+    fixed = {"state": BuildState.RUNNING, "created_at": tx.now}
     tx.run(insert(builds), [{**row, **fixed} for row in rows])
 
 
@@ -53,22 +50,22 @@ def find_usable(tx: Tx, org: OrgId, app: str, keys: Sequence[str]) -> Mapping[st
     rows = tx.all(
         select(builds)
         .where(builds.c.org_id == org, builds.c.app_id == app, builds.c.key.in_(keys))
-        .where(builds.c.state.in_((RUNNING, SUCCEEDED)))
+        .where(builds.c.state.in_((BuildState.RUNNING, BuildState.SUCCEEDED)))
         .order_by(builds.c.id)
     )
-    running = {row.key: row for row in rows if row.state == RUNNING}
-    return running | {row.key: row for row in rows if row.state == SUCCEEDED}
+    running = {row.key: row for row in rows if row.state == BuildState.RUNNING}
+    return running | {row.key: row for row in rows if row.state == BuildState.SUCCEEDED}
 
 
 def set_work(tx: Tx, org: OrgId, build: str, workflow: str, job: str | None) -> None:
-    """Note where a build is done."""
+    """Store the workflow and the job of a build."""
     mine = (builds.c.org_id == org, builds.c.id == build)
     tx.run(update(builds).where(*mine).values(workflow_id=workflow, job_id=job))
 
 
 def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> None:
     """Store how a build ended; one that has succeeded stays so."""
-    mine = (builds.c.org_id == org, builds.c.id == build, builds.c.state != SUCCEEDED)
+    mine = (builds.c.org_id == org, builds.c.id == build, builds.c.state != BuildState.SUCCEEDED)
     tx.run(update(builds).where(*mine).values(finished_at=tx.now, **values))
 
 

@@ -91,6 +91,6 @@ def list_part_hashes(tx: Tx, org: OrgId, config_id: str) -> Sequence[AnyRow]:
 
 
 def list_new_builds(tx: Tx, org: OrgId, build_ids: Sequence[str]) -> Sequence[AnyRow]:
-    """Tell which parts these builds are of, and which workflow makes them."""
+    """Return the part and the workflow of each of these builds."""
     mine = (builds.c.org_id == org, builds.c.id.in_(build_ids))
     return tx.all(select(builds.c.part, builds.c.workflow_id).where(*mine).order_by(builds.c.part))

@@ -24,7 +24,7 @@ def hold_token(tx: Tx, org: OrgId, token: TokenId) -> bool:
 
 
 def revoke_made_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]:
-    """Revoke all tokens that a token made, and those that these made; answer the valid ones.
+    """Revoke all tokens that a token made, and those that these made; return the valid ones.
 
     Again until nothing is left: a token that was about to make another one held its own row (see
     `hold_token`), and what it made can be seen only after that row was waited for.
@@ -53,7 +53,7 @@ def list_made_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]:
 
 
 def void_made_enrolments(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]:
-    """Make the unspent enrolment tokens of a token and its family void; answer them."""
+    """Make the unspent enrolment tokens of a token and its family void; return them."""
     where = _made_by(enrolments, org, token), *_unspent(tx)
     voided = update(enrolments).where(*where).values(expires_at=tx.now)
     return tx.all(voided.returning(enrolments.c.id, enrolments.c.queue_id))
@@ -66,7 +66,7 @@ def list_made_enrolments(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]
 
 
 def drop_made_registry_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]:
-    """Delete the registry tokens of a token and its family; answer those that were good."""
+    """Delete the registry tokens of a token and its family; return those that were good."""
     made = _made_by(registry_tokens, org, token)
     rows = tx.all(delete(registry_tokens).where(made).returning(*registry_tokens.c))
     return [row for row in rows if row.expires_at > tx.now]
@@ -79,7 +79,7 @@ def list_made_registry_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[An
 
 
 def drop_made_codes(tx: Tx, org: OrgId, token: TokenId) -> Sequence[AnyRow]:
-    """Delete the Stack codes of a token and its family; answer those that were good."""
+    """Delete the Stack codes of a token and its family; return those that were good."""
     made = _made_by(stack_codes, org, token)
     rows = tx.all(delete(stack_codes).where(made).returning(*stack_codes.c))
     return [row for row in rows if row.expires_at > tx.now]
@@ -105,7 +105,7 @@ _TOKEN = (api_tokens.c.id, api_tokens.c.name, api_tokens.c.expires_at)
 
 
 def _draw_family(org: OrgId, token: TokenId) -> CTE:
-    """Name a token and all tokens that descend from it, also by way of revoked ones."""
+    """List a token and all its descendants, also through revoked ones."""
     root = select(api_tokens.c.id).where(api_tokens.c.org_id == org, api_tokens.c.id == token)
     family = root.cte("family", recursive=True)
     child = select(api_tokens.c.id).where(

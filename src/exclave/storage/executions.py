@@ -10,7 +10,7 @@ from sqlalchemy import Boolean, ColumnElement, Integer, bindparam, exists, selec
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Silence
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.runners import ACTIVE
 from exclave.storage.tables.core import execution_lanes, executions, jobs, lanes, runners
 
@@ -91,12 +91,12 @@ _OPEN = Prepared(
 )
 
 
-def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Asked:
+def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred:
     """Ask what a runner was handed and has not ended, oldest first, with the wish to cancel.
 
     Sorted here: SQLite would go through the org's whole history for an order.
     """
-    asked = tx.ask(_OPEN, org=org, runner=runner)
+    asked = tx.select_later(_OPEN, org=org, runner=runner)
     return lambda: sorted(asked(), key=lambda row: str(row.id))
 
 
@@ -106,7 +106,7 @@ def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
 
 
 def note_cancel_sent(tx: Tx, org: OrgId, sent: Sequence[ExecutionId]) -> None:
-    """Remember that the runner was told to stop, so that a poll says it once."""
+    """Store that the runner was told to cancel, so that only one poll says so."""
     where = (executions.c.org_id == org, executions.c.id.in_(sent))
     tx.run(update(executions).where(*where).values(cancel_sent=True))
 
@@ -127,7 +127,7 @@ def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: in
 
 
 def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozenset[ExecutionId]:
-    """Renew what is still the runner's; answer which those are."""
+    """Renew what is still the runner's; return which those are."""
     return frozenset(
         one[0] for one in held if tx.count(_RENEW, **_hold(org, runner, one), now=tx.now)
     )
@@ -161,7 +161,7 @@ def extend_log(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, offset: int,
 def may_write(
     org: OrgId, runner: RunnerId, held: Held, *, lane: str | None = None
 ) -> ColumnElement[bool]:
-    """Say in SQL that a runner's execution runs, on current lanes, and on this one if named."""
+    """Return the condition that an execution runs on current lanes, and on a named one if given."""
     mine = (
         select(1)
         .select_from(executions)
@@ -180,7 +180,7 @@ def may_write(
 
 
 def is_writer(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, lane: str) -> bool:
-    """Tell whether a runner's execution may write to what a lane guards."""
+    """Return whether a runner's execution may write to what a lane guards."""
     return tx.first(select(1).where(may_write(org, runner, held, lane=lane))) is not None
 
 
@@ -221,12 +221,12 @@ def list_unended(tx: Tx) -> Sequence[AnyRow]:
 
 
 def _hold(org: OrgId, runner: RunnerId, held: Held) -> dict[str, Any]:
-    """Name the values of `_HELD`."""
+    """Return the parameters of `_HELD`."""
     return {"org": org, "runner": runner, "execution": held[0], "at_epoch": held[1]}
 
 
 def _unfenced() -> ColumnElement[bool]:
-    """Say in SQL that no lane of the execution was taken, or released by a person, since."""
+    """Return the condition that no lane of the execution was taken, or freed by a person, since."""
     newer = (
         select(1)
         .select_from(execution_lanes)

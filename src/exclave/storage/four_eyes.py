@@ -57,13 +57,13 @@ def find_name(tx: Tx, org: OrgId, person: str | None) -> str | None:
 
 
 def confirm_person(tx: Tx, org: OrgId, token: TokenId, maker: str) -> bool:
-    """Let a token count as its own account; False if it does not count as the maker (any more)."""
+    """Make a token count as its own account; return False if it does not count as its maker."""
     mine = (api_tokens.c.org_id == org, api_tokens.c.id == token, api_tokens.c.person_id == maker)
     return tx.run(update(api_tokens).where(*mine).values(person_id=None)).rowcount == 1
 
 
 def stop_approving_all(tx: Tx, org: OrgId) -> int:
-    """Switch automatic approval off in running workflows; tell in how many."""
+    """Switch automatic approval off in running workflows; return in how many."""
     mine = (workflows.c.org_id == org, workflows.c.state == WorkflowState.RUNNING)
     # In the order of their ids, as everybody who locks several workflows does.
     query = select(workflows.c.id, workflows.c.revision).where(*mine, workflows.c.approve_all)

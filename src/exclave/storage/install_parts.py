@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import insert, select, update
 
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import PartState
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.tables.core import executions, steps, workflows
 from exclave.storage.tables.installs import action_runs, install_parts
@@ -27,14 +28,8 @@ def save_part(tx: Tx, org: OrgId, install: str, part: str, values: Mapping[str, 
     row = {"changed_at": tx.now, **values}
     done = tx.run(update(install_parts).where(*_is(org, install, part)).values(**row))
     if done.rowcount == 0:
-        known = {"org_id": org, "install_id": install, "part": part, "state": "absent"}
+        known = {"org_id": org, "install_id": install, "part": part, "state": PartState.ABSENT}
         tx.run(insert(install_parts).values(**{**known, **row}))
-
-
-def drop_parts(tx: Tx, org: OrgId, install: str) -> None:
-    """Forget all parts of an install that is gone."""
-    mine = (install_parts.c.org_id == org, install_parts.c.install_id == install)
-    tx.run(delete(install_parts).where(*mine))
 
 
 def add_run(tx: Tx, row: Mapping[str, Any]) -> None:

@@ -54,7 +54,7 @@ def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str
 
 
 def add_app_install(tx: Tx, org: OrgId, install: str, row: Mapping[str, Any]) -> None:
-    """Say which app an install runs."""
+    """Store which app an install runs."""
     tx.run(insert(app_installs).values(org_id=org, install_id=install, **row))
 
 
@@ -67,7 +67,7 @@ _LOCK = Prepared(
 
 def lock_install(tx: Tx, org: OrgId, install: str) -> None:
     """Lock an install for this transaction, before its queue and anything else of it."""
-    tx.change(_LOCK, org=org, install=install)
+    tx.execute_later(_LOCK, org=org, install=install)
 
 
 def find_install(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
@@ -116,7 +116,7 @@ def set_labels(tx: Tx, org: OrgId, install: str, labels: Mapping[str, str]) -> N
 
 
 def hide_install(tx: Tx, org: OrgId, install: str, name: str) -> None:
-    """Take an install out of all lists and free its name; its history stays."""
+    """Mark an install as deleted and free its name; its history stays."""
     mine = (installs.c.org_id == org, installs.c.id == install)
     tx.run(update(installs).where(*mine).values(deleted_at=tx.now, name=f"{name}~{install}"))
     set_labels(tx, org, install, {})
@@ -125,7 +125,7 @@ def hide_install(tx: Tx, org: OrgId, install: str, name: str) -> None:
 
 
 def list_running(tx: Tx, org: OrgId, install: str) -> Sequence[str]:
-    """Name the workflows of an install that are not over."""
+    """List the ids of an install's running workflows."""
     mine = (workflows.c.org_id == org, workflows.c.queue_id == install)
     query = select(workflows.c.id).where(*mine, workflows.c.state == "running")
     return [str(row.id) for row in tx.all(query.order_by(workflows.c.id))]

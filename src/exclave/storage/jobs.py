@@ -9,7 +9,7 @@ from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.tables.core import jobs, lanes
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
@@ -74,26 +74,26 @@ _WAITING = Prepared(
 )
 
 
-def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Asked:
+def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Deferred:
     """Ask whether any job waits for a runner: a look that takes no lock."""
-    return tx.ask(_WAITING, org=org, queue=queue)
+    return tx.select_later(_WAITING, org=org, queue=queue)
 
 
 def ask_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
-) -> Asked:
+) -> Deferred:
     """Ask for jobs that wait for a runner, as far as an offer needs them: by priority, then age.
 
     Those that a lane keeps waiting are left out, however many there are: they hide nobody.
     """
-    return tx.ask(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
+    return tx.select_later(_QUEUED, org=org, queue=queue, kinds=list(kinds), skip=skip, limit=limit)
 
 
-def list_drafted(tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> list[Queued]:
+def list_unflushed(tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> list[Queued]:
     """List such jobs that this transaction has yet to write."""
     return [
         Queued._make(row[name] for name in Queued._fields)
-        for row in tx.list_drafts(jobs)
+        for row in tx.list_unflushed(jobs)
         if (row["org_id"], row["queue_id"]) == (org, queue) and row["kind"] in kinds
     ]
 
@@ -125,18 +125,18 @@ _END = Prepared(
 
 
 def offer_job(tx: Tx, org: OrgId, job: JobId) -> None:
-    """Note that a queued job is offered to a runner; the caller holds the queue's lock."""
-    if not tx.amend(jobs, {"org_id": org, "id": job, "state": JobState.OFFERED}):
-        tx.change(_OFFER, org=org, job=job)
+    """Mark a queued job as offered; the caller holds the queue's lock."""
+    if not tx.patch_unflushed(jobs, {"org_id": org, "id": job, "state": JobState.OFFERED}):
+        tx.execute_later(_OFFER, org=org, job=job)
 
 
 def requeue_job(tx: Tx, org: OrgId, job: JobId) -> bool:
-    """Let a job wait for a runner again; false if it has ended or is to be cancelled."""
+    """Queue a job again; return False if it has ended or is to be cancelled."""
     return tx.count(_REQUEUE, org=org, job=job) == 1
 
 
 def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
-    """Note that an offered job is being tried; return whose it is and whether it is to stop."""
+    """Mark an offered job as running; return its owner and whether it is to stop."""
     return tx.first(_RUN, org=org, job=job)
 
 
@@ -169,7 +169,7 @@ def end_job(
 
 
 def request_cancel(tx: Tx, org: OrgId, job: JobId) -> None:
-    """Note durably that a job is to stop; the first wish counts."""
+    """Store that a job is to stop; a second request changes nothing."""
     mine = (jobs.c.org_id == org, jobs.c.id == job, jobs.c.state.in_(_OPEN))
     wish = update(jobs).where(*mine, jobs.c.cancel_requested_at.is_(None))
     tx.run(wish.values(cancel_requested_at=tx.now))

@@ -26,7 +26,7 @@ _CHAIN = Prepared(select(signing_keys).order_by(signing_keys.c.position))
 
 
 def lock_chain(tx: Tx) -> None:
-    """Let nobody else append a key before this transaction ends."""
+    """Lock the list of keys until the transaction ends."""
     tx.run(select(cluster.c.id).with_for_update())
 
 

@@ -101,14 +101,14 @@ def claim_merge(
 
 
 def note_merged_to(tx: Tx, org: OrgId, execution: ExecutionId, offset: int) -> None:
-    """Remember how far a log is merged; the rest of it can be merged at once."""
+    """Store how far a log is merged; the rest can be merged at once."""
     mine = (executions.c.org_id == org, executions.c.id == execution)
     values = {"merged_to": offset, "merge_tries": 0, "merge_after": None}
     tx.run(update(executions).where(*mine).values(values))
 
 
 def note_merged(tx: Tx, org: OrgId, execution: ExecutionId, offset: int) -> None:
-    """Remember that a log needs no more merging; what still comes is merged from the offset on."""
+    """Store that a log is merged; what still arrives is merged from the offset on."""
     mine = (executions.c.org_id == org, executions.c.id == execution)
     values = {"log_merged": True, "merged_to": offset, "merge_tries": 0, "merge_after": None}
     tx.run(update(executions).where(*mine).values(values))

@@ -26,7 +26,7 @@ def count_running_by_org(tx: Tx) -> dict[str, int]:
 
 
 def write_probe(tx: Tx) -> None:
-    """Write a row as it is: whoever can do that can write."""
+    """Update a row without changing it, to see whether the database accepts writes."""
     tx.run(update(cluster).values(name=cluster.c.name))
 
 

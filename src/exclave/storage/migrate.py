@@ -1,4 +1,4 @@
-"""Bringing a database to the schema of this version."""
+"""Upgrades a database to the schema of this version."""
 
 from functools import cache
 from pathlib import Path

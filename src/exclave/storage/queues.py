@@ -21,7 +21,7 @@ from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.engine.types import Instant
 from exclave.storage.tables.core import cluster, lanes, queues, tickets
 
@@ -59,17 +59,17 @@ def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
 
 def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> None:
     """Lock a queue for this transaction, before anything else that it asks from now on."""
-    tx.change(_LOCK, org=org, queue=queue)
+    tx.execute_later(_LOCK, org=org, queue=queue)
 
 
 def read_counter(tx: Tx, org: OrgId, queue: QueueId) -> int:
-    """Lock a queue for this transaction; answer the counter of its epochs."""
+    """Lock a queue for this transaction; return the counter of its epochs."""
     return int(tx.one(_LOCK, org=org, queue=queue).counter)
 
 
-def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Asked:
+def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Deferred:
     """Lock a queue for this transaction; ask for the counter and the generation of its epochs."""
-    return tx.ask(_CLAIM, org=org, queue=queue)
+    return tx.select_later(_CLAIM, org=org, queue=queue)
 
 
 def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
@@ -78,7 +78,7 @@ def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
 
 
 def read_generation(tx: Tx) -> int:
-    """Tell the generation of epochs; restores raise it."""
+    """Return the generation of epochs, which every restore raises."""
     return int(tx.one(_GENERATION).generation)
 
 
@@ -124,8 +124,8 @@ def take_lanes(
     for name, epoch, execution in taken:
         at = {"org": org, "queue": queue, "lane": name}
         new = {"new_epoch": epoch, "new_holder": execution, "now": tx.now}
-        tx.change(_ADD, **at, **new)
-        tx.change(_TAKE, **at, **new)
+        tx.execute_later(_ADD, **at, **new)
+        tx.execute_later(_TAKE, **at, **new)
 
 
 _LEAVE = Prepared(
@@ -144,11 +144,11 @@ def leave_lanes(
     holder = None if state is LaneState.FREE else execution
     at = {"org": org, "queue": queue, "execution": execution}
     left = {"new_state": state, "new_reason": reason, "new_holder": holder, "now": tx.now}
-    tx.change(_LEAVE, **at, **left)
+    tx.execute_later(_LEAVE, **at, **left)
 
 
 def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> bool:
-    """Free a lane that needed a look, under a new epoch; tell whether it did need one."""
+    """Free a lane that needed a look, under a new epoch; return whether it did need one."""
     where = (lanes.c.org_id == org, lanes.c.queue_id == queue, lanes.c.name == name)
     freed = tx.run(
         update(lanes)
@@ -159,7 +159,7 @@ def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> b
 
 
 def block_wanted_lanes(tx: Tx, generation: int, reason: str) -> int:
-    """Let a person look at every lane, of all orgs, that some workflow still wants to work on."""
+    """Set to `needs_reconcile` every lane, of all orgs, that a workflow still wants to work on."""
     epoch = generation << 32
     wanted = tx.all(select(tickets.c.org_id, tickets.c.queue_id, tickets.c.lane).distinct())
     state = LaneState.NEEDS_RECONCILE
@@ -203,10 +203,10 @@ def add_tickets(
 def drop_tickets(
     tx: Tx, org: OrgId, queue: QueueId, workflow: WorkflowId, names: Iterable[str]
 ) -> None:
-    """Give places up."""
+    """Delete tickets."""
     given = sorted(names)
     if given:
-        tx.change(_DROP, org=org, queue=queue, workflow=workflow, names=given)
+        tx.execute_later(_DROP, org=org, queue=queue, workflow=workflow, names=given)
 
 
 def count_tickets(tx: Tx, org: OrgId, queue: QueueId) -> int:
@@ -219,13 +219,15 @@ def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
     return tx.all(_LINE, org=org, queue=queue)
 
 
-def is_busy(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[str]:
-    """Name the lanes of a queue that may not be taken now."""
+def list_busy_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[str]:
+    """List the lanes of a queue that are not free."""
     return [row.name for row in tx.all(_BUSY, org=org, queue=queue)]
 
 
-def needs_reconcile(tx: Tx, org: OrgId, queue: QueueId, names: Sequence[str]) -> Sequence[str]:
-    """Name the lanes among these, or excluded by them, that need a look by a person."""
+def list_lanes_to_reconcile(
+    tx: Tx, org: OrgId, queue: QueueId, names: Sequence[str]
+) -> Sequence[str]:
+    """List the lanes among these, or excluded by them, that need to be reconciled."""
     where = (
         lanes.c.org_id == org,
         lanes.c.queue_id == queue,

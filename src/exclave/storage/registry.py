@@ -20,7 +20,7 @@ def find_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | 
 
 
 def find_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> str | None:
-    """Tell the digest that a tag means."""
+    """Return the digest of a tag."""
     row = tx.first(select(oci_tags.c.digest).where(*_tag(org, repository, tag)))
     return None if row is None else str(row.digest)
 
@@ -28,7 +28,7 @@ def find_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> str | None:
 def find_manifest_sizes(
     tx: Tx, org: OrgId, repository: str, digests: Iterable[str]
 ) -> dict[str, int]:
-    """Tell the sizes of those of these manifests that a repository has."""
+    """Return the sizes of these manifests, as far as the repository has them."""
     found: dict[str, int] = {}
     wanted = list(digests)
     mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
@@ -66,7 +66,7 @@ def put_manifest(
 
 
 def put_tag(tx: Tx, org: OrgId, repository: str, tag: str, digest: str) -> None:
-    """Let a tag mean a digest."""
+    """Point a tag at a digest."""
     row = {"org_id": org, "repository": repository, "tag": tag, "digest": digest}
     tx.run(tx.insert_missing(oci_tags).values(**row, changed_at=tx.now))
     change = update(oci_tags).where(*_tag(org, repository, tag))
@@ -74,12 +74,12 @@ def put_tag(tx: Tx, org: OrgId, repository: str, tag: str, digest: str) -> None:
 
 
 def drop_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> bool:
-    """Take a tag away; tell whether there was one."""
+    """Delete a tag; return whether there was one."""
     return tx.run(delete(oci_tags).where(*_tag(org, repository, tag))).rowcount == 1
 
 
 def drop_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> int | None:
-    """Take a manifest away, and the tags that mean it; return its size if there was one."""
+    """Delete a manifest and its tags; return its size if there was one."""
     mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
     tx.run(delete(oci_tags).where(*mine, oci_tags.c.digest == digest))
     gone = delete(oci_manifests).where(*_manifest(org, repository, digest))
@@ -118,7 +118,7 @@ def list_referrers(
 
 
 def has_repository(tx: Tx, org: OrgId, repository: str) -> bool:
-    """Tell whether anything was ever pushed to a repository and is still there."""
+    """Return whether a repository holds anything."""
     links = exists().where(oci_links.c.org_id == org, oci_links.c.repository == repository)
     documents = exists().where(
         oci_manifests.c.org_id == org, oci_manifests.c.repository == repository

@@ -37,7 +37,7 @@ def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None
 
 
 def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> dict[str, int]:
-    """Tell the sizes of those of these blobs that a repository has."""
+    """Return the sizes of these blobs, as far as the repository has them."""
     found: dict[str, int] = {}
     wanted = list(digests)
     for start in range(0, len(wanted), _AT_ONCE):
@@ -56,7 +56,7 @@ def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> d
 
 
 def add_blob(tx: Tx, org: OrgId, digest: str, size: int, key: str) -> str:
-    """Note where a blob lies; tell the key that counts, if it was there before."""
+    """Store the key of a blob; return the stored key if there was one before."""
     row = {"org_id": org, "digest": digest, "size": size, "blob": key, "created_at": tx.now}
     tx.run(tx.insert_missing(oci_blobs).values(**row))
     mine = (oci_blobs.c.org_id == org, oci_blobs.c.digest == digest)
@@ -65,14 +65,14 @@ def add_blob(tx: Tx, org: OrgId, digest: str, size: int, key: str) -> str:
 
 
 def link_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> None:
-    """Let a repository have a blob; its age there begins anew."""
+    """Link a blob to a repository; its age there begins anew."""
     row = {"org_id": org, "repository": repository, "digest": digest, "linked_at": tx.now}
     tx.run(tx.insert_missing(oci_links).values(**row))
     tx.run(update(oci_links).where(*_link(org, repository, digest)).values(linked_at=tx.now))
 
 
 def unlink_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> bool:
-    """Take a blob from a repository; tell whether it had it."""
+    """Unlink a blob from a repository; return whether it was linked."""
     return tx.run(delete(oci_links).where(*_link(org, repository, digest))).rowcount == 1
 
 
@@ -90,7 +90,7 @@ def find_upload(tx: Tx, org: OrgId, repository: str, upload: str) -> AnyRow | No
 def grow_upload(
     tx: Tx, org: OrgId, repository: str, upload: str, *, at: int, size: int, parts: Sequence[Any]
 ) -> bool:
-    """Add a piece to an upload that still ends at `at`; tell whether it did."""
+    """Add a piece to an upload that still ends at `at`; return whether it did."""
     change = (
         update(oci_uploads)
         .where(*_upload(org, repository, upload), oci_uploads.c.size == at)

@@ -31,7 +31,7 @@ def find_due(tx: Tx, before: datetime) -> OrgId | None:
 
 
 def claim_collection(tx: Tx, org: OrgId, before: datetime) -> bool:
-    """Note that an org has its collection now; tell whether it was still due."""
+    """Store that an org's collection begins; return whether it was still due."""
     claim = update(orgs).where(orgs.c.id == org, _is_due(before)).values(collected_at=tx.now)
     return tx.run(claim).rowcount == 1
 
@@ -115,7 +115,7 @@ def drop_manifests(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) 
 
 
 def drop_links(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> None:
-    """Take blobs from a repository."""
+    """Unlink blobs from a repository."""
     for digest in digests:
         mine = (oci_links.c.org_id == org, oci_links.c.repository == repository)
         tx.run(delete(oci_links).where(*mine, oci_links.c.digest == digest))
@@ -132,7 +132,7 @@ def list_blobs(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
 
 
 def drop_blobs(tx: Tx, org: OrgId, digests: Iterable[str]) -> list[int]:
-    """Forget where blobs lie; return their sizes."""
+    """Delete the rows of blobs; return their sizes."""
     sizes = []
     for digest in digests:
         gone = delete(oci_blobs).where(oci_blobs.c.org_id == org, oci_blobs.c.digest == digest)

@@ -61,7 +61,7 @@ def list_registry_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence
 
 
 def drop_registry_token(tx: Tx, org: OrgId, start: str) -> bool:
-    """Delete a token by the start of its hash; tell whether there was one."""
+    """Delete a token by the start of its hash; return whether there was one."""
     mine = (registry_tokens.c.org_id == org, _start == start)
     return tx.run(delete(registry_tokens).where(*mine)).rowcount > 0
 
@@ -72,12 +72,12 @@ _DROP_EXPIRED = Prepared(
 
 
 def drop_expired_registry_tokens(tx: Tx) -> None:
-    """Forget tokens that open nothing any more, of all orgs."""
+    """Delete expired tokens of all orgs."""
     tx.count(_DROP_EXPIRED, now=tx.now)
 
 
 def find_app_name(tx: Tx, org: OrgId, install: QueueId) -> str | None:
-    """Tell the name of the app that an install is of."""
+    """Return the name of an install's app."""
     row = tx.first(
         select(apps.c.name)
         .join(

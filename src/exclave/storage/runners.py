@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, select, update
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import ExecutionState
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.engine.statements import Asked, Prepared
+from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.tables.core import (
     enrolments,
     executions,
@@ -139,22 +139,22 @@ _NOTE_RENEWAL = Prepared(
 )  # fmt: skip
 
 
-def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Asked:
+def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred:
     """Ask for a runner's state and the numbers of its newest poll, and lock it."""
-    return tx.ask(_TURN, org=org, runner=runner)
+    return tx.select_later(_TURN, org=org, runner=runner)
 
 
-def ask_any_turn(tx: Tx, org: OrgId, queue: QueueId, late_since: datetime) -> Asked:
+def ask_any_turn(tx: Tx, org: OrgId, queue: QueueId, late_since: datetime) -> Deferred:
     """Ask for a runner of a queue whose poll waits, and lock it; one that is up comes first.
 
     One that is late is taken if it is so since that time at the earliest.
     """
-    return tx.ask(_ANY_TURN, org=org, queue=queue, late_since=late_since)
+    return tx.select_later(_ANY_TURN, org=org, queue=queue, late_since=late_since)
 
 
 def note_answered(tx: Tx, org: OrgId, runner: RunnerId) -> None:
-    """Note that the newest poll of a runner was told something, and waits no more."""
-    tx.change(_ANSWERED, org=org, runner=runner)
+    """Store that the newest poll of a runner was answered and no longer waits."""
+    tx.execute_later(_ANSWERED, org=org, runner=runner)
 
 
 def note_poll(
@@ -171,7 +171,7 @@ def note_poll(
     protocol: str,
     capabilities: Sequence[str],
     stats: Mapping[str, Any] | None,
-) -> Asked:
+) -> Deferred:
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
     Asks for its id; no row if the poll was not recorded. A runner of old sends no stats.
@@ -179,8 +179,8 @@ def note_poll(
     at = {"new_boot": boot, "no": no, "now": tx.now, "due": due, "nonce": nonce, "free": free}
     told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
     if stats is None:
-        return tx.ask(_NOTE_BARE_POLL, org=org, runner=runner, **at, **told)
-    return tx.ask(_NOTE_POLL, org=org, runner=runner, **at, **told, new_stats=stats)
+        return tx.select_later(_NOTE_BARE_POLL, org=org, runner=runner, **at, **told)
+    return tx.select_later(_NOTE_POLL, org=org, runner=runner, **at, **told, new_stats=stats)
 
 
 def note_renewal(
@@ -266,7 +266,7 @@ _CONFIRM = Prepared(
 
 
 def use_nonce(tx: Tx, org: OrgId, runner: RunnerId, nonce: str) -> bool:
-    """Spend a nonce; tell whether it was given to this runner and still fresh."""
+    """Spend a nonce; return whether it was given to this runner and still fresh."""
     return tx.count(_USE_NONCE, org=org, runner=runner, nonce=nonce, now=tx.now) == 1
 
 
@@ -306,7 +306,7 @@ def find_identity(tx: Tx, hashed: str) -> RunnerIdentity | None:
 
 
 def confirm_generation(tx: Tx, org: OrgId, runner: RunnerId, generation: int) -> None:
-    """Note that the newest generation arrived: from now on an older one betrays a copied key.
+    """Store that the newest generation arrived: an older one now means a copied key.
 
     The nonces for older ones end with it, so that a late copy of the runner's own request betrays
     nobody.
@@ -328,7 +328,7 @@ _DROP_NONCES, _DROP_TOKENS = (
 
 
 def drop_expired(tx: Tx) -> None:
-    """Forget nonces and access tokens that open nothing any more, of all orgs."""
+    """Delete expired nonces and access tokens of all orgs."""
     tx.count(_DROP_NONCES, now=tx.now)
     tx.count(_DROP_TOKENS, now=tx.now)
 

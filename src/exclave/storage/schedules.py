@@ -46,13 +46,13 @@ def list_due(tx: Tx, limit: int) -> Sequence[AnyRow]:
 
 
 def read_next(tx: Tx) -> datetime | None:
-    """Tell when the next schedule of any org is due."""
+    """Return when the next schedule of any org is due."""
     row = tx.first(select(schedules.c.next_at).order_by(schedules.c.next_at).limit(1))
     return None if row is None else row.next_at
 
 
-def take_tick(tx: Tx, row: AnyRow, next_at: datetime) -> bool:
-    """Take a due tick: of all servers that see it, one gets it."""
+def claim_tick(tx: Tx, row: AnyRow, next_at: datetime) -> bool:
+    """Claim a due tick; return True at exactly one of the servers that see it."""
     same = (
         schedules.c.org_id == row.org_id,
         schedules.c.id == row.id,

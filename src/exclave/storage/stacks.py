@@ -1,51 +1,80 @@
-"""Queries for the Stacks of installs: their versions, and the codes that fetch them."""
+"""Queries for Stacks: versions of an install's Stack, and the codes that fetch their files."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.stacks import StackCode, StackState, StackVersion
+from exclave.storage.engine.database import Tx
 from exclave.storage.tables.core import enrolments
 from exclave.storage.tables.installs import stack_versions
 from exclave.storage.tables.stacks import stack_codes
 
-AWAITING = "awaiting"
-"""The customer has not run it yet."""
-INCOMPLETE = "incomplete"
-"""It runs, and the customer still owes an input."""
-ACTIVE = "active"
-REMOVED = "removed"
-
 
 def add_version(tx: Tx, org: OrgId, stack: str, install: str, version: int, config_id: str) -> None:
-    """Make a version of an install's Stack that the customer is to run."""
+    """Store a new version of an install's Stack, which the customer is to run."""
     row = {"org_id": org, "id": stack, "install_id": install, "version": version}
-    told = {"config_id": config_id, "state": AWAITING, "outputs": {}, "created_at": tx.now}
+    told = {
+        "config_id": config_id,
+        "state": StackState.AWAITING,
+        "outputs": {},
+        "created_at": tx.now,
+    }
     tx.run(insert(stack_versions).values(**row, **told))
 
 
-def find_newest(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
-    """Find the newest version of an install's Stack."""
+def find_newest(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> StackVersion | None:
+    """Return the newest version of an install's Stack, or None."""
     mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
     query = select(stack_versions).where(*mine).order_by(stack_versions.c.version.desc()).limit(1)
-    return tx.first(query.with_for_update() if lock else query)
+    row = tx.first(query.with_for_update() if lock else query)
+    if row is None:
+        return None
+    return StackVersion(
+        id=row.id,
+        version=row.version,
+        state=StackState(row.state),
+        config_id=row.config_id,
+        outputs=row.outputs,
+        created_at=row.created_at,
+        run_at=row.run_at,
+    )
 
 
-def update_version(tx: Tx, org: OrgId, stack: str, values: Mapping[str, Any]) -> None:
-    """Write what became of a version."""
-    tx.update_each(stack_versions, [{"org_id": org, "id": stack, **values}])
+def store_report(
+    tx: Tx, org: OrgId, stack: str, state: StackState, outputs: Mapping[str, object]
+) -> None:
+    """Store the outputs that a version reported now, and the state that they lead to."""
+    row = {"org_id": org, "id": stack, "state": state, "outputs": outputs, "run_at": tx.now}
+    tx.update_each(stack_versions, [row])
 
 
-def add_code(tx: Tx, org: OrgId, row: Mapping[str, Any]) -> None:
+def set_state(tx: Tx, org: OrgId, stack: str, state: StackState) -> None:
+    """Store the state of a version."""
+    tx.update_each(stack_versions, [{"org_id": org, "id": stack, "state": state}])
+
+
+def add_code(tx: Tx, org: OrgId, code: StackCode, hashed: str) -> None:
     """Store a code by its hash."""
-    tx.run(insert(stack_codes).values(org_id=org, created_at=tx.now, **row))
+    tx.run(
+        insert(stack_codes).values(
+            org_id=org,
+            id=code.id,
+            install_id=code.install_id,
+            hash=hashed,
+            enrolment_id=code.enrolment_id,
+            created_by=code.created_by,
+            created_at=tx.now,
+            expires_at=code.expires_at,
+            parent_id=code.parent_id,
+        )
+    )
 
 
-def find_code(tx: Tx, hashed: str, *, lock: bool = True) -> AnyRow | None:
-    """Find a code of any org that is still good, with whether its token was spent; lock both."""
+def find_code(tx: Tx, hashed: str, *, lock: bool = True) -> StackCode | None:
+    """Return the code of any org that has this hash and has not expired; lock it by default."""
     joined = stack_codes.join(
         enrolments,
         (enrolments.c.org_id == stack_codes.c.org_id)
@@ -53,23 +82,35 @@ def find_code(tx: Tx, hashed: str, *, lock: bool = True) -> AnyRow | None:
     )
     query = select(stack_codes, enrolments.c.used_at).select_from(joined)
     where = (stack_codes.c.hash == hashed, stack_codes.c.expires_at > tx.now)
-    found = query.where(*where)
-    return tx.first(found.with_for_update() if lock else found)
+    query = query.where(*where)
+    row = tx.first(query.with_for_update() if lock else query)
+    if row is None:
+        return None
+    return StackCode(
+        org=OrgId(row.org_id),
+        id=row.id,
+        install_id=row.install_id,
+        enrolment_id=row.enrolment_id,
+        created_by=row.created_by,
+        expires_at=row.expires_at,
+        parent_id=row.parent_id,
+        is_used=row.used_at is not None,
+    )
 
 
 def point_code(tx: Tx, org: OrgId, code: str, enrolment: str) -> None:
-    """Remember the newest token that a code gave out."""
+    """Store the newest enrolment token that a code gave out."""
     tx.update_each(stack_codes, [{"org_id": org, "id": code, "enrolment_id": enrolment}])
 
 
 def drop_codes(tx: Tx, org: OrgId, install: str) -> None:
-    """Make all codes of an install void."""
+    """Delete all codes of an install."""
     mine = (stack_codes.c.org_id == org, stack_codes.c.install_id == install)
     tx.run(delete(stack_codes).where(*mine))
 
 
 def void_enrolments(tx: Tx, org: OrgId, install: str, at: datetime) -> None:
-    """Make the unspent tokens of an install's queue void."""
+    """Let the unused enrolment tokens of an install's queue expire."""
     mine = (enrolments.c.org_id == org, enrolments.c.queue_id == install)
     unspent = (enrolments.c.used_at.is_(None), enrolments.c.expires_at > at)
     tx.run(update(enrolments).where(*mine, *unspent).values(expires_at=at))

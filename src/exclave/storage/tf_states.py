@@ -142,7 +142,7 @@ def take_lock(
     lock_id: str,
     info: Mapping[str, Any],
 ) -> bool:
-    """Take a lock that is free, or whose execution has ended; tell whether it is taken now."""
+    """Acquire a lock that is free or whose execution has ended; return whether it was acquired."""
     row = {
         "lock_id": lock_id,
         "info": dict(info),
@@ -171,7 +171,7 @@ def take_lock(
 def drop_lock(
     tx: Tx, org: OrgId, runner: RunnerId, held: Held, queue: QueueId, workspace: str, lock_id: str
 ) -> bool:
-    """Give a lock back: only who took it may."""
+    """Release a lock, if this execution holds it."""
     mine = (tf_locks.c.lock_id == lock_id, tf_locks.c.execution_id == held[0])
     allowed = may_write(org, runner, held, lane=workspace)
     dropped = delete(tf_locks).where(*_in_locks(org, queue, workspace), *mine, allowed)
@@ -216,7 +216,7 @@ def _locked_by(
 def _overtaken(
     org: OrgId, queue: QueueId, workspace: str, values: Mapping[str, Any]
 ) -> ColumnElement[bool]:
-    """Say in SQL that a stored version is as new, or of another lineage."""
+    """Return the condition that a stored version is as new or of another lineage."""
     clash = (tf_states.c.serial >= values["serial"]) | (tf_states.c.lineage != values["lineage"])
     return exists(select(1).where(*_in_states(org, queue, workspace), clash))
 

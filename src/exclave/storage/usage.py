@@ -68,7 +68,7 @@ def add_usage(tx: Tx, account: Account, amount: Amount, most: Amount | None = No
     return tx.count(_ADD, **values) == 1
 
 
-def take_usage(tx: Tx, account: Account, amount: Amount) -> None:
+def subtract_usage(tx: Tx, account: Account, amount: Amount) -> None:
     """Count what is gone; never below zero."""
     tx.count(
         _TAKE,
@@ -88,7 +88,7 @@ def find_usage(tx: Tx, account: Account) -> Amount:
 
 def note_growth(tx: Tx, account: Account, amount: Amount) -> None:
     """Count what this transaction stores a few seconds after its commit, without a statement."""
-    growth = tx.memory.growth
+    growth = tx.growth
     tx.when_committed(lambda: growth.add(account, amount))
 
 
@@ -104,7 +104,7 @@ def list_all_usage(tx: Tx) -> Sequence[AnyRow]:
 
 
 def lock_count(tx: Tx, org: OrgId, kind: Counted) -> None:
-    """Let nobody else add rows of this kind to the org until the transaction ends."""
+    """Lock the count of a kind of rows of the org until the transaction ends."""
     row = {"org_id": org, "scope": "", "kind": str(kind)}
     tx.run(tx.insert_missing(org_usage).values(**row, used_bytes=0, used_items=0))
     mine = (_at.org_id == org, _at.scope == "", _at.kind == str(kind))

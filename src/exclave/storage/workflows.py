@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -20,6 +20,8 @@ from sqlalchemy import (
 
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.workflows import (
+    NewStep,
+    NewWorkflow,
     Step,
     StepKind,
     StepState,
@@ -35,12 +37,14 @@ from exclave.storage.tables.core import jobs, queues, steps, workflows
 
 Key = tuple[OrgId, WorkflowId]
 
+_FIRST_REVISION = 1
+
 _LIGHT = (
     steps.c.org_id, steps.c.workflow_id, steps.c.position, steps.c.name, steps.c.kind,
     steps.c.state, steps.c.needs, steps.c.lanes, steps.c.mutating, steps.c.digest, steps.c.attempt,
     steps.c.reason, steps.c.job_id,
 )  # fmt: skip
-"""What decisions need; specifications and outputs stay where they are."""
+"""The columns that decisions need: specifications and outputs are not loaded."""
 
 _OWN = (
     workflows.c.org_id, workflows.c.id, workflows.c.queue_id, workflows.c.state,
@@ -51,7 +55,7 @@ _OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A workflow under lock, with what the value itself does not carry."""
+    """A locked workflow, with the columns that `Workflow` does not have."""
 
     value: Workflow
     org: OrgId
@@ -59,22 +63,72 @@ class Loaded:
     job_ids: tuple[str | None, ...]
     revision: int
     kind: str = ""
-    """The type of an install's workflow; empty for one that a person wrote."""
+    """The `WorkflowKind` of an install's workflow; empty for any other."""
     specs: Mapping[int, Any] = field(default_factory=dict)
-    """The specifications of steps, as far as they are known already."""
+    """The specifications of steps by position, as far as they are loaded."""
 
 
-def add_workflows(tx: Tx, rows: Rows, step_rows: Rows) -> None:
-    """Store new workflows with their steps, all pending."""
-    fixed = {"created_at": tx.now, "moved_at": tx.now}
-    tx.insert_each(workflows, [{**row, **fixed} for row in rows])
-    tx.insert_each(steps, step_rows)
+def add_workflow(tx: Tx, new: NewWorkflow) -> None:
+    """Store a workflow with its steps, all pending."""
+    add_workflows(tx, [new])
+
+
+def add_workflows(tx: Tx, new: Sequence[NewWorkflow]) -> None:
+    """Store workflows with their steps, all pending, in two inserts however many there are."""
+    tx.insert_each(workflows, [_write_workflow(workflow, tx.now) for workflow in new])
+    tx.insert_each(
+        steps,
+        [
+            _write_step(workflow, position, step)
+            for workflow in new
+            for position, step in enumerate(workflow.steps)
+        ],
+    )
+
+
+def _write_workflow(new: NewWorkflow, now: datetime) -> dict[str, Any]:
+    return {
+        "org_id": new.org,
+        "id": new.id,
+        "queue_id": new.queue,
+        "name": new.name,
+        "kind": new.kind or "",
+        "state": WorkflowState.RUNNING,
+        "approve_all": new.approve_all,
+        "plan_only": new.plan_only,
+        "cancel_requested": False,
+        "laned": new.is_laned,
+        "revision": _FIRST_REVISION,
+        "labels": dict(new.labels),
+        "created_at": now,
+        "created_by": new.author.name,
+        "by_person": new.author.person,
+        "by_token": new.author.token,
+        "moved_at": now,
+        "sealed": dict(new.sealed) if new.sealed else None,
+    }
+
+
+def _write_step(new: NewWorkflow, position: int, step: NewStep) -> dict[str, Any]:
+    return {
+        "org_id": new.org,
+        "workflow_id": new.id,
+        "position": position,
+        "name": step.name,
+        "kind": step.kind,
+        "state": StepState.PENDING,
+        "needs": step.needs,
+        "lanes": step.lanes,
+        "mutating": step.mutating,
+        "spec": step.spec,
+        "outputs": {},
+    }
 
 
 def _among(workflow: Column[Any]) -> tuple[ColumnElement[bool], ...]:
-    """Narrow to some workflows by two lists; SQLite would scan the table for a list of pairs.
+    """Return the condition for some workflows as two lists: SQLite would scan for a list of pairs.
 
-    The lists find a workflow also under the org of another; the caller drops what was not asked.
+    The lists also match a workflow id in the org of another; the caller drops such rows.
     """
     org = workflow.table.c.org_id.in_(bindparam("orgs", expanding=True))
     return (org, workflow.in_(bindparam("workflows", expanding=True)))
@@ -105,24 +159,25 @@ _STEPS_OF = Prepared(
 
 
 def load_locked(tx: Tx, keys: Sequence[Key]) -> dict[Key, Loaded]:
-    """Load workflows for a decision and lock them: their queues first, always in the same order.
+    """Lock workflows and load them with their steps: queues first, always in the same order.
 
-    A workflow whose revision this server has seen, or made, is not read again.
+    The steps of a workflow that is cached in the revision of its locked row are not read again.
     """
     wanted = dict.fromkeys(keys)
     lists = _list_keys(wanted)
-    tx.change(_LOCK_QUEUES, **lists)
-    locked = tx.ask(_LOCK, **lists)
-    read_steps = _ask_steps(tx, [key for key in wanted if tx.memory.recall(key) is None])
+    tx.execute_later(_LOCK_QUEUES, **lists)
+    locked = tx.select_later(_LOCK, **lists)
+    # Sent before the lock is granted: the steps of what is not cached share its exchange.
+    read_steps = _ask_steps(tx, [key for key in wanted if not tx.cache.peek(key)])
     rows = {key: row for row in locked() if (key := (row.org_id, row.id)) in wanted}
-    kept: dict[Key, Loaded] = {}
+    cached: dict[Key, Loaded] = {}
     for key, row in rows.items():
-        found: Loaded | None = tx.memory.recall(key)
-        if found is not None and found.revision == row.revision:
-            kept[key] = found
+        value: Loaded | None = tx.cache.get(key, row.revision)
+        if value is not None:
+            cached[key] = value
     read = read_steps()
-    read |= _ask_steps(tx, [key for key in rows if key not in read and key not in kept])()
-    return {key: kept.get(key) or _load(row, read[key]) for key, row in rows.items()}
+    read |= _ask_steps(tx, [key for key in rows if key not in read and key not in cached])()
+    return {key: cached.get(key) or _load(row, read[key]) for key, row in rows.items()}
 
 
 def _list_keys(keys: Iterable[Key]) -> dict[str, list[str]]:
@@ -132,7 +187,7 @@ def _list_keys(keys: Iterable[Key]) -> dict[str, list[str]]:
 def _ask_steps(tx: Tx, keys: Sequence[Key]) -> Callable[[], dict[Key, list[AnyRow]]]:
     if not keys:
         return dict
-    asked = tx.ask(_STEPS_OF, **_list_keys(keys))
+    asked = tx.select_later(_STEPS_OF, **_list_keys(keys))
 
     def read() -> dict[Key, list[AnyRow]]:
         found: dict[Key, list[AnyRow]] = {}
@@ -143,59 +198,57 @@ def _ask_steps(tx: Tx, keys: Sequence[Key]) -> Callable[[], dict[Key, list[AnyRo
     return read
 
 
-def lock_new(tx: Tx, row: Mapping[str, Any], step_rows: Rows) -> Loaded:
-    """Make of the rows of a workflow that this transaction stores what `load_locked` would read."""
-    if row["laned"]:
-        lock_queue(tx, row["org_id"], row["queue_id"])
-    steps_ = tuple(
+def lock_new(tx: Tx, new: NewWorkflow) -> Loaded:
+    """Return what `load_locked` would for a workflow that this transaction has just stored."""
+    if new.is_laned:
+        lock_queue(tx, new.org, new.queue)
+    pending = tuple(
         Step(
-            s["position"],
-            s["name"],
-            s["kind"],
-            s["state"],
-            _read_needs(s["needs"]),
-            _read_lanes(s["lanes"]),
-            s["mutating"],
+            position,
+            step.name,
+            step.kind,
+            needs=step.needs,
+            lanes=step.lanes,
+            mutating=step.mutating,
         )
-        for s in step_rows
+        for position, step in enumerate(new.steps)
     )
     value = Workflow(
-        id=row["id"],
-        state=row["state"],
-        steps=steps_,
-        approve_all=row["approve_all"],
-        plan_only=row["plan_only"],
-        cancel_requested=row["cancel_requested"],
+        id=new.id,
+        state=WorkflowState.RUNNING,
+        steps=pending,
+        approve_all=new.approve_all,
+        plan_only=new.plan_only,
     )
     return Loaded(
         value,
-        row["org_id"],
-        row["queue_id"],
-        (None,) * len(steps_),
-        row["revision"],
-        row.get("kind", ""),
-        {s["position"]: s["spec"] for s in step_rows},
+        new.org,
+        new.queue,
+        (None,) * len(pending),
+        _FIRST_REVISION,
+        new.kind or "",
+        {position: step.spec for position, step in enumerate(new.steps)},
     )
 
 
 def begin_steps(tx: Tx, rows: Rows) -> None:
-    """Write steps that became active: rows of the key, digest, job_id, due_at."""
+    """Update steps that became active; the rows have the key, digest, job_id and due_at."""
     fixed = {"state": StepState.ACTIVE, "started_at": tx.now, "finished_at": None}
     tx.update_each(steps, [{**row, **fixed} for row in rows])
 
 
 def end_steps(tx: Tx, rows: Rows) -> None:
-    """Write steps that are over: rows of the key, state, digest, reason, and an answer.
+    """Update steps that ended; the rows have the key, state, digest, reason and an answer.
 
-    The answer is message, outputs and answered_by; what of it is None stays as it is.
+    The answer is message, outputs and answered_by; a column of it stays as it is for None.
     """
     fixed = {"due_at": None, "finished_at": tx.now}
     answer = ("message", "outputs", "answered_by")
-    tx.update_each(steps, [{**row, **fixed} for row in rows], kept=answer)
+    tx.update_each(steps, [{**row, **fixed} for row in rows], keep_if_none=answer)
 
 
 def reset_steps(tx: Tx, rows: Rows) -> None:
-    """Write steps that are to be done again: rows of the key and attempt."""
+    """Reset steps to pending for a retry; the rows have the key and attempt."""
     fixed: dict[str, Any] = {
         "state": StepState.PENDING,
         "digest": "",
@@ -212,7 +265,7 @@ def reset_steps(tx: Tx, rows: Rows) -> None:
 
 
 def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
-    """Write the workflows' own rows and raise their revisions; their steps are written before."""
+    """Update the rows of workflows and raise their revisions; steps are written separately."""
     tx.update_each(
         workflows,
         [
@@ -232,7 +285,7 @@ def save_workflows(tx: Tx, changed: Sequence[Loaded]) -> None:
     for loaded in changed:
         if loaded.value.state is WorkflowState.RUNNING:
             now = replace(loaded, revision=loaded.revision + 1, specs={})
-            tx.when_committed(partial(tx.memory.keep, (loaded.org, loaded.value.id), now))
+            tx.when_committed(partial(tx.cache.put, (loaded.org, loaded.value.id), now))
 
 
 _SPECS = Prepared(select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(
@@ -264,13 +317,13 @@ _SIZES = Prepared(
 
 
 def measure_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> int:
-    """Tell how many characters the outputs of some steps have together."""
+    """Return the number of characters of the outputs of some steps together."""
     row = tx.first(_SIZES, org=key[0], workflow=key[1], indexes=list(indexes))
     return 0 if row is None or row.size is None else int(row.size)
 
 
 def set_spec(tx: Tx, key: Key, index: int, spec: Mapping[str, Any]) -> None:
-    """Change what a step is meant to do the next time."""
+    """Replace the specification of a step, for its next attempt."""
     at = {"org_id": key[0], "workflow_id": key[1], "position": index}
     tx.update_each(steps, [{**at, "spec": dict(spec)}])
 
@@ -302,8 +355,8 @@ def find_with_steps(
     tx: Tx, org: OrgId, workflow: WorkflowId
 ) -> tuple[AnyRow | None, Sequence[AnyRow]]:
     """Find a workflow and all its steps."""
-    found = tx.ask(_FIND, org=org, workflow=workflow)
-    steps_of = tx.ask(_STEPS, org=org, workflow=workflow)
+    found = tx.select_later(_FIND, org=org, workflow=workflow)
+    steps_of = tx.select_later(_STEPS, org=org, workflow=workflow)
     return next(iter(found()), None), steps_of()
 
 
@@ -322,7 +375,7 @@ def list_workflows(
 
 
 def forget_sealed(tx: Tx, org: OrgId, queue: QueueId) -> None:
-    """Forget the sensitive values that workflows of a queue were given."""
+    """Delete the sensitive values that workflows of a queue were given."""
     mine = (workflows.c.org_id == org, workflows.c.queue_id == queue)
     tx.run(update(workflows).where(*mine).values(sealed=None))
 
@@ -363,24 +416,24 @@ _PUT_OFF = Prepared(
 
 
 def put_off(tx: Tx, key: Key, position: int, later: datetime) -> None:
-    """Let a timer or gate that is due come due later."""
+    """Postpone a timer or gate that is due."""
     at = {"org": key[0], "workflow": key[1], "at_position": position}
     tx.count(_PUT_OFF, **at, now=tx.now, later=later)
 
 
 def next_due(tx: Tx) -> datetime | None:
-    """Tell when the next timer or gate of any org comes due."""
+    """Return when the next timer or gate of any org is due."""
     row = tx.first(_NEXT_DUE)
     return None if row is None else row.due_at
 
 
 def list_unmoved(tx: Tx, before: datetime, limit: int) -> Sequence[Key]:
-    """List running workflows of all orgs that nobody looked at since then, the longest first."""
+    """List running workflows of all orgs that were not checked since then, the oldest first."""
     return [(row.org_id, row.id) for row in tx.all(_UNMOVED, before=before, most=limit)]
 
 
 def note_looked(tx: Tx, keys: Sequence[Key]) -> None:
-    """Remember a look at workflows, so that the next one goes to others first."""
+    """Store that workflows were checked, so that the next check begins with others."""
     tx.update_each(workflows, [{"org_id": o, "id": w, "moved_at": tx.now} for o, w in keys])
 
 
@@ -404,8 +457,8 @@ def _read_step(row: AnyRow) -> Step:
         name,
         _KINDS[kind],
         _STATES[state],
-        _read_needs(needs),
-        _read_lanes(lanes),
+        needs,
+        lanes,
         mutating,
         digest,
         attempt,
@@ -416,13 +469,3 @@ def _read_step(row: AnyRow) -> Step:
 # The same few texts are read over and over: twenty rows for each event of a workflow.
 _KINDS = {str(kind): kind for kind in StepKind}
 _STATES = {str(state): state for state in StepState}
-
-
-@lru_cache(1024)
-def _read_needs(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(","))) if text else ()
-
-
-@lru_cache(1024)
-def _read_lanes(text: str) -> tuple[str, ...]:
-    return tuple(text.split(",")) if text else ()

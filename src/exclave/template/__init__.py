@@ -1,4 +1,4 @@
-"""The Go-template language: parse, render, and find out what a template reads.
+"""Go's template language: parsing, rendering, and static analysis of what a template reads.
 
 Values are data only (dict, list, str, int, float, bool, None); a template runs no code, reads
 nothing but them, and stops at its limits. Every failure is a `TemplateProblem`.

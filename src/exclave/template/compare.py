@@ -20,7 +20,7 @@ _NUMBER_HINT = (
 
 
 def equal(left: Value, right: Value) -> bool:
-    """Compare as `eq` does; different kinds are an error, nil differs from everything."""
+    """Return whether two values are equal, as `eq` does; comparing different kinds is an error."""
     first, second = _family(left), _family(right)
     if left is None or right is None:
         return left is None and right is None
@@ -36,7 +36,7 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def less(left: Value, right: Value) -> bool:
-    """Compare as `lt` does: numbers of one family, or texts by their bytes."""
+    """Return whether `left` is less, as `lt` does: numbers of one family, or strings by bytes."""
     first, second = _family(left), _family(right)
     if first is None or second is None:
         raise Fault("invalid type for comparison: there is no order between such values")
@@ -52,7 +52,7 @@ def less(left: Value, right: Value) -> bool:
 
 
 def deep_equal(left: Value, right: Value, budget: Budget) -> bool:
-    """Compare with everything inside; types have to be the same, also int and int64."""
+    """Return whether two values are deeply equal; types must match too (int is not int64)."""
     budget.spend(1 + weigh(left))
     if type(left) is not type(right):
         return False
@@ -76,7 +76,7 @@ def deep_equal(left: Value, right: Value, budget: Budget) -> bool:
 
 
 def _family(value: Value) -> str | None:
-    """Name what may be compared with each other; None for what has no basic kind."""
+    """Return the group of kinds that compare with each other; None if there is no basic kind."""
     kind = kind_of(value)
     if kind in INTEGERS:
         return "integer"

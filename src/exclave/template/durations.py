@@ -14,7 +14,7 @@ _LONGEST = 400
 
 
 def parse_duration(text: str) -> int | None:
-    """Read a duration; None if it is none."""
+    """Return a duration in nanoseconds; None if the text is not one."""
     sign = -1 if text.startswith("-") else 1
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
@@ -35,7 +35,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Write a duration as Go does."""
+    """Return a duration as Go's `Duration.String` prints it."""
     sign, left = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     if left == 0:
         return "0s"

@@ -1,4 +1,4 @@
-"""Walks the tree of a template and writes its text."""
+"""The evaluator: walks the syntax tree of a template and writes the output."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ from exclave.template.values import Time, Value, is_true, type_of
 def run_template(
     template: Template, values: Mapping[str, object], budget: Budget, now: datetime | None
 ) -> str:
-    """Render with all functions; one that changes maps works on a copy of the values."""
+    """Return the rendered text; a template that can change maps gets a copy of the values."""
     root: dict[str, Value] = dict(values)
     if template.functions & CHANGING:
         root = _copy(template, root, budget)
@@ -54,7 +54,7 @@ def _copy(template: Template, root: dict[str, Value], budget: Budget) -> dict[st
 
 
 class Signal(Enum):
-    """How a body ended: at its end, or by a jump that a loop has to see."""
+    """How a body ended: normally, or by a `break` or `continue` that the loop must handle."""
 
     DONE = "done"
     BREAK = "break"
@@ -63,14 +63,14 @@ class Signal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The current value and how it was reached from the root, for messages."""
+    """The current value (dot) and its path from the root, for error messages."""
 
     value: Value
     path: str
 
 
 class Evaluator:
-    """One rendering of one template."""
+    """A single rendering of one template."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Evaluator:
         self._size = 0
 
     def run(self, values: dict[str, Value]) -> str:
-        """Render with the given root value."""
+        """Return the template rendered with this root value."""
         self._eval.variables = [("$", values)]
         try:
             self._walk(self._template.body, Place(values, ""))
@@ -224,7 +224,7 @@ class Evaluator:
 
 
 def iterate(value: Value, variables: int) -> Iterable[tuple[Value, Value]]:
-    """Give what a range goes through: key and element."""
+    """Return the (key, element) pairs that `range` iterates over."""
     match value:
         case None:
             return ()
@@ -244,7 +244,7 @@ def iterate(value: Value, variables: int) -> Iterable[tuple[Value, Value]]:
 
 
 def find_path(pipe: Pipe, dot: str) -> str:
-    """Say how a pipeline reaches its value, where it is a plain path."""
+    """Return the path that a pipeline reads, or `(…)` if it is not a plain path."""
     if len(pipe.commands) == 1 and len(pipe.commands[0].args) == 1:
         match pipe.commands[0].args[0]:
             case Field(_, names):

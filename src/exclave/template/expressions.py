@@ -1,4 +1,4 @@
-"""Values of pipelines, commands and operands."""
+"""Evaluation of pipelines, commands and operands."""
 
 import difflib
 import itertools
@@ -27,7 +27,7 @@ from exclave.template.values import Value, Version, is_true, type_of
 
 
 class _Missing:
-    """No value came through the pipe."""
+    """Marks that no value was piped into a command."""
 
 
 _MISSING: Final = _Missing()
@@ -36,7 +36,7 @@ _NAMES_PER_STEP = 4
 
 
 class Expressions:
-    """Evaluates expressions; keeps the variables and the place that errors point at."""
+    """Evaluates expressions; holds the variables and the node that errors point at."""
 
     def __init__(self, functions: Mapping[str, Function], env: Env) -> None:
         self._functions = functions
@@ -45,11 +45,11 @@ class Expressions:
         self.at = 0
 
     def assign(self, name: str, value: Value) -> None:
-        """Change the innermost variable of that name."""
+        """Assign to the innermost variable of that name."""
         self.variables[self._find_variable(name)] = (name, value)
 
     def pipe(self, pipe: Pipe, dot: Value, path: str) -> Value:
-        """Evaluate a pipeline and set its variables; in a range, the loop sets them again."""
+        """Return the value of a pipeline and set its variables (`range` sets them again itself)."""
         self._env.budget.enter()
         value: Value | _Missing = _MISSING
         for command in pipe.commands:
@@ -110,7 +110,7 @@ class Expressions:
         return self._fields(value, node.names, start, node.at)
 
     def _find_variable(self, name: str) -> int:
-        """Find the innermost variable of that name."""
+        """Return the innermost variable of that name."""
         for number in range(len(self.variables) - 1, -1, -1):
             if self.variables[number][0] == name:
                 self._env.budget.spend((len(self.variables) - number) // _VARIABLES_PER_STEP)
@@ -166,7 +166,7 @@ class Expressions:
         path: str,
         final: Value | _Missing,
     ) -> Value:
-        """Evaluate `and` and `or` only as far as needed."""
+        """Return the value of `and` or `or`, with short-circuit evaluation."""
         value: Value = None
         for arg in args:
             value = self._operand(arg, dot, path)
@@ -189,7 +189,7 @@ class Expressions:
 
 
 def _literal(node: Operand, param: Param) -> Value | _Missing:
-    """Let a number be what the parameter wants, as Go's constants do."""
+    """Convert an untyped number constant to the parameter's type, as Go does."""
     if isinstance(node, Number):
         if param is Param.INT and node.integer is not None:
             return node.integer
@@ -199,7 +199,7 @@ def _literal(node: Operand, param: Param) -> Value | _Missing:
 
 
 def read_field(value: Value, name: str, path: str) -> Value:
-    """Read a part of a version; anything else is an error that names what is there."""
+    """Return a field of a value; the error for a missing one names the fields that exist."""
     here = path or "the root"
     if isinstance(value, dict):
         raise Fault(

@@ -1,4 +1,4 @@
-"""The format language of `printf`: directives, argument numbers, and Go's error marks."""
+"""`printf` format strings: directives, argument indexes, and Go's error markers."""
 
 from exclave.template.limits import Budget
 from exclave.template.values import Value, kind_of, type_of
@@ -9,12 +9,12 @@ _LARGEST = 1_000_000
 
 
 def sprintf(pattern: str, args: list[Value], budget: Budget) -> str:
-    """Format as Go's Sprintf does; mistakes are marked in the result, as there."""
+    """Return the text that Go's `Sprintf` returns; mistakes are marked in the result, as in Go."""
     return _Printer(pattern, args, budget).run()
 
 
 class _Printer:
-    """Walks once through a format."""
+    """Formats the arguments in one pass over the format string."""
 
     def __init__(self, pattern: str, args: list[Value], budget: Budget) -> None:
         self._pattern = pattern
@@ -36,7 +36,7 @@ class _Printer:
                 break
             self._add(self._pattern[self._at : percent])
             self._at = percent + 1
-            self._take_directive()
+            self._parse_directive()
         if not self._reordered and self._next < len(self._args):
             self._add(self._show_extra())
         return "".join(self._pieces)
@@ -50,15 +50,15 @@ class _Printer:
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]
 
-    def _take_directive(self) -> None:
+    def _parse_directive(self) -> None:
         self._index_is_good = True
         self._after_index = False
-        flags = self._take_flags()
-        self._take_index()
-        self._take_width(flags)
-        self._take_precision(flags)
+        flags = self._parse_flags()
+        self._parse_index()
+        self._parse_width(flags)
+        self._parse_precision(flags)
         if not self._after_index:
-            self._take_index()
+            self._parse_index()
         verb = self._peek()
         self._at += 1
         if not verb:
@@ -80,7 +80,7 @@ class _Printer:
             flags.plus = False
         self._add(Formatter(verb, flags, self._budget).write(value))
 
-    def _take_flags(self) -> Flags:
+    def _parse_flags(self) -> Flags:
         flags = Flags()
         while self._peek() in _FLAGS and self._peek():
             setattr(flags, _FLAGS[self._peek()], True)
@@ -89,7 +89,7 @@ class _Printer:
             flags.zero = False
         return flags
 
-    def _take_number(self) -> int | None:
+    def _parse_number(self) -> int | None:
         start = self._at
         while self._peek().isascii() and self._peek().isdigit():
             self._at += 1
@@ -99,8 +99,8 @@ class _Printer:
         number = int(digits)
         return number if number <= _LARGEST else None
 
-    def _take_index(self) -> None:
-        """Read `[n]`: which argument comes next."""
+    def _parse_index(self) -> None:
+        """Parse `[n]`, the index of the next argument."""
         if self._peek() != "[":
             return
         self._reordered = True
@@ -118,8 +118,8 @@ class _Printer:
         else:
             self._index_is_good = False
 
-    def _take_star(self) -> int | None:
-        """Take a width or precision out of the arguments."""
+    def _parse_star(self) -> int | None:
+        """Return a width or precision that `*` takes from the arguments."""
         self._at += 1
         self._after_index = False
         if self._next >= len(self._args):
@@ -130,33 +130,33 @@ class _Printer:
             return None
         return int(value)
 
-    def _take_width(self, flags: Flags) -> None:
+    def _parse_width(self, flags: Flags) -> None:
         if self._peek() == "*":
-            flags.width = self._take_star()
+            flags.width = self._parse_star()
             if flags.width is None:
                 self._add("%!(BADWIDTH)")
             elif flags.width < 0:
                 flags.width, flags.minus, flags.zero = -flags.width, True, False
             return
-        flags.width = self._take_number()
+        flags.width = self._parse_number()
         if self._after_index and flags.width is not None:
             self._index_is_good = False
 
-    def _take_precision(self, flags: Flags) -> None:
+    def _parse_precision(self, flags: Flags) -> None:
         if self._peek() != ".":
             return
         self._at += 1
         if self._after_index:
             self._index_is_good = False
-        self._take_index()
+        self._parse_index()
         if self._peek() == "*":
-            flags.precision = self._take_star()
+            flags.precision = self._parse_star()
             if flags.precision is not None and flags.precision < 0:
                 flags.precision = None
             if flags.precision is None:
                 self._add("%!(BADPREC)")
             return
-        number = self._take_number()
+        number = self._parse_number()
         flags.precision = 0 if number is None else number
 
     def _show_extra(self) -> str:

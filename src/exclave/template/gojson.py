@@ -18,14 +18,14 @@ _LONGEST_NUMBER = 400
 
 
 def encode(value: Value, budget: Budget, *, html: bool, indent: str = "") -> str:
-    """Write a value as JSON."""
+    """Return a value as JSON."""
     writer = _Writer(budget, html=html, indent=indent)
     writer.write(value, 0)
     return "".join(writer.pieces)
 
 
 class _Writer:
-    """Collects the pieces of a JSON text."""
+    """Builds a JSON text."""
 
     def __init__(self, budget: Budget, *, html: bool, indent: str) -> None:
         self.pieces: list[str] = []
@@ -92,7 +92,7 @@ class _Writer:
 
 
 def format_number(number: float) -> str:
-    """Write a float as Go's JSON does."""
+    """Return a float as Go's JSON encoder prints it."""
     if not math.isfinite(number):
         raise Fault("an infinite number has no JSON form")
     sign, digits, exponent = printing.shortest(number)
@@ -104,7 +104,7 @@ def format_number(number: float) -> str:
 
 
 def decode(text: str, budget: Budget) -> Value:
-    """Read JSON strictly; every number becomes a float."""
+    """Return strictly parsed JSON; every number is a float."""
     budget.check_text(len(text))
     budget.spend(len(text) // 4)
     decoder = json.JSONDecoder(

@@ -24,13 +24,13 @@ _CENTURY_TURN = 69
 
 
 def check_layout(layout: str) -> None:
-    """Refuse a layout that is no longer one."""
+    """Raise if a layout is too long."""
     if len(layout) > _LONGEST:
         raise Fault(f"a date layout is longer than {_LONGEST} characters")
 
 
 def format_layout(time: Time, layout: str) -> str:
-    """Write a time by a layout."""
+    """Return a time formatted by a layout."""
     check_layout(layout)
     return _ELEMENT.sub(lambda found: _format_element(time, found[0]), layout)
 
@@ -76,7 +76,7 @@ def _format_element(time: Time, element: str) -> str:
 
 
 class _Reader:
-    """Reads a time by a layout, from left to right."""
+    """Parses a time by a layout, from left to right."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -189,7 +189,7 @@ class _Reader:
 
 
 def parse_layout(layout: str, text: str) -> Time | None:
-    """Read a time by a layout; None if it does not fit."""
+    """Return a time parsed by a layout; None if the text does not match."""
     check_layout(layout)
     reader = _Reader(text)
     at = 0
@@ -205,7 +205,7 @@ def parse_layout(layout: str, text: str) -> Time | None:
 
 
 def shift(time: Time, nanoseconds: int) -> Time:
-    """Move a time; outside of the years 1 to 9999 is a ValueError."""
+    """Return a shifted time; raise ValueError outside of the years 1 to 9999."""
     try:
         moved = datetime.__add__(time, timedelta(microseconds=nanoseconds // 1000))
     except OverflowError:
@@ -214,7 +214,7 @@ def shift(time: Time, nanoseconds: int) -> Time:
 
 
 def make_time(moment: datetime) -> Time:
-    """Hold a moment as a template's time, in UTC."""
+    """Return a datetime as a template's time value, in UTC."""
     utc = moment.astimezone(UTC)
     return Time(
         utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, UTC

@@ -1,13 +1,13 @@
-"""Cuts a template into tokens; trim markers and comments are gone afterwards."""
+"""The lexer: splits a template into tokens and drops trim markers and comments."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from exclave.template.problems import TemplateProblem, TooManyParts, find_position
+from exclave.template.problems import TemplateProblem, TooManyTokens, find_position
 
 
 class Kind(StrEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     TEXT = "text"
     OPEN = "{{"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the template and where it starts."""
+    """A token and the offset where it starts."""
 
     kind: Kind
     text: str
@@ -55,7 +55,7 @@ _DECIMAL = "0123456789_"
 
 
 class Lexer:
-    """Reads a template once, from left to right."""
+    """Splits a template into tokens in one pass."""
 
     def __init__(self, text: str, name: str, most: int) -> None:
         self._text = text
@@ -66,19 +66,19 @@ class Lexer:
         self._tokens: list[Token] = []
 
     def run(self) -> list[Token]:
-        """Cut the whole template; the last token is END."""
+        """Return all tokens; the last one is END."""
         trim = False
         while self._at < len(self._text):
             opening = self._text.find("{{", self._at)
             stop = len(self._text) if opening < 0 else opening
-            self._take_text(stop, trim_left=trim, trim_right=self._has_left_marker(stop))
+            self._lex_text(stop, trim_left=trim, trim_right=self._has_left_marker(stop))
             if opening < 0:
                 break
-            trim = self._take_action()
+            trim = self._lex_action()
         self._tokens.append(Token(Kind.END, "", len(self._text)))
         return self._tokens
 
-    def _take_text(self, stop: int, *, trim_left: bool, trim_right: bool) -> None:
+    def _lex_text(self, stop: int, *, trim_left: bool, trim_right: bool) -> None:
         start, end = self._at, stop
         if trim_left:
             while start < end and self._text[start] in _SPACES:
@@ -95,14 +95,14 @@ class Lexer:
         return len(after) == 2 and after[0] == "-" and after[1] in _SPACES  # noqa: PLR2004 - marker and space
 
     def _closing(self) -> tuple[bool, bool]:
-        """Tell whether an action closes here, and whether it trims."""
+        """Return whether an action closes here, and whether it trims."""
         text, at = self._text, self._at
         if text.startswith("-}}", at + 1) and text[at] in _SPACES:
             return True, True
         return text.startswith("}}", at), False
 
-    def _take_action(self) -> bool:
-        """Read one action or comment; tell whether the text after it is trimmed on its left."""
+    def _lex_action(self) -> bool:
+        """Read one action or comment; return whether the text after it is left-trimmed."""
         start = self._at
         self._at += 4 if self._has_left_marker(start) else 2
         if self._text.startswith("/*", self._at):
@@ -117,13 +117,13 @@ class Lexer:
                 raise self._problem("this action is never closed", start, "Add `}}`.")
             if len(self._tokens) > self._most:
                 place = find_position(self._text, start)
-                raise TooManyParts(
+                raise TooManyTokens(
                     f"the template has more than {self._most} parts",
                     file=self._name,
                     line=place.line,
                     column=place.column,
                 )
-            self._take_token(start)
+            self._lex_token(start)
 
     def _close(self, start: int, *, trims: bool) -> bool:
         if self._parens:
@@ -144,30 +144,30 @@ class Lexer:
         self._at += 4 if trims else 2
         return trims
 
-    def _take_token(self, start: int) -> None:  # noqa: C901 - one line per first character
+    def _lex_token(self, start: int) -> None:  # noqa: C901 - one line per first character
         char = self._text[self._at]
         if self._text.startswith("{{", self._at):
             message = "this action is not closed before the next one"
             raise self._problem(message, start, "Add `}}`.")
         following = self._text[self._at + 1 : self._at + 2]
         if char in _SPACES:
-            self._take_space()
+            self._lex_space()
         elif char in _SINGLE:
             self._take(_SINGLE[char], 1)
         elif char in "()":
-            self._take_paren(char)
+            self._lex_paren(char)
         elif char == ":" and following == "=":
             self._take(Kind.DECLARE, 2)
         elif char in "\"'":
-            self._take_quoted(char)
+            self._lex_quoted(char)
         elif char == "`":
-            self._take_raw(start)
+            self._lex_raw(start)
         elif char == "$" or (char == "." and not _is_digit(following)):
-            self._take_field(char)
+            self._lex_field(char)
         elif char in ".+-" or _is_digit(char):
-            self._take_number()
+            self._lex_number()
         elif _is_word(char):
-            self._take_word()
+            self._lex_word()
         elif char.isascii() and char.isprintable() and char != ":":
             self._take(Kind.OTHER, 1)
         else:
@@ -178,7 +178,7 @@ class Lexer:
         self._tokens.append(Token(kind, text, self._at))
         self._at += length
 
-    def _take_space(self) -> None:
+    def _lex_space(self) -> None:
         end = self._at
         while end < len(self._text) and self._text[end] in _SPACES:
             end += 1
@@ -186,13 +186,13 @@ class Lexer:
             end -= 1
         self._take(Kind.SPACE, end - self._at)
 
-    def _take_paren(self, char: str) -> None:
+    def _lex_paren(self, char: str) -> None:
         self._parens += 1 if char == "(" else -1
         if self._parens < 0:
             raise self._problem("unexpected right parenthesis", self._at)
         self._take(Kind(char), 1)
 
-    def _take_quoted(self, quote: str) -> None:
+    def _lex_quoted(self, quote: str) -> None:
         end = self._at + 1
         while end < len(self._text) and self._text[end] not in (quote, "\n"):
             end += 2 if self._text[end] == "\\" and self._text[end + 1 : end + 2] != "\n" else 1
@@ -202,13 +202,13 @@ class Lexer:
             raise self._problem(message, self._at, hint)
         self._take(Kind.STRING if quote == '"' else Kind.CHAR, end + 1 - self._at)
 
-    def _take_raw(self, start: int) -> None:
+    def _lex_raw(self, start: int) -> None:
         end = self._text.find("`", self._at + 1)
         if end < 0:
             raise self._problem("this raw string is not closed", start, "Add a backquote.")
         self._take(Kind.RAW, end + 1 - self._at)
 
-    def _take_field(self, char: str) -> None:
+    def _lex_field(self, char: str) -> None:
         end = self._at + 1
         while end < len(self._text) and _is_word(self._text[end]):
             end += 1
@@ -218,7 +218,7 @@ class Lexer:
         else:
             self._take(Kind.FIELD if end > self._at + 1 else Kind.DOT, end - self._at)
 
-    def _take_word(self) -> None:
+    def _lex_word(self) -> None:
         end = self._at
         while end < len(self._text) and _is_word(self._text[end]):
             end += 1
@@ -242,7 +242,7 @@ class Lexer:
             hint = 'A key with a hyphen is read with index: `index .a "b-c"`.'
         raise self._problem(f"unexpected character {after!r} after a name", end, hint)
 
-    def _take_number(self) -> None:
+    def _lex_number(self) -> None:
         end = self._scan_number(self._at)
         if self._text[end : end + 1] in ("+", "-") or self._text[end - 1] == "i":
             raise self._problem("complex numbers are not supported", self._at)

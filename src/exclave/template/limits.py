@@ -1,4 +1,4 @@
-"""What one rendering may use: counted, never timed, so that the answer is the same everywhere."""
+"""Limits of one rendering: counted, never timed, so the result is the same on every machine."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from exclave.template.problems import Fault
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that one rendering may do; passing any of them is a `TemplateProblem`."""
+    """The limits of one rendering; exceeding any of them is a `TemplateProblem`."""
 
     steps: int = 500_000
     """Nodes walked, functions called, and the sizes of what they handle: about 2 s of work."""
@@ -35,14 +35,14 @@ _ITEMS_PER_STEP = 4
 
 
 def weigh(value: object) -> int:
-    """Count the steps that a value costs whoever looks at all of it."""
+    """Return the number of steps that traversing a value costs."""
     if isinstance(value, str):
         return len(value) // _BYTES_PER_STEP
     return len(value) // _ITEMS_PER_STEP if isinstance(value, list | dict) else 0
 
 
 class Budget:
-    """What is left of the limits while a template runs."""
+    """What remains of the limits while a template runs."""
 
     __slots__ = ("_left", "depth", "limits")
 
@@ -53,19 +53,19 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """The steps that may still be done; below zero, the last one was too much."""
+        """The steps that remain; negative if the last one exceeded the limit."""
         return self._left
 
     def count(self, steps: int) -> None:
-        """Count work that is done already; the next step finds out that it was too much."""
+        """Count work that is already done; the next step raises if it was too much."""
         self._left -= steps
 
     def empty(self) -> None:
-        """Leave nothing, as more than all of it was asked for."""
+        """Use up the budget, because more than all of it was requested."""
         self._left = -1
 
     def spend(self, steps: int = 1) -> None:
-        """Count work that is about to be done."""
+        """Count work that is about to be done; raise if it exceeds the budget."""
         self._left -= steps
         if self._left < 0:
             raise Fault(
@@ -74,7 +74,7 @@ class Budget:
             )
 
     def enter(self) -> None:
-        """Go one level deeper; the caller leaves again by lowering `depth`."""
+        """Enter a nesting level; the caller leaves it by decrementing `depth`."""
         self.depth += 1
         if self.depth > self.limits.depth:
             raise Fault(
@@ -83,21 +83,21 @@ class Budget:
             )
 
     def check_text(self, size: int) -> None:
-        """Refuse a text that is too large, before it is built where that is possible."""
+        """Count a text as work and raise if it is too large, if possible before it is built."""
         self.refuse_text(size)
         self.spend(size // _BYTES_PER_STEP)
 
     def refuse_text(self, size: int) -> None:
-        """Refuse a text that is too large, without counting it as work."""
+        """Raise if a text is too large, without counting it as work."""
         if size > self.limits.output:
             raise Fault(f"a text would be larger than {self.limits.output} bytes")
 
     def refuse_items(self, count: int) -> None:
-        """Refuse a list that is too long, without counting it as work."""
+        """Raise if a list is too long, without counting it as work."""
         if count > self.limits.items:
             raise Fault(f"a list would have more than {self.limits.items} elements")
 
     def check_items(self, count: int) -> None:
-        """Refuse a list that is too long, before it is built where that is possible."""
+        """Count a list as work and raise if it is too long, if possible before it is built."""
         self.refuse_items(count)
         self.spend(count // _ITEMS_PER_STEP)

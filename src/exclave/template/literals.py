@@ -1,4 +1,4 @@
-"""Literals as Go writes them: quoted strings, characters and numbers."""
+"""Go literals: quoted strings, characters and numbers."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _LONGEST = 400
 
 
 class BadLiteral(ValueError):  # noqa: N818 - it becomes a problem
-    """A literal that Go would refuse as well."""
+    """A literal that Go refuses too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Parsed:
 
 
 def unquote(text: str) -> str:
-    """Give the value of a quoted or raw string, with its quotes."""
+    """Return the value of a quoted or raw string literal."""
     if text.startswith("`"):
         return text[1:-1].replace("\r", "")
     body = text[1:-1]
@@ -61,7 +61,7 @@ def unquote(text: str) -> str:
 
 
 def _read_escape(body: str, at: int, quote: str) -> tuple[bytes, int]:
-    """Read what follows a backslash; give its bytes and where it ends."""
+    """Return the bytes of an escape sequence and the offset of its end."""
     char = body[at : at + 1]
     if char in _ESCAPES and char and (char not in "'\"" or char == quote):
         return bytes([_ESCAPES[char]]), at + 1
@@ -87,7 +87,7 @@ def _read_digits(digits: str, base: int, length: int) -> int:
 
 
 def parse_char(text: str) -> int:
-    """Give the number of a character constant, with its quotes."""
+    """Return the code point of a character literal."""
     body = text[1:-1]
     if body.startswith("\\"):
         piece, end = _read_escape(body, 1, "'")
@@ -99,7 +99,7 @@ def parse_char(text: str) -> int:
 
 
 def parse_number(text: str) -> Parsed:
-    """Read a number token as Go does: an integer, a float, or both."""
+    """Return a number literal as an integer, a float, or both, as Go does."""
     if len(text) > _LONGEST:
         raise BadLiteral("this number is too long")
     integer = parse_integer(text)
@@ -118,7 +118,7 @@ def parse_number(text: str) -> Parsed:
 
 
 def parse_integer(text: str) -> int | None:
-    """Read an integer with Go's base prefixes; leading zero means octal. None: it is not one."""
+    """Return an integer literal (Go's base prefixes; a leading zero means octal), or None."""
     if _DECIMAL.match(text):
         return int(text.replace("_", ""))
     based = _BASED.match(text)
@@ -132,7 +132,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def parse_real(text: str) -> float | None:
-    """Read a float, decimal or hexadecimal. None: it is not one, or it is too large."""
+    """Return a decimal or hexadecimal float literal; None if it is not one or is too large."""
     plain = text.replace("_", "")
     if _REAL.match(text):
         number = float(plain)

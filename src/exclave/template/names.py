@@ -1,7 +1,7 @@
-"""The names of all functions, and how many arguments each takes.
+"""The names of all functions and the number of arguments that each takes.
 
-Parsing needs no more, and starts faster without the functions. A test compares them with the
-functions themselves.
+Parsing needs no more than this, and starts faster without importing the functions. A test
+compares this table with the functions.
 """
 
 from collections.abc import Mapping
@@ -94,4 +94,4 @@ OF_HELM: Mapping[str, str] = {
     "required": "An input with required = true is checked before.",
     "lookup": "Read the outputs of a component.",
 }
-"""Functions that only charts have, and what does here."""
+"""Functions that only Helm charts have, and their replacements here."""

@@ -1,4 +1,4 @@
-"""The parsed template: frozen values, each with the offset where it starts."""
+"""The syntax tree of a template: frozen nodes, each with its offset."""
 
 from typing import NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ class String(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number: as an integer and as a float where it can be either, and what it is by itself."""
+    """A number: its integer and float values where it has them, and its default type."""
 
     at: int
     text: str
@@ -77,7 +77,7 @@ class Command(NamedTuple):
 
 
 class Pipe(NamedTuple):
-    """Commands, each handing its value to the next, and the variables that keep the last one."""
+    """Commands, each passing its value to the next, and the variables assigned the last one."""
 
     at: int
     variables: tuple[str, ...]
@@ -89,21 +89,21 @@ Operand: TypeAlias = Dot | Nil | Bool | String | Number | Field | Variable | Fun
 
 
 class Text(NamedTuple):
-    """Text outside of actions, after trimming."""
+    """Text outside actions, after trimming."""
 
     at: int
     text: str
 
 
 class Action(NamedTuple):
-    """A pipeline whose value is printed, or kept in a variable."""
+    """A pipeline whose value is printed or assigned to a variable."""
 
     at: int
     pipe: Pipe
 
 
 class Branch(NamedTuple):
-    """A condition and what follows from it."""
+    """A condition and its body."""
 
     pipe: Pipe
     body: "Body"
@@ -135,7 +135,7 @@ class Range(NamedTuple):
 
 
 class Include(NamedTuple):
-    """`template "name" pipeline`, also the place of a `block`."""
+    """`template "name" pipeline`, or a `block`."""
 
     at: int
     name: str
@@ -159,7 +159,7 @@ Body: TypeAlias = tuple[Node, ...]
 
 
 class Template(NamedTuple):
-    """A parsed template: ready to render any number of times, with its named parts."""
+    """A parsed template with its named definitions; it can be rendered any number of times."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""The inside of an action: pipelines, commands and their operands."""
+"""The expression parser: pipelines, commands and operands."""
 
 import difflib
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ _LONGEST_NAME = 100
 
 
 class OperandParser(ABC):
-    """A reader of tokens that knows expressions; statements are added by its subclass."""
+    """Parses expressions; its subclass adds statements."""
 
     def __init__(
         self, tokens: list[Token], text: str, name: str, functions: Container[str], depth: int
@@ -51,57 +51,57 @@ class OperandParser(ABC):
 
     @abstractmethod
     def find_variable(self, name: str) -> bool:
-        """Tell whether a variable is declared here."""
+        """Return whether a variable is declared in this scope."""
 
     @abstractmethod
     def declare(self, name: str) -> None:
-        """Make a variable known until the end of the block."""
+        """Declare a variable until the end of the block."""
 
     def peek(self) -> Token:
-        """Look at the next token."""
+        """Return the next token without consuming it."""
         return self._tokens[self._next]
 
     def next(self) -> Token:
-        """Take the next token; the last one stays."""
+        """Consume and return the next token; the last one is never consumed."""
         token = self._tokens[self._next]
         if token.kind is not Kind.END:
             self._next += 1
         return token
 
     def skip_space(self) -> None:
-        """Pass over blanks between operands."""
+        """Skip spaces between operands."""
         while self.peek().kind is Kind.SPACE:
             self._next += 1
 
     def expect(self, kind: Kind, where: str) -> Token:
-        """Take a token that has to be of one kind."""
+        """Consume and return a token; raise if it is of another kind."""
         token = self.next()
         if token.kind is not kind:
             raise self.problem(f"unexpected {token.text!r} in {where}", token.at)
         return token
 
     def enter(self, at: int) -> None:
-        """Go one level deeper."""
+        """Enter a nesting level; raise if it is too deep."""
         self._depth += 1
         if self._depth > self._deepest:
             raise self.problem(f"the template nests deeper than {self._deepest} levels", at)
 
     def leave(self) -> None:
-        """Come back up."""
+        """Leave a nesting level."""
         self._depth -= 1
 
     def problem(self, message: str, at: int, hint: str = "") -> TemplateProblem:
-        """Say what is wrong at an offset."""
+        """Return a problem at an offset."""
         place = find_position(self.text, at)
         return TemplateProblem(
             message, hint=hint, file=self.name, line=place.line, column=place.column
         )
 
-    def take_pipe(self, where: str, end: Kind) -> Pipe:
-        """Read a pipeline up to and including the token that ends it."""
+    def parse_pipe(self, where: str, end: Kind) -> Pipe:
+        """Parse a pipeline, including the token that ends it."""
         self.skip_space()
         start = self.peek().at
-        variables, assigns = self._take_variables(where)
+        variables, assigns = self._parse_variables(where)
         commands: list[Command] = []
         while True:
             self.skip_space()
@@ -111,7 +111,7 @@ class OperandParser(ABC):
                 break
             if token.kind not in _STARTS:
                 raise self.problem(f"unexpected {token.text!r} in {where}", token.at)
-            commands.append(self._take_command())
+            commands.append(self._parse_command())
         if not commands:
             raise self.problem(f"{where} needs a value", start)
         for command in commands[1:]:
@@ -128,8 +128,8 @@ class OperandParser(ABC):
             if given < wanted or (given > wanted and not or_more):
                 self.miscounts.append((function.name, given, function.at))
 
-    def _take_variables(self, where: str) -> tuple[list[str], bool]:
-        """Read `$x :=`, `$x =` or, for a range, `$i, $x :=`."""
+    def _parse_variables(self, where: str) -> tuple[list[str], bool]:
+        """Parse `$x :=`, `$x =` or, in a range, `$i, $x :=`."""
         names: list[str] = []
         while self.peek().kind is Kind.VARIABLE:
             mark, token = self._next, self.next()
@@ -155,12 +155,12 @@ class OperandParser(ABC):
                 raise self.problem("range can only set variables", self.peek().at)
         return names, False
 
-    def _take_command(self) -> Command:
+    def _parse_command(self) -> Command:
         start = self.peek().at
         args: list[Operand] = []
         while True:
             self.skip_space()
-            operand = self._take_operand()
+            operand = self._parse_operand()
             if operand is not None:
                 args.append(operand)
             token = self.peek()
@@ -176,8 +176,8 @@ class OperandParser(ABC):
             raise self.problem("empty command", start)
         return Command(start, tuple(args))
 
-    def _take_operand(self) -> Operand | None:
-        term = self._take_term()
+    def _parse_operand(self) -> Operand | None:
+        term = self._parse_term()
         if term is None or self.peek().kind is not Kind.FIELD:
             return term
         names: list[str] = []
@@ -193,33 +193,33 @@ class OperandParser(ABC):
             case _:
                 raise self.problem("a constant has no fields", term.at)
 
-    def _take_term(self) -> Operand | None:
+    def _parse_term(self) -> Operand | None:
         token = self.peek()
         if token.kind not in _STARTS:
             return None
         self.next()
         match token.kind:
             case Kind.NAME:
-                return self._take_function(token)
+                return self._parse_function(token)
             case Kind.DOT:
                 return Dot(token.at)
             case Kind.NIL:
                 return Nil(token.at)
             case Kind.VARIABLE:
-                return self._take_variable(token)
+                return self._parse_variable(token)
             case Kind.FIELD:
                 return Field(token.at, (token.text[1:],))
             case Kind.BOOL:
                 return Bool(token.at, token.text == "true")
             case Kind.LEFT:
                 self.enter(token.at)
-                pipe = self.take_pipe("parentheses", Kind.RIGHT)
+                pipe = self.parse_pipe("parentheses", Kind.RIGHT)
                 self.leave()
                 return pipe
             case _:
-                return self._take_literal(token)
+                return self._parse_literal(token)
 
-    def _take_literal(self, token: Token) -> Operand:
+    def _parse_literal(self, token: Token) -> Operand:
         try:
             if token.kind in (Kind.STRING, Kind.RAW):
                 return String(token.at, literals.unquote(token.text))
@@ -231,7 +231,7 @@ class OperandParser(ABC):
             raise self.problem(str(bad), token.at) from None
         return Number(token.at, token.text, parsed.integer, parsed.real, parsed.ideal)
 
-    def _take_function(self, token: Token) -> Function:
+    def _parse_function(self, token: Token) -> Function:
         if token.text not in self._functions:
             known = self._functions if isinstance(self._functions, Iterable) else ()
             hint = _suggest(token.text, known)
@@ -239,7 +239,7 @@ class OperandParser(ABC):
         self.used.add(token.text)
         return Function(token.at, token.text)
 
-    def _take_variable(self, token: Token) -> Variable:
+    def _parse_variable(self, token: Token) -> Variable:
         if not self.find_variable(token.text):
             hint = f"Declare it in this block: `{{{{{token.text} := …}}}}`."
             raise self.problem(f"the variable {token.text} is not declared", token.at, hint)

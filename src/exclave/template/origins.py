@@ -1,4 +1,4 @@
-"""Where a value can come from: paths below the root, followed without knowing the values."""
+"""Origins of values: paths below the root, computed without the values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,38 +6,38 @@ from dataclasses import dataclass
 from exclave.template.nodes import Operand, String
 
 ELEMENT = "*"
-"""A key that only the values decide: an element of a list, or a computed key."""
+"""A key that depends on the values: an element of a list, or a computed key."""
 
 _MOST_ORIGINS = 64
 _LONGEST_PATH = 32
-"""Keys that are followed; what is deeper counts as a part of what is there."""
+"""The maximum depth that is followed; deeper keys count as their ancestor at this depth."""
 
 
-class TooTangled(Exception):  # noqa: N818 - it never leaves this room
-    """A template cannot be followed to its end."""
+class TooManyOrigins(Exception):  # noqa: N818 - it never leaves this package
+    """A value has more possible origins than the analysis follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A place below the root that a value can come from."""
+    """A path below the root that a value can come from."""
 
     path: tuple[str, ...]
     optional: bool = False
 
 
 Origins = tuple[Origin, ...]
-"""Where a value can come from; nothing for values that do not come from the root."""
+"""The paths that a value can come from; empty if it does not come from the root."""
 
 ROOT: Origins = (Origin(()),)
 
 
 def below(origins: Origins, key: str, *, optional: bool = False) -> Origins:
-    """Go one key down."""
+    """Return the origins one key deeper."""
     return tuple(Origin(_extend(origin.path, (key,)), optional) for origin in origins)
 
 
 def look_up(origins: Origins, keys: Sequence[Operand]) -> Origins:
-    """Follow keys that may be missing; a key that is computed can be any."""
+    """Return the origins below keys that may be missing; a computed key can be any key."""
     for key in keys:
         name = key.value if isinstance(key, String) else ELEMENT
         origins = below(origins, name, optional=True)
@@ -45,7 +45,7 @@ def look_up(origins: Origins, keys: Sequence[Operand]) -> Origins:
 
 
 def follow(origins: Origins, names: tuple[str, ...]) -> Origins:
-    """Follow fields, which have to exist."""
+    """Return the origins below fields, which must exist."""
     if not names:
         return origins
     return tuple(Origin(_extend(origin.path, names)) for origin in origins)
@@ -57,8 +57,8 @@ def _extend(path: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def join(*groups: Origins) -> Origins:
-    """Put together where a value can come from, without repetitions."""
+    """Return the union of origins, without duplicates."""
     joined = dict.fromkeys(origin for group in groups for origin in group)
     if len(joined) > _MOST_ORIGINS:
-        raise TooTangled
+        raise TooManyOrigins
     return tuple(joined)

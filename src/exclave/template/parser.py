@@ -1,4 +1,4 @@
-"""Builds the tree of a template out of its tokens."""
+"""The statement parser: builds the syntax tree from tokens."""
 
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -26,14 +26,14 @@ from exclave.template.problems import TemplateProblem, find_position
 
 @dataclass(slots=True)
 class Scope:
-    """What a part of the template may use: its variables, and whether it is inside a loop."""
+    """The scope of a block: its variables, and whether it is inside a loop."""
 
     variables: list[str] = field(default_factory=lambda: ["$"])
     loops: int = 0
 
 
 class Parser(OperandParser):
-    """Reads the tokens of one template, with one token of look-ahead (spaces apart)."""
+    """Parses one template, with one token of look-ahead (spaces apart)."""
 
     def __init__(
         self, text: str, name: str, root: str, functions: Container[str], limits: Limits
@@ -47,10 +47,10 @@ class Parser(OperandParser):
         self._calls: list[tuple[str, int]] = []
 
     def run(self) -> Template:
-        """Parse all of it."""
+        """Return the whole template, parsed."""
         body: list[Node] = []
         while self.peek().kind is not Kind.END:
-            node = self._take_node(top=True)
+            node = self._parse_node(top=True)
             if isinstance(node, Token):
                 raise self.problem(f"unexpected {{{{{node.text}}}}}", node.at, _STRAY)
             if node is not None:
@@ -68,49 +68,49 @@ class Parser(OperandParser):
         )
 
     def find_variable(self, name: str) -> bool:
-        """Tell whether a variable is declared here."""
+        """Return whether a variable is declared in this scope."""
         return name in self._scope.variables
 
     def declare(self, name: str) -> None:
-        """Make a variable known until the end of the block."""
+        """Declare a variable until the end of the block."""
         self._scope.variables.append(name)
         if len(self._scope.variables) > _MOST_VARIABLES:
             raise self.problem(
                 f"more than {_MOST_VARIABLES} variables in one place", self.peek().at
             )
 
-    def _take_node(self, *, top: bool = False) -> Node | Token | None:
-        """Read text or an action; `else` and `end` are handed back as tokens."""
+    def _parse_node(self, *, top: bool = False) -> Node | Token | None:
+        """Parse text or an action; `else` and `end` are returned as tokens."""
         token = self.next()
         if token.kind is Kind.TEXT:
             return Text(token.at, token.text)
         self.skip_space()
         word = self.peek()
         if word.kind is not Kind.KEYWORD:
-            return Action(token.at, self.take_pipe("action", Kind.CLOSE))
+            return Action(token.at, self.parse_pipe("action", Kind.CLOSE))
         self.next()
         match word.text:
             case "if" | "with":
-                return self._take_choice(word)
+                return self._parse_choice(word)
             case "range":
-                return self._take_range(word)
+                return self._parse_range(word)
             case "template":
-                return self._take_include(word)
+                return self._parse_include(word)
             case "block":
-                return self._take_block(word)
+                return self._parse_block(word)
             case "break" | "continue":
-                return self._take_jump(word)
+                return self._parse_jump(word)
             case "define" if top:
-                self._take_definition(word)
+                self._parse_definition(word)
                 return None
             case "else" | "end":
-                return self._take_mark(word)
+                return self._parse_mark(word)
             case _:
                 raise self.problem(
                     f"unexpected {word.text}", word.at, "Definitions stand at the top level."
                 )
 
-    def _take_mark(self, word: Token) -> Token:
+    def _parse_mark(self, word: Token) -> Token:
         self.skip_space()
         follows = self.peek()
         if word.text == "else" and follows.kind is Kind.KEYWORD and follows.text in ("if", "with"):
@@ -118,19 +118,19 @@ class Parser(OperandParser):
         self.expect(Kind.CLOSE, word.text)
         return word
 
-    def _take_jump(self, word: Token) -> Break | Continue:
+    def _parse_jump(self, word: Token) -> Break | Continue:
         self.skip_space()
         self.expect(Kind.CLOSE, word.text)
         if self._scope.loops == 0:
             raise self.problem(f"{word.text} outside of a range", word.at)
         return Break(word.at) if word.text == "break" else Continue(word.at)
 
-    def _take_body(self, opener: Token) -> tuple[Body, Token]:
-        """Read up to the `else` or `end` that belongs to this block."""
+    def _parse_body(self, opener: Token) -> tuple[Body, Token]:
+        """Parse a body up to its `else` or `end`."""
         self.enter(opener.at)
         body: list[Node] = []
         while self.peek().kind is not Kind.END:
-            node = self._take_node()
+            node = self._parse_node()
             if isinstance(node, Token):
                 self.leave()
                 return tuple(body), node
@@ -140,13 +140,13 @@ class Parser(OperandParser):
             f"this {opener.text} has no end", opener.at, "Close the block with `{{end}}`."
         )
 
-    def _take_choice(self, word: Token) -> If | With:
+    def _parse_choice(self, word: Token) -> If | With:
         known = len(self._scope.variables)
         branches: list[Branch] = []
         otherwise: Body | None = None
         while True:
-            pipe = self.take_pipe(word.text, Kind.CLOSE)
-            body, mark = self._take_body(word)
+            pipe = self.parse_pipe(word.text, Kind.CLOSE)
+            body, mark = self._parse_body(word)
             branches.append(Branch(pipe, body))
             if mark.text == "end":
                 break
@@ -155,7 +155,7 @@ class Parser(OperandParser):
                 if again.text != word.text:
                     raise self.problem(f"else {again.text} does not fit {word.text}", again.at)
                 continue
-            otherwise, mark = self._take_body(word)
+            otherwise, mark = self._parse_body(word)
             if mark.text != "end":
                 raise self.problem("a second else in one block", mark.at)
             break
@@ -163,23 +163,23 @@ class Parser(OperandParser):
         kind = If if word.text == "if" else With
         return kind(word.at, tuple(branches), otherwise)
 
-    def _take_range(self, word: Token) -> Range:
+    def _parse_range(self, word: Token) -> Range:
         known = len(self._scope.variables)
-        pipe = self.take_pipe("range", Kind.CLOSE)
+        pipe = self.parse_pipe("range", Kind.CLOSE)
         self._scope.loops += 1
-        body, mark = self._take_body(word)
+        body, mark = self._parse_body(word)
         self._scope.loops -= 1
         otherwise: Body | None = None
         if mark.text == "else":
             if self.peek().kind is Kind.KEYWORD:
                 raise self.problem("a range has a plain else only", self.peek().at)
-            otherwise, mark = self._take_body(word)
+            otherwise, mark = self._parse_body(word)
             if mark.text != "end":
                 raise self.problem("a second else in one block", mark.at)
         del self._scope.variables[known:]
         return Range(word.at, pipe, body, otherwise)
 
-    def _take_name(self, word: Token) -> str:
+    def _parse_name(self, word: Token) -> str:
         self.skip_space()
         token = self.next()
         if token.kind not in (Kind.STRING, Kind.RAW):
@@ -191,30 +191,30 @@ class Parser(OperandParser):
         except literals.BadLiteral as bad:
             raise self.problem(str(bad), token.at) from None
 
-    def _take_include(self, word: Token) -> Include:
-        name = self._take_name(word)
+    def _parse_include(self, word: Token) -> Include:
+        name = self._parse_name(word)
         self._calls.append((name, word.at))
         self.skip_space()
         if self.peek().kind is Kind.CLOSE:
             self.next()
             return Include(word.at, name, None)
-        return Include(word.at, name, self.take_pipe("template", Kind.CLOSE))
+        return Include(word.at, name, self.parse_pipe("template", Kind.CLOSE))
 
-    def _take_block(self, word: Token) -> Include:
-        name = self._take_name(word)
-        pipe = self.take_pipe("block", Kind.CLOSE)
-        self._take_part(word, name)
+    def _parse_block(self, word: Token) -> Include:
+        name = self._parse_name(word)
+        pipe = self.parse_pipe("block", Kind.CLOSE)
+        self._parse_part(word, name)
         return Include(word.at, name, pipe)
 
-    def _take_definition(self, word: Token) -> None:
-        name = self._take_name(word)
+    def _parse_definition(self, word: Token) -> None:
+        name = self._parse_name(word)
         self.skip_space()
         self.expect(Kind.CLOSE, "define")
-        self._take_part(word, name)
+        self._parse_part(word, name)
 
-    def _take_part(self, word: Token, name: str) -> None:
+    def _parse_part(self, word: Token, name: str) -> None:
         outer, self._scope = self._scope, Scope()
-        body, mark = self._take_body(word)
+        body, mark = self._parse_body(word)
         self._scope = outer
         if mark.text != "end":
             raise self.problem(f"unexpected else in {word.text}", mark.at)
@@ -236,7 +236,7 @@ def _is_blank(body: Body) -> bool:
 def parse_template(
     text: str, name: str, root: str, functions: Container[str], limits: Limits
 ) -> Template:
-    """Parse a template whose calls are limited to the given functions."""
+    """Return a parsed template that may call only the given functions."""
     if len(text) > limits.source:
         raise TemplateProblem(f"the template is longer than {limits.source} characters", file=name)
     try:

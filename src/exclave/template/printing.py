@@ -1,4 +1,4 @@
-"""Printing as Go prints: maps by key, floats shortest, nil in its two spellings."""
+"""Printing of values as Go's `fmt` does it: maps by key, shortest floats, both forms of nil."""
 
 import math
 
@@ -12,7 +12,7 @@ _BYTES_PER_STEP = 256
 
 
 def format_float(number: float, *, largest: int = _LARGE_EXPONENT) -> str:
-    """Write the shortest digits that give the number back, as `%v` does."""
+    """Return the shortest text that parses back to the float, as `%v` does."""
     if math.isnan(number):
         return "NaN"
     if math.isinf(number):
@@ -24,7 +24,7 @@ def format_float(number: float, *, largest: int = _LARGE_EXPONENT) -> str:
 
 
 def shortest(number: float) -> tuple[str, str, int]:
-    """Give sign, significant digits and decimal exponent of the first digit."""
+    """Return the sign, the significant digits and the decimal exponent of the first digit."""
     text = repr(abs(number))
     mantissa, _, power = text.partition("e")
     whole, _, fraction = mantissa.partition(".")
@@ -38,7 +38,7 @@ def shortest(number: float) -> tuple[str, str, int]:
 
 
 def plain(digits: str, exponent: int) -> str:
-    """Write digits without an exponent."""
+    """Return digits without an exponent."""
     if exponent < 0:
         return "0." + "0" * (-exponent - 1) + digits
     if len(digits) <= exponent + 1:
@@ -52,20 +52,20 @@ def _exponential(digits: str, exponent: int) -> str:
 
 
 def format_time(time: Time) -> str:
-    """Write a time as Go does by default."""
+    """Return a time as Go's `Time.String` prints it."""
     fraction = f".{time.microsecond:06d}".rstrip("0").rstrip(".")
     return f"{time.year:04d}-{time:%m-%d %H:%M:%S}{fraction} +0000 UTC"
 
 
 def show(value: Value, budget: Budget) -> str:
-    """Write a value as `%v` does; nil is `<nil>`."""
+    """Return a value as `%v` prints it; nil is `<nil>`."""
     pieces: list[str] = []
     _Writer(budget, pieces).write(value)
     return "".join(pieces)
 
 
 def sprint(values: list[Value], budget: Budget) -> str:
-    """Join values as `print` does: a blank between two neighbours that are both not texts."""
+    """Return values joined as `print` does: a space between two neighbours that are not strings."""
     pieces: list[str] = []
     writer = _Writer(budget, pieces)
     for number, value in enumerate(values):
@@ -76,12 +76,12 @@ def sprint(values: list[Value], budget: Budget) -> str:
 
 
 def sprintln(values: list[Value], budget: Budget) -> str:
-    """Join values as `println` does: a blank between all, a line end after the last."""
+    """Return values joined as `println` does: spaces between all, a newline at the end."""
     return " ".join(show(value, budget) for value in values) + "\n"
 
 
 class _Writer:
-    """Collects the pieces of a printed value and stops when they grow too large."""
+    """Builds the text of a value and raises when it grows too large."""
 
     def __init__(self, budget: Budget, pieces: list[str]) -> None:
         self._budget = budget
@@ -117,7 +117,7 @@ class _Writer:
 
 
 def show_scalar(value: Value) -> str:
-    """Write anything but a list or a map."""
+    """Return the text of a value that is not a list or a map."""
     match value:
         case None:
             return "<nil>"
@@ -138,7 +138,7 @@ def show_scalar(value: Value) -> str:
 
 
 def sort_keys(items: dict[str, Value]) -> list[str]:
-    """Order keys as Go does, by their bytes; a key that is not a text is refused."""
+    """Return keys ordered by bytes, as Go does; raise if a key is not a string."""
     for key in items:
         if not isinstance(key, str):
             raise Fault("a map has a key that is not a text")

@@ -1,4 +1,4 @@
-"""The one error of this room: what is wrong with a template, and where."""
+"""The error type of the template package: what is wrong with a template, and where."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ from exclave.base.errors import Problem
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a template; lines and columns count from 1, columns in characters."""
+    """A position in a template; lines and columns count from 1, columns in characters."""
 
     line: int
     column: int
 
 
 def find_position(text: str, offset: int) -> Position:
-    """Turn an offset into line and column."""
+    """Return the line and column of an offset."""
     offset = max(0, min(offset, len(text)))
     start = text.rfind("\n", 0, offset) + 1
     return Position(line=text.count("\n", 0, offset) + 1, column=offset - start + 1)
 
 
 class TemplateProblem(Problem):
-    """A template does not parse, reads what does not exist, or goes past a limit."""
+    """A template does not parse, reads a missing value, or exceeds a limit."""
 
     code = "template_invalid"
 
@@ -45,12 +45,12 @@ class TemplateProblem(Problem):
         return f"{self.file or 'template'}:{self.line}:{self.column}: {self.message}"
 
 
-class TooManyParts(TemplateProblem):
-    """A template is made of more tokens than it may be."""
+class TooManyTokens(TemplateProblem):
+    """A template has more tokens than the limit."""
 
 
 class Fault(Exception):  # noqa: N818 - the inner side of a Problem, before its place is known
-    """Something went wrong below a node; the evaluator adds where and raises the problem."""
+    """A failure without a position; the evaluator adds the position and raises the problem."""
 
     def __init__(self, message: str, *, hint: str = "", path: str = "") -> None:
         super().__init__(message)

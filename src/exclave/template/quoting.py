@@ -1,4 +1,4 @@
-"""Go's quoted forms of texts and characters."""
+"""Go's quoted forms of strings and characters."""
 
 from exclave.template.text import is_raw_byte, to_bytes
 
@@ -10,26 +10,26 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 def quote(text: str, *, ascii_only: bool = False) -> str:
-    """Write a text in double quotes, as `%q` does."""
+    """Return a text in double quotes, as `%q` does."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_escape(char, '"', ascii_only=ascii_only) for char in text) + '"'
 
 
 def quote_char(code: int, *, ascii_only: bool = False) -> str:
-    """Write a character in single quotes; a number that is none is the replacement character."""
+    """Return a character in single quotes; an invalid code point is the replacement character."""
     return f"'{_escape(to_char(code), chr(39), ascii_only=ascii_only)}'"
 
 
 def to_char(code: int) -> str:
-    """Give the character with this number, or the replacement character."""
+    """Return the character with this code point, or the replacement character."""
     if 0 <= code <= 0x10FFFF and not 0xD800 <= code < 0xE000:  # noqa: PLR2004 - the range of Unicode
         return chr(code)
     return chr(_REPLACEMENT)
 
 
 def can_backquote(text: str) -> bool:
-    """Tell whether a text can stand between backquotes unchanged."""
+    """Return whether a text can be a raw string literal unchanged."""
     return not any(
         char in ("`", _BYTE_ORDER_MARK)
         or is_raw_byte(char)
@@ -40,7 +40,7 @@ def can_backquote(text: str) -> bool:
 
 
 def to_hex(text: str, *, upper: bool, limit: int | None, spaced: bool, sharp: bool) -> str:
-    """Write the bytes of a text in hexadecimal."""
+    """Return the bytes of a text in hexadecimal."""
     data = to_bytes(text)
     pairs = [f"{byte:02X}" if upper else f"{byte:02x}" for byte in data[:limit]]
     prefix = ("0X" if upper else "0x") if sharp and pairs else ""

@@ -1,4 +1,4 @@
-"""Floats in binary and hexadecimal form, which Go's `%b` and `%x` give."""
+"""Floats in binary and hexadecimal form, as Go's `%b` and `%x` print them."""
 
 import math
 
@@ -12,7 +12,7 @@ _MOST_PLACES = 400
 
 
 def write_binary(number: float, verb: str, precision: int | None) -> str:
-    """Write mantissa and power of two."""
+    """Return the mantissa and the power of two."""
     if not math.isfinite(number):
         return printing.format_float(number)
     sign = "-" if math.copysign(1, number) < 0 else ""
@@ -25,7 +25,7 @@ def write_binary(number: float, verb: str, precision: int | None) -> str:
 
 
 def _split(number: float) -> tuple[int, int]:
-    """Give the mantissa as an integer of 53 bits, and the exponent of its first bit."""
+    """Return the mantissa as an integer of 53 bits, and the exponent of its first bit."""
     if number == 0:
         return 0, 0
     fraction, exponent = math.frexp(number)
@@ -45,7 +45,7 @@ def _hexadecimal(mantissa: int, exponent: int, precision: int | None) -> str:
 
 
 def _round(mantissa: int, bits: int) -> int:
-    """Round the last bits away, to even."""
+    """Return the number without its last bits, rounded to even."""
     half, rest = 1 << (bits - 1), mantissa & ((1 << bits) - 1)
     kept = mantissa >> bits
     if rest > half or (rest == half and kept & 1):
@@ -54,7 +54,7 @@ def _round(mantissa: int, bits: int) -> int:
 
 
 def power_of_ten(places: int) -> float:
-    """Compute a power of ten by squaring, with the rounding errors that Go makes on the way."""
+    """Return a power of ten computed by squaring, with the same rounding errors as Go."""
     left = min(abs(places), _MOST_PLACES)
     base, base_exponent = math.frexp(10.0)
     result, exponent = 1.0, 0

@@ -1,4 +1,4 @@
-"""What a template can read: found without values, by following its paths."""
+"""Static analysis: the paths that a template can read, found without values."""
 
 import itertools
 from bisect import bisect_right
@@ -33,7 +33,7 @@ from exclave.template.origins import (
     ELEMENT,
     ROOT,
     Origins,
-    TooTangled,
+    TooManyOrigins,
     below,
     follow,
     join,
@@ -55,14 +55,14 @@ class Reference:
     """The value is printed or handed to a function; false: it is only tested or passed through."""
 
     optional: bool
-    """The template bears that the last key is missing (`index`, `get`, `dig`, `hasKey`)."""
+    """The template tolerates that the last key is missing (`index`, `get`, `dig`, `hasKey`)."""
 
     line: int
     column: int
 
 
 Given = tuple[Origins, int]
-"""An argument: where it comes from, and where it stands in the text."""
+"""An argument: its origins and its offset in the text."""
 
 _MOST_NODES = 100_000
 _DEEPEST_INCLUDE = 16
@@ -74,20 +74,20 @@ _ELEMENTS = frozenset({"first", "last"})
 
 
 def find_references(template: Template) -> list[Reference]:
-    """Find every path that the template can read, in the order of its text.
+    """Return every path that the template can read, in source order.
 
-    A template that is too tangled to follow gets an inexact reference to its whole root key.
+    A template that is too complex to follow gets an inexact reference to its whole root key.
     """
     finder = _Finder(template)
     try:
         finder.walk(template.body, ROOT)
-    except (TooTangled, RecursionError):
+    except (TooManyOrigins, RecursionError):
         finder.give_up()
     return finder.result()
 
 
 class _Finder:
-    """Walks all branches of a template, as if every condition could go either way."""
+    """Walks all branches of a template, because every condition can go either way."""
 
     def __init__(self, template: Template) -> None:
         self._template = template
@@ -99,7 +99,7 @@ class _Finder:
         self._done: set[tuple[str, Origins]] = set()
 
     def result(self) -> list[Reference]:
-        """Give what was found, with lines and columns."""
+        """Return the references with their lines and columns."""
         text = self._template.text
         starts = [0, *(at + 1 for at, char in enumerate(text) if char == "\n")]
         references = []
@@ -110,11 +110,11 @@ class _Finder:
         return references
 
     def give_up(self) -> None:
-        """Remember that anything below the root key can be read."""
+        """Record that anything below the root key can be read."""
         self._found.add((0, (self._template.root,), False, True, False))
 
     def note(self, origins: Origins, at: int, *, whole: bool) -> None:
-        """Remember that a value is read."""
+        """Record that a value is read."""
         self._count(len(origins))
         for origin in origins:
             path, exact = origin.path, True
@@ -148,7 +148,7 @@ class _Finder:
     def _count(self, work: int = 1) -> None:
         self._nodes += work
         if self._nodes > _MOST_NODES:
-            raise TooTangled
+            raise TooManyOrigins
 
     def _walk_choice(self, node: If | With, dot: Origins) -> None:
         known = len(self._variables)
@@ -188,7 +188,7 @@ class _Finder:
         if body is None or call in self._done:
             return
         if self._depth >= _DEEPEST_INCLUDE:
-            raise TooTangled
+            raise TooManyOrigins
         self._done.add(call)
         self._depth += 1
         outer, self._variables = self._variables, [("$", value)]

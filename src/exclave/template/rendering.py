@@ -1,4 +1,4 @@
-"""Parsing and rendering with the whole set of functions."""
+"""The public functions `parse` and `render`, with all template functions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,12 +8,12 @@ from exclave.template.limits import DEFAULT_LIMITS, Budget, Limits
 from exclave.template.names import NAMES
 from exclave.template.nodes import Template
 from exclave.template.parser import parse_template
-from exclave.template.problems import TooManyParts
+from exclave.template.problems import TooManyTokens
 from exclave.template.text import clean
 
 
 def parse(text: str, *, name: str = "", root: str = "nuon") -> Template:
-    """Parse a template; `name` is the file that problems point at."""
+    """Return a parsed template; `name` is the file name in problems."""
     return parse_template(clean(text), name, root, NAMES, DEFAULT_LIMITS)
 
 
@@ -24,11 +24,11 @@ def render(
     *,
     now: datetime | None = None,
 ) -> str:
-    """Render a template; `values` are the keys of the root and never change.
+    """Return the rendered template; `values` are the keys of the root and are not changed.
 
     Without `now`, the functions that read the time are an error.
     """
-    # The functions are most of this room: who only parses does not wait for them.
+    # The functions are most of the package; parsing alone starts faster without them.
     from exclave.template.evaluator import run_template  # noqa: PLC0415
 
     return run_template(template, values, Budget(limits), now)
@@ -42,16 +42,16 @@ def render_within(
     root: str = "nuon",
     now: datetime | None = None,
 ) -> str:
-    """Parse and render on a budget that several templates share; each token counts as a step.
+    """Parse and render with a budget that several templates share; each token counts as a step.
 
-    What does not fit is a problem, and leaves less than nothing in the budget.
+    Exceeding the budget is a problem and leaves it negative.
     """
     from exclave.template.evaluator import run_template  # noqa: PLC0415 - as above
 
     limits = replace(budget.limits, tokens=min(budget.limits.tokens, max(0, budget.left)))
     try:
         template = parse_template(clean(text), "", root, NAMES, limits)
-    except TooManyParts:
+    except TooManyTokens:
         budget.empty()
         raise
     budget.count(template.tokens)
@@ -60,5 +60,5 @@ def render_within(
 
 
 def is_template(text: str, root: str = "nuon") -> bool:
-    """Tell whether a text is a template: it names the root key. Anything else is plain text."""
+    """Return whether a text is a template: it mentions the root key."""
     return f".{root}" in text

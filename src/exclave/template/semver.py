@@ -1,4 +1,4 @@
-"""Semantic versions and constraints on them, with the rules that sprig's library has."""
+"""Semantic versions and constraints, with the rules of sprig's library."""
 
 import re
 from collections.abc import Callable
@@ -25,7 +25,7 @@ _LONGEST = 256
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A version taken apart."""
+    """The parts of a version."""
 
     major: int
     minor: int
@@ -34,11 +34,11 @@ class Parsed:
     metadata: str
 
     def order(self) -> tuple[object, ...]:
-        """Give what versions are sorted by; one without a label comes after its labels."""
+        """Return the sort key; a release comes after its pre-releases."""
         return (self.major, self.minor, self.patch, _order_label(self.label))
 
     def text(self) -> str:
-        """Write the version in full."""
+        """Return the version in full."""
         label = f"-{self.label}" if self.label else ""
         metadata = f"+{self.metadata}" if self.metadata else ""
         return f"{self.major}.{self.minor}.{self.patch}{label}{metadata}"
@@ -54,7 +54,7 @@ def _order_label(label: str) -> tuple[object, ...]:
 
 
 def parse_version(text: str) -> Parsed:
-    """Read a version; minor and patch may be missing."""
+    """Return a parsed version; minor and patch are optional."""
     found = _VERSION.match(text) if len(text) <= _LONGEST else None
     if found is None:
         raise Fault(f"{text!r} is not a semantic version")
@@ -69,7 +69,7 @@ def parse_version(text: str) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One comparison; parts that were left open or `x` are marked."""
+    """One comparison; parts that are missing or `x` are wildcards."""
 
     operator: str
     version: Parsed
@@ -79,12 +79,12 @@ class Constraint:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether some part is open."""
+        """Return whether any part is a wildcard."""
         return self.any_major or self.any_minor or self.any_patch
 
 
 def check_constraint(text: str, version: str) -> bool:
-    """Tell whether a version satisfies a constraint."""
+    """Return whether a version satisfies a constraint."""
     groups = [_parse_group(part) for part in text.split("||")]
     parsed = parse_version(version)
     return any(all(_satisfies(one, parsed) for one in group) for group in groups)

@@ -1,4 +1,4 @@
-"""URLs as Go's net/url reads and writes them, as far as templates need it."""
+"""URLs as Go's net/url parses and formats them, as far as templates need it."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ def _escape(text: str, safe: frozenset[int]) -> str:
 
 
 def escape_query(text: str) -> str:
-    """Escape a part of a query; a blank becomes a plus."""
+    """Return a query component, escaped; a space becomes a plus."""
     return _escape(text, _UNRESERVED | {32}).replace(" ", "+")
 
 
 def unescape(text: str) -> str:
-    """Undo percent escapes; a wrong one is an error."""
+    """Return a text with percent escapes decoded; raise if one is invalid."""
     if "%" not in text:
         return text
     pieces = text.split("%")
@@ -52,7 +52,7 @@ class Url:
 
 
 def parse_url(text: str) -> Url:
-    """Take a URL apart."""
+    """Return the parts of a URL."""
     if any(char < " " or char == "\x7f" for char in text):
         raise Fault("a URL has no control characters")
     rest, _, fragment = text.partition("#")
@@ -113,14 +113,14 @@ def _check_host(host: str) -> None:
 
 
 def host_name(host: str) -> str:
-    """Give the host without port and brackets."""
+    """Return the host without port and brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if ":" in host else host
 
 
 def format_url(url: Url) -> str:
-    """Put a URL together."""
+    """Return a URL as text."""
     text = f"{url.scheme}:" if url.scheme else ""
     if url.opaque:
         text += url.opaque

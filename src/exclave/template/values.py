@@ -1,4 +1,4 @@
-"""Values as Go sees them: data of a few types, each with its kind, truth and type name."""
+"""Go's view of values: their kind, truth and type name."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,19 +13,19 @@ Value: TypeAlias = object
 
 
 class Int64(int):
-    """Go's int64, which its arithmetic functions give; a plain Python int is Go's int."""
+    """Go's int64, the result of arithmetic functions; a plain Python int is Go's int."""
 
     __slots__ = ()
 
 
 class Byte(int):
-    """Go's uint8: what indexing a string gives."""
+    """Go's uint8, the result of indexing a string."""
 
     __slots__ = ()
 
 
 class Uint64(int):
-    """Go's uint64: the numbers of a version."""
+    """Go's uint64, used for the numbers of a version."""
 
     __slots__ = ()
 
@@ -132,17 +132,17 @@ _TYPES: dict[type, str] = {
 
 
 def kind_of(value: Value) -> Kind:
-    """Tell the kind of a value; anything that is not data is refused."""
+    """Return the kind of a value; raise if it is not data."""
     return _KINDS[_class_of(value)]
 
 
 def type_of(value: Value) -> str:
-    """Tell the type as Go prints it."""
+    """Return the type as Go prints it."""
     return _TYPES[_class_of(value)]
 
 
 def _class_of(value: Value) -> type:
-    """Find the class that stands for a value; a subclass of a plain type counts as that type."""
+    """Return the class that represents a value; a subclass of a plain type counts as that type."""
     found = type(value)
     if found in _KINDS:
         return found
@@ -153,17 +153,17 @@ def _class_of(value: Value) -> type:
 
 
 def is_true(value: Value) -> bool:
-    """Tell whether a value counts as true: not zero, not empty, not nil."""
+    """Return whether a value is true: not zero, not empty, not nil."""
     return kind_of(value) in (Kind.STRUCT, Kind.POINTER) or bool(value)
 
 
 def is_empty(value: Value) -> bool:
-    """Tell whether sprig calls a value empty."""
+    """Return whether sprig considers a value empty."""
     return not is_true(value)
 
 
 def length(value: Value) -> int:
-    """Count elements, or the bytes of a text."""
+    """Return the number of elements, or of bytes of a string."""
     if isinstance(value, str):
         return size(value)
     if isinstance(value, list | dict):
@@ -172,12 +172,12 @@ def length(value: Value) -> int:
 
 
 def check_int(number: int) -> int:
-    """Let a whole number through that fits into 64 bits."""
+    """Return an integer; raise if it does not fit into 64 bits."""
     if not -(1 << 63) <= number < 1 << 64:
         raise Fault("a number does not fit into 64 bits")
     return int(number)
 
 
 def wrap_int64(number: int) -> Int64:
-    """Let a number overflow as Go's int64 does."""
+    """Return an integer wrapped around as Go's int64 does."""
     return Int64((number + (1 << 63)) % (1 << 64) - (1 << 63))

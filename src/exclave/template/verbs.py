@@ -1,4 +1,4 @@
-"""What each verb of `printf` does with one value."""
+"""The verbs of `printf`, applied to one value."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Flags:
 
 
 class Formatter:
-    """Writes values with one verb and its flags."""
+    """Formats values with one verb and its flags."""
 
     def __init__(self, verb: str, flags: Flags, budget: Budget) -> None:
         self._verb = verb
@@ -37,7 +37,7 @@ class Formatter:
         self._budget = budget
 
     def write(self, value: Value, *, inside: bool = False) -> str:
-        """Write a value; inside of a list or map nil is always `<nil>`."""
+        """Return a formatted value; inside a list or map nil is always `<nil>`."""
         self._budget.spend()
         if self._verb == "T":
             return self._pad(self._cut(type_of(value)))

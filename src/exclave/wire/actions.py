@@ -40,7 +40,7 @@ class RunReply(Reply):
 
 
 class ActionReply(Reply):
-    """An action, when it runs, and how it ended the last time."""
+    """An action, its triggers and its last run."""
 
     name: str
     triggers: list[TriggerReply]
@@ -50,7 +50,7 @@ class ActionReply(Reply):
 
 
 class RunAction(Request):
-    """Run an action now; `env` wins over the action's own environment."""
+    """Run an action now; `env` overrides the action's own environment."""
 
     action: ActionName
     env: Env = {}
@@ -58,7 +58,7 @@ class RunAction(Request):
 
 
 class RunbookInputReply(Reply):
-    """A value that a runbook asks for."""
+    """An input of a runbook."""
 
     name: str
     type: str
@@ -69,7 +69,7 @@ class RunbookInputReply(Reply):
 
 
 class RunbookReply(Reply):
-    """A runbook and what it does, in order."""
+    """A runbook and its steps, in order."""
 
     name: str
     description: str

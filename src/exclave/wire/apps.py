@@ -20,7 +20,7 @@ class NewApp(Request):
 
 
 class ConfigReply(Reply):
-    """One version of an app: it never changes."""
+    """An immutable version of an app."""
 
     id: Id
     version: int
@@ -48,7 +48,7 @@ class AppReply(Reply):
 
 
 class AppFinding(Reply):
-    """One thing that is wrong with an app directory, or deserves a look."""
+    """An error or a warning about an app directory."""
 
     severity: str
     code: str
@@ -62,7 +62,7 @@ class AppFinding(Reply):
 
 
 class ConfigFieldChange(Reply):
-    """One field of a part; None is a field that is not there."""
+    """A changed field of a part; None means that the field is absent."""
 
     path: str
     before: str | None
@@ -72,7 +72,7 @@ class ConfigFieldChange(Reply):
 
 
 class ConfigPartChange(Reply):
-    """A part of an app that is new, different or gone."""
+    """A part of an app that was added, changed or removed."""
 
     section: str
     name: str
@@ -81,7 +81,7 @@ class ConfigPartChange(Reply):
 
 
 class InstallImpact(Reply):
-    """An install that would see a change if it were moved to the newer version."""
+    """An install that an upgrade to the newer version would change."""
 
     id: Id
     name: str
@@ -92,7 +92,7 @@ class InstallImpact(Reply):
 
 
 class ConfigDiffReply(Reply):
-    """What differs between two versions of an app."""
+    """The differences between two versions of an app."""
 
     app: str
     before: int | None
@@ -108,7 +108,7 @@ class ConfigDiffReply(Reply):
 
 
 class SyncReply(Reply):
-    """What became of an app directory that was uploaded."""
+    """The result of syncing an app directory."""
 
     app: str
     changed: bool

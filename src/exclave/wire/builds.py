@@ -1,12 +1,12 @@
-"""Builds over the wire: what was made of which source, and how it went."""
+"""Builds over the Control API."""
 
 import re
 from datetime import datetime
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from exclave.domain.builds import BuildState as BuildState
 from exclave.wire.model import Id, Reply, Request
 from exclave.wire.specs import BuildSource
 
@@ -14,15 +14,6 @@ _OWNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+")
 
 Commit = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 Part = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-
-
-class BuildState(StrEnum):
-    """Where a build stands; the artifact of a collected one is gone: nothing pinned it."""
-
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    COLLECTED = "collected"
 
 
 class NewBuild(Request):
@@ -57,5 +48,5 @@ class BuildReply(Reply):
 
 
 def expand_repo(repo: str) -> str:
-    """Write `owner/name` as the URL that it is short for; other forms stay as they are."""
+    """Return the URL for `owner/name`; other forms are returned unchanged."""
     return f"https://github.com/{repo}" if _OWNER_NAME.fullmatch(repo) else repo

@@ -25,12 +25,12 @@ class EnvelopeRefused(Problem):
 
 
 def encode_bytes(data: bytes) -> str:
-    """Write bytes in base64url without padding."""
+    """Return bytes in base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def decode_bytes(text: str) -> bytes:
-    """Read base64url without padding; anything else is refused."""
+    """Return the bytes of base64url without padding; anything else is refused."""
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError) as error:
@@ -43,19 +43,19 @@ def decode_bytes(text: str) -> bytes:
 
 
 def public_text(key: Ed25519PrivateKey | Ed25519PublicKey) -> str:
-    """Write the public half of a key for the wire."""
+    """Return the public half of a key as text."""
     public = key.public_key() if isinstance(key, Ed25519PrivateKey) else key
     raw = public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return encode_bytes(raw)
 
 
 def read_public(text: str) -> Ed25519PublicKey:
-    """Read a public key from the wire."""
+    """Return the public key of its text."""
     return Ed25519PublicKey.from_public_bytes(decode_bytes(text))
 
 
 def verify_signature(public_key: str, message: bytes, signature: str) -> bool:
-    """Tell whether the signature is this key's over exactly these bytes."""
+    """Return whether the signature is this key's over exactly these bytes."""
     try:
         read_public(public_key).verify(decode_bytes(signature), message)
     except (InvalidSignature, EnvelopeRefused, ValueError):
@@ -64,7 +64,7 @@ def verify_signature(public_key: str, message: bytes, signature: str) -> bool:
 
 
 def sign_dispatch(key: Ed25519PrivateKey, kid: str, dispatch: Dispatch) -> str:
-    """Seal a dispatch into an envelope."""
+    """Return the signed envelope of a dispatch."""
     header = encode_bytes(canonical_json({"alg": "EdDSA", "kid": kid, "typ": TYPE}))
     payload = encode_bytes(canonical_json(dispatch.model_dump(mode="json")))
     signature = encode_bytes(key.sign(f"{header}.{payload}".encode()))
@@ -72,12 +72,12 @@ def sign_dispatch(key: Ed25519PrivateKey, kid: str, dispatch: Dispatch) -> str:
 
 
 def read_kid(envelope: str) -> str:
-    """Tell which key claims to have signed; proves nothing yet."""
+    """Return the id of the key that an envelope claims to be signed by; not verified yet."""
     return _read_header(_split(envelope)[0])
 
 
 def open_envelope(envelope: str, trusted: Mapping[str, str]) -> Dispatch:
-    """Verify the signature by a trusted key, then read the payload strictly."""
+    """Verify the signature by a trusted key, then return the strictly parsed payload."""
     header, payload, signature = _split(envelope)
     kid = _read_header(header)
     if kid not in trusted:
@@ -94,12 +94,12 @@ def open_envelope(envelope: str, trusted: Mapping[str, str]) -> Dispatch:
 
 
 def vouch_message(kid: str, public_key: str) -> bytes:
-    """Build the bytes by which one signing key vouches for the next."""
+    """Return the message that one signing key signs to vouch for the next."""
     return f"exclave-key-v1\n{kid}\n{public_key}".encode()
 
 
 def extend_trust(pinned: Mapping[str, str], offered: list[ServerKey]) -> dict[str, str]:
-    """Follow the chain: trust a key that an already trusted key signed, ignore the rest."""
+    """Return the trusted keys and those of the chain that a trusted key has signed."""
     trusted = dict(pinned)
     for key in offered:
         voucher = trusted.get(key.signed_by or "")

@@ -15,7 +15,7 @@ from exclave.wire.runner import Stats
 
 
 class GrantModel(Request):
-    """A role and how far it reaches."""
+    """A role and its scope."""
 
     role: Role
     scope: ScopeKind = ScopeKind.ORG
@@ -44,7 +44,7 @@ class OrgCreated(OrgReply):
 
 
 class WhoAmI(Reply):
-    """Who the token speaks for."""
+    """The account and the org of a token."""
 
     org: OrgReply
     account_id: Id
@@ -55,7 +55,7 @@ class WhoAmI(Reply):
 
 
 class NewToken(Request):
-    """An API token for an account of this org; the account is made where it is missing."""
+    """An API token for an account of this org; the account is created if it is missing."""
 
     name: Name
     account: Name
@@ -91,7 +91,7 @@ class TokenCreated(TokenInfo):
 
 
 class MadeKind(StrEnum):
-    """What a token can make that outlives it."""
+    """What can be created with a token and outlives it."""
 
     TOKEN = "token"  # noqa: S105 - a name
     ENROLMENT = "enrolment"
@@ -101,9 +101,9 @@ class MadeKind(StrEnum):
 
 
 class MadeCredential(Reply):
-    """Something that was made with a token.
+    """A credential that was created with a token.
 
-    `name` is that of the token or runner, else what it is for: a queue, a repository, an install.
+    `name` is that of the token or runner, else its subject: a queue, a repository, an install.
     """
 
     kind: MadeKind
@@ -112,14 +112,14 @@ class MadeCredential(Reply):
 
 
 class MadeList(Reply):
-    """How many of each kind, and the first 200 of them."""
+    """Counts by kind, and the first 200 credentials."""
 
     counts: dict[str, int]
     items: list[MadeCredential]
 
 
 class TokenRevoked(Reply):
-    """A token that is worthless now (or would be), what went with it, and what stays valid."""
+    """A token that was revoked (or would be), what was revoked with it, and what stays valid."""
 
     id: Id
     name: str
@@ -135,7 +135,7 @@ class SetFourEyes(Request):
 
 
 class FourEyesReply(Reply):
-    """Whether every change needs two people, and who wants to end that."""
+    """Whether every change needs two people, and who asked to switch that off."""
 
     on: bool
     off_requested_by: str | None = None
@@ -146,7 +146,7 @@ class FourEyesReply(Reply):
 
 
 class NewEnrolment(Request):
-    """Ask for a one-time token by which a runner joins a queue."""
+    """A request for a one-time token with which a runner joins a queue."""
 
     queue_id: Id
 
@@ -162,7 +162,7 @@ class EnrolmentCreated(Reply):
 
 
 class RunnerReply(Reply):
-    """A runner and whether it is there."""
+    """A runner and its presence."""
 
     id: Id
     name: str
@@ -184,13 +184,13 @@ class RunnerReply(Reply):
 
 
 class RevokeRunner(Request):
-    """Take a runner's identity away, at once."""
+    """Revoke a runner, at once."""
 
     reason: Annotated[Text, StringConstraints(min_length=3)]
 
 
 class AuditEntry(Reply):
-    """Who did what to which thing, and why."""
+    """An entry of the audit log: who did what to which object, and why."""
 
     id: Id
     at: datetime

@@ -1,11 +1,12 @@
-"""Installs over the Control API: create, look at, steer."""
+"""Installs over the Control API."""
 
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
+from exclave.domain.installs import ApprovalOption as ApprovalOption
+from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.wire.identity import RunnerReply
 from exclave.wire.jobs import JsonValue, LaneReply
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
@@ -19,9 +20,9 @@ Reason = Annotated[Text, StringConstraints(min_length=3)]
 
 
 class NewInstall(Request):
-    """A place at a customer where an app is to run.
+    """A new install: an app in one customer's account.
 
-    Without an app it is only a queue of work for workflows of your own.
+    Without an app it is only a queue for workflows of your own.
     """
 
     name: Name
@@ -59,7 +60,7 @@ class InstallReply(Reply):
 
 
 class PartReply(Reply):
-    """The sandbox or a component, and what became of it here."""
+    """The sandbox or a component, and its state in this install."""
 
     part: str
     state: str
@@ -86,19 +87,19 @@ class InstallDetail(InstallReply):
 
 
 class SetLabels(Request):
-    """All labels that an install has from now on."""
+    """The labels of an install, which replace the current ones."""
 
     labels: Labels
 
 
 class SetManagedBy(Request):
-    """Whether files (`config`) or people (empty) say what an install is."""
+    """Whether an install is managed by files (`config`) or by users (empty)."""
 
     managed_by: Annotated[str, StringConstraints(pattern=r"^(config)?$")]
 
 
 class InputReply(Reply):
-    """An input and its value here; that of a sensitive one is never shown."""
+    """An input and its value in this install; sensitive values are never shown."""
 
     name: str
     group: str
@@ -116,7 +117,7 @@ class InputReply(Reply):
 
 
 class InputGroupReply(Reply):
-    """A heading of inputs."""
+    """A group of inputs."""
 
     name: str
     display_name: str
@@ -124,7 +125,7 @@ class InputGroupReply(Reply):
 
 
 class InputsReply(Reply):
-    """All inputs of an install in the order of the app."""
+    """All inputs of an install, in the order of the app."""
 
     version: int
     at: datetime | None
@@ -134,7 +135,7 @@ class InputsReply(Reply):
 
 
 class SetInputs(Request):
-    """Give inputs new values; those in `unset` get their defaults again."""
+    """Set inputs; those in `unset` get their defaults again."""
 
     values: InputTexts = {}
     unset: Annotated[list[InputName], Field(max_length=1000)] = []
@@ -143,7 +144,7 @@ class SetInputs(Request):
 
 
 class InputsChanged(Reply):
-    """What a change of inputs leads to; where no value is another one, no workflow begins."""
+    """The result of setting inputs; if no value changed, no workflow is started."""
 
     version: int
     changed: list[str]
@@ -153,26 +154,39 @@ class InputsChanged(Reply):
     workflow: WorkflowReply | None
 
 
-class WorkKind(StrEnum):
-    """What can be asked of an install beside changing it."""
+STARTABLE = (
+    WorkflowKind.PROVISION,
+    WorkflowKind.REPROVISION,
+    WorkflowKind.REPROVISION_SANDBOX,
+    WorkflowKind.DEPROVISION_SANDBOX,
+    WorkflowKind.DEPROVISION,
+    WorkflowKind.DEPLOY,
+    WorkflowKind.DEPLOY_ALL,
+    WorkflowKind.TEARDOWN,
+    WorkflowKind.TEARDOWN_ALL,
+    WorkflowKind.SYNC_SECRETS,
+    WorkflowKind.DRIFT_SCAN,
+)
+"""The workflows that `StartWork` requests; each of the others has a request of its own."""
 
-    PROVISION = "provision"
-    REPROVISION = "reprovision"
-    REPROVISION_SANDBOX = "reprovision_sandbox"
-    DEPROVISION_SANDBOX = "deprovision_sandbox"
-    DEPROVISION = "deprovision"
-    DEPLOY = "deploy"
-    DEPLOY_ALL = "deploy_all"
-    TEARDOWN = "teardown"
-    TEARDOWN_ALL = "teardown_all"
-    SYNC_SECRETS = "sync_secrets"
-    DRIFT_SCAN = "drift_scan"
+
+def _check_startable(kind: WorkflowKind) -> WorkflowKind:
+    if kind not in STARTABLE:
+        raise ValueError(f"`{kind}` is not started this way; use one of {', '.join(STARTABLE)}")
+    return kind
+
+
+StartableKind = Annotated[
+    WorkflowKind,
+    AfterValidator(_check_startable),
+    WithJsonSchema({"type": "string", "enum": [str(kind) for kind in STARTABLE]}),
+]
 
 
 class StartWork(Request):
-    """Ask for a workflow of an install."""
+    """A request for a workflow of an install."""
 
-    kind: WorkKind
+    kind: StartableKind
     components: Annotated[list[PartName], Field(max_length=1000)] = []
     sandbox: bool = False
     """Of a drift scan: look at the sandbox too."""
@@ -183,7 +197,7 @@ class StartWork(Request):
 
 
 class Upgrade(Request):
-    """Move an install to a config of its app; the newest without a version."""
+    """Move an install to a config of its app; by default to the newest."""
 
     config: Annotated[int, Field(ge=1)] | None = None
     inputs: InputTexts = {}
@@ -193,7 +207,7 @@ class Upgrade(Request):
 
 
 class PartChange(Reply):
-    """What a config would do to a part of an install."""
+    """What an upgrade does to a part of an install."""
 
     part: str
     change: str
@@ -201,14 +215,14 @@ class PartChange(Reply):
 
 
 class Obstacle(Reply):
-    """What keeps an install from moving, and what a person can do about it."""
+    """Why an install cannot be upgraded, and what to do about it."""
 
     message: str
     hint: str
 
 
 class UpgradeReply(Reply):
-    """What moved, or would move."""
+    """What an upgrade changed, or would change."""
 
     install_id: Id
     name: str
@@ -235,7 +249,7 @@ class StateReply(Reply):
 
 
 class ReadmeReply(Reply):
-    """The app's README for this install; raw and with warnings where it cannot be rendered."""
+    """The app's README rendered for this install; raw, with warnings, if that fails."""
 
     text: str
     rendered: bool
@@ -243,17 +257,17 @@ class ReadmeReply(Reply):
 
 
 class ComponentOverride(Request):
-    """What one install changes about one component; an empty text takes an older one away."""
+    """An override of a component in one install; an empty text removes an earlier one."""
 
     tf_vars: InputText | None = None
     helm_values: InputText | None = None
 
 
 class InstallConfig(Request):
-    """What the file of an install says."""
+    """The content of an install file."""
 
     name: Name
-    approval_option: Literal["prompt", "approve-all", "auto"] = "prompt"
+    approval_option: ApprovalOption = ApprovalOption.PROMPT
     """`auto`: plans that pass all their policies; one without policies is asked about."""
     component_toggles: Annotated[dict[PartName, bool], Field(max_length=1000)] = {}
     components: Annotated[dict[PartName, ComponentOverride], Field(max_length=1000)] = {}
@@ -262,7 +276,7 @@ class InstallConfig(Request):
 
 
 class SyncInstalls(Request):
-    """Make installs of an app what their files say."""
+    """Apply install files to the installs of an app."""
 
     app: Name
     installs: Annotated[list[InstallConfig], Field(min_length=1, max_length=200)]
@@ -270,7 +284,7 @@ class SyncInstalls(Request):
 
 
 class ValueChange(Reply):
-    """What changes about an install; values of sensitive inputs are not shown."""
+    """A changed value of an install; values of sensitive inputs are not shown."""
 
     what: str
     before: str | None
@@ -278,7 +292,7 @@ class ValueChange(Reply):
 
 
 class InstallSynced(Reply):
-    """What became, or would become, of one install."""
+    """The result for one install."""
 
     name: str
     action: str
@@ -294,7 +308,7 @@ class InstallSynced(Reply):
 
 
 class InstallsSynced(Reply):
-    """What became of each; if one is refused, nothing was done to any."""
+    """The results for all installs; if one is refused, none was changed."""
 
     applied: bool
     installs: list[InstallSynced]

@@ -1,4 +1,4 @@
-"""What the control plane tells about jobs; their specifications are in `specs`."""
+"""Jobs, executions and lanes over the Control API; job specifications are in `specs`."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -42,7 +42,7 @@ class ExecutionReply(Reply):
 
 
 class Blocker(Reply):
-    """What stands before work that could begin, and what a person can do about it."""
+    """Why a ready step or job has not started, and what to do about it."""
 
     lane: str | None
     """None if it is no lane, but a runner that is missing."""
@@ -54,7 +54,7 @@ class Blocker(Reply):
 
 
 class JobReply(Reply):
-    """A job as people see it."""
+    """A job with its executions."""
 
     id: Id
     queue_id: Id
@@ -79,7 +79,7 @@ class JobReply(Reply):
 
 
 class DeclareLost(Request):
-    """A person says that the machine which ran the job is gone."""
+    """A declaration that the machine which ran the job is gone."""
 
     reason: Annotated[Text, StringConstraints(min_length=3)]
 
@@ -96,6 +96,6 @@ class LaneReply(Reply):
 
 
 class ReleaseLane(Request):
-    """A person says that the lane's resources were checked and may be worked on again."""
+    """A declaration that the lane's resources were checked and may be changed again."""
 
     reason: Annotated[Text, StringConstraints(min_length=3)]

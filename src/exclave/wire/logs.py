@@ -1,4 +1,4 @@
-"""Log records: the line format of a job's log stream, and what readers get."""
+"""Log records: the line format of a job's log stream, and the replies to readers."""
 
 import json
 import re
@@ -27,7 +27,7 @@ _MAX_TIME_MS = 253_402_300_799_999
 
 
 class Stream(IntEnum):
-    """Where a record comes from."""
+    """The source of a record."""
 
     SYSTEM = 0
     STDOUT = 1
@@ -66,7 +66,7 @@ class LogMatch(Reply):
 
 
 class LogMatches(Reply):
-    """Matches, and whether more of the log was left unread within the budget."""
+    """Matches, and whether part of the log was not searched because the budget was spent."""
 
     items: list[LogMatch]
     next: str | None = None
@@ -75,7 +75,7 @@ class LogMatches(Reply):
 def write_record(
     n: int, t_ms: int, stream: Stream, text: str, *, partial: bool = False, dropped: int = 0
 ) -> bytes:
-    """Write one record as its line of the stream."""
+    """Return a record as its line of the stream."""
     row: list[object] = [n, t_ms, int(stream), text]
     if partial or dropped:
         row.append({"dropped": dropped} if dropped else {"partial": True})
@@ -83,7 +83,7 @@ def write_record(
 
 
 def read_records(execution_id: str, data: bytes, offset: int, at: int = 0) -> Iterator[LogRecord]:
-    """Read whole records from index `at` of the data on, which is at `offset` of the stream."""
+    """Yield whole records from index `at` of the data on, which is at `offset` of the stream."""
     while (end := data.find(b"\n", at) + 1) > 0:
         offset += end - at
         yield read_record(execution_id, data[at:end], offset)
@@ -91,7 +91,7 @@ def read_records(execution_id: str, data: bytes, offset: int, at: int = 0) -> It
 
 
 def read_record(execution_id: str, line: bytes, offset: int) -> LogRecord:
-    """Read one line; a malformed one becomes a visible record, not an error for the reader."""
+    """Return the record of a line; a malformed line becomes a visible record, not an error."""
     try:
         return _parse(execution_id, line, offset)
     except ValueError:
@@ -99,7 +99,7 @@ def read_record(execution_id: str, line: bytes, offset: int) -> LogRecord:
 
 
 def leave_out(execution_id: str, size: int, offset: int, text: str) -> LogRecord:
-    """Make the record that stands for so many bytes of the stream, which end at `offset`."""
+    """Return a record that stands for so many missing bytes of the stream, up to `offset`."""
     return LogRecord(
         execution_id=execution_id,
         n=-1,

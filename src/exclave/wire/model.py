@@ -21,19 +21,19 @@ Labels = Annotated[
 
 
 class Request(BaseModel):
-    """What we receive: an unknown field is an error, never ignored."""
+    """Base of request models: an unknown field is an error, never ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Reply(BaseModel):
-    """What we send: a client may meet fields of a newer server and ignores them."""
+    """Base of reply models: clients ignore unknown fields, which a newer server may send."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Page(Reply, Generic[Item]):
-    """Some items, and the cursor of the next page if there is one."""
+    """A page of items, and the cursor of the next page if there is one."""
 
     items: list[Item]
     next: str | None = None

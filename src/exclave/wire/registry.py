@@ -16,7 +16,7 @@ RepositoryPattern = Annotated[
 
 
 class NewRegistryToken(Request):
-    """A wish for a credential that registry clients log in with."""
+    """A request for a credential with which registry clients log in."""
 
     repository: RepositoryPattern
     push: bool = False
@@ -24,7 +24,7 @@ class NewRegistryToken(Request):
 
 
 class RegistryTokenInfo(Reply):
-    """A registry token that is good, without its secret."""
+    """A valid registry token, without its secret."""
 
     id: Id
     repository: str
@@ -37,7 +37,7 @@ class RegistryTokenInfo(Reply):
 
 
 class RegistryTokenCreated(Reply):
-    """What to log in with; the password is shown this once."""
+    """The credential to log in with; the password is shown once."""
 
     id: str = ""
     """By which it is listed and revoked."""
@@ -50,14 +50,14 @@ class RegistryTokenCreated(Reply):
 
 
 class RegistryPlace(Reply):
-    """Where artifacts are: at `url`, or in the folder of the Runner API's own registry."""
+    """Where artifacts are stored: at `url`, or in the embedded registry of the Runner API."""
 
     url: str = ""
     folder: str = ""
 
 
 class RepositoryInfo(Reply):
-    """A repository and how much is in it."""
+    """A repository and its size."""
 
     name: str
     manifests: int
@@ -66,7 +66,7 @@ class RepositoryInfo(Reply):
 
 
 class TagInfo(Reply):
-    """A tag and what it means at present."""
+    """A tag and its current manifest."""
 
     tag: str
     digest: str
@@ -74,14 +74,14 @@ class TagInfo(Reply):
 
 
 class CollectGarbage(Request):
-    """A wish to remove what nothing refers to."""
+    """A request to delete unreferenced content."""
 
     dry_run: bool = False
     older_than_s: Annotated[float, Field(ge=3600, le=366 * 86400)] = 86400.0
 
 
 class GarbageReport(Reply):
-    """What was removed, or would be."""
+    """What was deleted, or would be."""
 
     dry_run: bool
     manifests: int

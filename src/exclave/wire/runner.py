@@ -1,4 +1,4 @@
-"""The Runner API v1: how a runner enrols, asks for work, keeps it and hands in results."""
+"""The Runner API v1: enrolment, access tokens, polls, renewals, results."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -29,7 +29,7 @@ ShortText = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*
 
 
 class RunnerTimings(Reply):
-    """The durations that the runner obeys; the control plane's settings decide them."""
+    """Durations of the protocol, set by the control plane."""
 
     poll_hold_s: float
     renew_s: float
@@ -79,19 +79,19 @@ class Enrolled(Reply):
 
 
 class AskNonce(Request):
-    """Begin to prove possession of the key."""
+    """A request for a nonce, to prove possession of the key."""
 
     runner_id: Id
 
 
 class NonceReply(Reply):
-    """To be signed within ten minutes."""
+    """A nonce, to be signed within ten minutes."""
 
     nonce: Nonce
 
 
 class AskToken(Request):
-    """Prove possession of the key: a signature over `token_message`."""
+    """A request for an access token, with a signature over `token_message` as proof of the key."""
 
     runner_id: Id
     nonce: Nonce
@@ -111,12 +111,12 @@ class TokenReply(Reply):
 
 
 def token_message(runner_id: str, nonce: str, generation: int) -> bytes:
-    """Build the bytes that a runner signs to get an access token."""
+    """Return the bytes that a runner signs to get an access token."""
     return f"exclave-token-v1\n{runner_id}\n{nonce}\n{generation}".encode()
 
 
 class Numbered(Request):
-    """Part of every request that speaks for the whole runner process.
+    """Base of requests that concern the whole runner process.
 
     `boot` counts starts of the runner, `no` counts requests of this process; both only grow.
     """
@@ -126,7 +126,7 @@ class Numbered(Request):
 
 
 class Stats(Request):
-    """What the runner measures of itself."""
+    """Measurements of the runner's own process."""
 
     load: Annotated[float, Field(ge=0, le=1e9)] = 0.0
     memory_bytes: Count = 0
@@ -140,7 +140,7 @@ class Stats(Request):
 
 
 class Poll(Numbered):
-    """Ask for work. The same nonce gets the same offers again, so a lost reply loses nothing."""
+    """A request for work. The same nonce gets the same offers again, so a reply may get lost."""
 
     nonce: Nonce
     free: Annotated[int, Field(ge=0, le=64)]
@@ -162,7 +162,7 @@ class Offer(Reply):
 
 
 class PollReply(Reply):
-    """Work to start, work to cancel, work that is no longer this runner's."""
+    """Offers to start, executions to cancel, and whether to report the Stack."""
 
     offers: list[Offer] = []
     cancel: list[Id] = []
@@ -172,7 +172,7 @@ class PollReply(Reply):
 
 
 class RenewedExecution(Request):
-    """An execution that this process still answers for."""
+    """An execution that this process still runs."""
 
     id: Id
     epoch: Count
@@ -180,7 +180,7 @@ class RenewedExecution(Request):
 
 
 class Renew(Numbered):
-    """Keep executions alive; also the heartbeat of an idle runner."""
+    """A renewal of executions; also the heartbeat of an idle runner."""
 
     executions: Annotated[list[RenewedExecution], Field(max_length=128)]
     stats: Stats = Stats()
@@ -194,13 +194,13 @@ class RenewReply(Reply):
 
 
 class Start(Numbered):
-    """Ask for leave to begin: no work is done before the answer."""
+    """A request for permission to start: no work is done before the reply."""
 
     epoch: Count
 
 
 class StartReply(Reply):
-    """Leave to begin, unless the job was cancelled in between."""
+    """Permission to start, unless the job was cancelled in between."""
 
     cancel: bool
 
@@ -220,20 +220,20 @@ class Outcome(Request):
 
 
 class Result(Request):
-    """The outcome under its epoch; handed in until it is acknowledged."""
+    """The outcome under its epoch; sent until it is acknowledged."""
 
     epoch: Count
     outcome: Outcome
 
 
 class ResultReply(Reply):
-    """The result is recorded; once is enough, but twice is fine."""
+    """The result is recorded; it may be sent more than once."""
 
     recorded: bool
 
 
 class LogReply(Reply):
-    """The stream is stored up to here."""
+    """The offset up to which the log is stored."""
 
     next_offset: int
 

@@ -1,4 +1,4 @@
-"""Job specifications: exactly what a runner is asked to do, kind by kind."""
+"""Job specifications by kind: exactly what a runner executes."""
 
 import math
 import re
@@ -28,7 +28,7 @@ _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def check_storable(value: JsonValue) -> JsonValue:
-    """Refuse what JSON or a database cannot hold: NUL, half characters, too deep, infinite."""
+    """Raise if JSON or a database cannot hold it: NUL, lone surrogates, deep nesting, infinity."""
     _check_levels(value, MOST_NESTED)
     return value
 
@@ -98,7 +98,7 @@ class ScriptSpec(Request):
 
 
 class NoopSpec(Request):
-    """Does nothing, all the way through the protocol."""
+    """A job that does nothing, to exercise the whole protocol."""
 
     kind: Literal["noop"] = "noop"
     timeout_s: TimeoutS = 60.0
@@ -146,14 +146,14 @@ class ActionSpec(Request):
 
 
 class RegoPolicy(Request):
-    """A rule that a plan must pass."""
+    """A policy that a plan must pass."""
 
     name: Annotated[str, StringConstraints(max_length=200)]
     rego: Annotated[str, StringConstraints(max_length=job_limits.SCRIPT)]
 
 
 class PlanRef(Request):
-    """The plan to apply: handed in by an earlier execution, approved by its digest."""
+    """The plan to apply: uploaded by an earlier execution, approved by its digest."""
 
     execution_id: Id
     digest: Digest
@@ -238,7 +238,7 @@ class WantedSecret(Request):
 
 
 class SecretsSpec(Request):
-    """Look which secrets exist, and make those that are to be generated.
+    """Check which secrets exist, and generate those that are declared so.
 
     Outputs: `secrets`, by name `{"exists": bool, "length": int}`; lengths in steps of 16.
     """

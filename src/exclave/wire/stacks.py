@@ -1,24 +1,27 @@
-"""Stacks: what the customer runs, what it tells about itself, and what the app asks of it."""
+"""Stacks: the files that a customer runs, what they report, and what the app asks of it."""
 
 from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from exclave.domain.stacks import Cloud as Cloud
+from exclave.domain.stacks import StackState as StackState
 from exclave.wire.model import Id, Name, Reply, Request
 from exclave.wire.runner import ServerKey
 
 FactName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 FactText = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 InputText = Annotated[str, StringConstraints(max_length=65_536, pattern=r"^[^\x00]*$")]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
 StackInputName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_{}.-]{1,100}$")]
 
 INPUT_SECRET = "stack-input-"  # noqa: S105 - a prefix of names
-"""Before the names of sensitive inputs: the customer's Stack keeps them like secrets."""
+"""Prefix of the names under which a Stack keeps sensitive inputs among its secrets."""
 
 
 class StackSecret(Reply):
-    """A secret that the app declares and the customer keeps."""
+    """A secret that the app declares and that stays with the customer."""
 
     name: Name
     description: str = ""
@@ -27,7 +30,7 @@ class StackSecret(Reply):
 
 
 class StackInput(Reply):
-    """An input that the customer owns."""
+    """An input that the customer sets."""
 
     name: str
     description: str = ""
@@ -38,7 +41,7 @@ class StackInput(Reply):
 
 
 class StackTerms(Reply):
-    """What the app asks of the customer at present."""
+    """What the app's current config asks of the customer."""
 
     install_id: Id
     install: str
@@ -48,9 +51,9 @@ class StackTerms(Reply):
 
 
 class StackDocument(Reply):
-    """What a Stack is made of; the customer's machine keeps it.
+    """What a `local` Stack is made of; its folder on the customer's machine keeps it.
 
-    The enrolment token is spent at the first start, and forgotten then.
+    The enrolment token is used at the first start and then removed.
     """
 
     terms: StackTerms
@@ -61,23 +64,66 @@ class StackDocument(Reply):
     enrolment: str = ""
 
 
+class StackFile(Reply):
+    """A file of a Stack.
+
+    `size` and `sha256` are of `content`. A file that holds a one-time token is rendered anew each
+    time it is fetched from `url`, and voids the one before.
+    """
+
+    name: FileName
+    media_type: str
+    size: int
+    sha256: str
+    url: str
+    content: str
+
+
+class StackParameter(Reply):
+    """A value that the customer fills in when they run the Stack."""
+
+    name: str
+    description: str = ""
+    default: str | None = None
+    required: bool = False
+    sensitive: bool = False
+
+
+class StackLink(Reply):
+    """A page that the customer opens to run the Stack."""
+
+    title: str
+    url: str
+
+
+class StackInstructions(Reply):
+    """How the customer runs the Stack."""
+
+    summary: str
+    commands: list[str] = []
+    """Lines for a shell; each is an alternative that works alone."""
+    links: list[StackLink] = []
+    warning: str = ""
+    """Why the commands should not be used as they are; empty if there is no reason."""
+
+
 class StackCreated(Reply):
-    """A fresh Stack: a script with a one-time token, and a command that fetches the same."""
+    """A new Stack: its files, and how the customer runs them until it expires."""
 
     id: Id
     version: int
+    cloud: Cloud
     expires_at: datetime
-    command: str
-    warning: str = ""
-    """Why the command should not be used as it is; empty if there is no reason."""
-    script: str
+    files: list[StackFile]
+    parameters: list[StackParameter] = []
+    instructions: StackInstructions
 
 
 class StackReport(Request):
-    """What a Stack tells about itself: facts of its machine, names of secrets, inputs.
+    """What a Stack reports: facts about where it runs, names of secrets, inputs.
 
-    Values of secrets and of sensitive inputs stay where they are: only whether they are there is
-    told.
+    Values of secrets and of sensitive inputs stay with the customer: the report only says whether
+    they are there.
     """
 
     facts: Annotated[dict[FactName, FactText], Field(max_length=50)]
@@ -91,7 +137,7 @@ class StackReply(Reply):
 
     id: Id
     version: int
-    state: str
+    state: StackState
     config_id: Id
     outputs: dict[str, object]
     created_at: datetime
@@ -99,6 +145,6 @@ class StackReply(Reply):
 
 
 class Resigned(Reply):
-    """The runner's identity is closed, by its own wish."""
+    """The runner's identity is closed, at its own request."""
 
     runner_id: Id

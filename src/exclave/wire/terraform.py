@@ -1,4 +1,4 @@
-"""Terraform on the wire: states, locks, files of executions, plans as people read them."""
+"""Terraform on the wire: states, locks, files of executions, readable plans."""
 
 import json
 from datetime import datetime
@@ -28,8 +28,6 @@ MAX_FILE = MAX_ATTACHMENT + MAX_HEADER
 
 AttachmentName = Literal["plan.sealed", "plan.json", "journal.jsonl", "errored.tfstate.sealed"]
 """The files that an execution may hand in."""
-READABLE = ("plan.json", "journal.jsonl")
-"""Those that people may read: nothing in them is sealed or secret."""
 
 LockId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Address = Annotated[str, AfterValidator(read_address)]
@@ -39,7 +37,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class StateResource(Request):
-    """A resource as the header of a state tells it: where it is and what it is, never a value."""
+    """A resource in the header of a state: its address and type, never a value."""
 
     address: Address
     type: Annotated[str, StringConstraints(max_length=200)]
@@ -47,7 +45,7 @@ class StateResource(Request):
 
 
 class StateHeader(Request):
-    """What the control plane may know of a state: enough to fence and order it."""
+    """What the control plane knows of a state: enough to fence and order it."""
 
     serial: Annotated[int, Field(ge=0, le=2**53)]
     lineage: Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\x00]*$")]
@@ -57,7 +55,7 @@ class StateHeader(Request):
     """The serial inside the sealed bytes, where an older version was restored; only in answers."""
 
     def write_line(self) -> bytes:
-        """Write it as the line that precedes the sealed bytes; a runner of old knows no more."""
+        """Return the header as a line, without unset fields, which older runners do not know."""
         return self.model_dump_json(exclude_none=True).encode() + b"\n"
 
 
@@ -68,12 +66,12 @@ class SealedState(Reply):
     sealed: bytes
 
     def pack(self) -> bytes:
-        """Write the header as one line of JSON, then the sealed bytes."""
+        """Return the header as one line of JSON, followed by the sealed bytes."""
         return self.header.write_line() + self.sealed
 
 
 def unpack_state(data: bytes) -> SealedState:
-    """Read what `pack` wrote; `ValueError` if it is something else."""
+    """Return the state that `pack` wrote; `ValueError` if it is something else."""
     line, found, sealed = data.partition(b"\n")
     if not found or len(line) > MAX_HEADER:
         message = "a state begins with one line of JSON"
@@ -103,7 +101,7 @@ class LockInfo(Request):
 
 
 class LockState(Request):
-    """Ask for the lock of a workspace."""
+    """A request to lock a workspace."""
 
     workspace: Workspace
     epoch: Annotated[int, Field(ge=0, le=2**53)]
@@ -111,7 +109,7 @@ class LockState(Request):
 
 
 class UnlockState(Request):
-    """Give a lock back."""
+    """A request to release a lock."""
 
     workspace: Workspace
     epoch: Annotated[int, Field(ge=0, le=2**53)]
@@ -125,7 +123,7 @@ class SensitiveValues(Reply):
 
 
 class AttachmentReply(Reply):
-    """A file that an execution handed in."""
+    """A file that an execution uploaded."""
 
     name: str
     digest: str
@@ -188,15 +186,15 @@ class PlanSummary(Reply):
 
 
 class PolicyFinding(Reply):
-    """What a policy had to say about a plan."""
+    """A finding of a policy about a plan."""
 
     name: str
-    level: Literal["deny", "warn"]
+    level: Literal["deny", "warn", "pass"]
     message: str
 
 
 class PlanDocument(Reply):
-    """A plan as people read it: redacted on the runner before it left."""
+    """A readable plan, redacted on the runner before it was uploaded."""
 
     format: Literal[1] = 1
     destroy: bool = False
@@ -252,7 +250,7 @@ class TfWorkspaceDetail(TfWorkspaceReply):
 
 
 class RescuedState(Reply):
-    """A state that a runner could not store and handed in, as far as its header tells."""
+    """The header of a state that a runner could not store normally and uploaded as a file."""
 
     execution_id: Id
     job_id: Id
@@ -283,13 +281,13 @@ class RestoreState(Request):
 
 
 class UnlockWorkspace(Request):
-    """Remove the lock that an ended execution left; the reason is kept in the audit log."""
+    """Remove a lock that an ended execution left behind; the reason goes to the audit log."""
 
     reason: Text
 
 
 class Orphan(Reply):
-    """A resource that an interrupted apply made, or may have made, without the state knowing."""
+    """A resource that an interrupted apply created, or may have created, and that no state has."""
 
     workspace: str
     address: str
@@ -305,7 +303,7 @@ class Orphan(Reply):
 
 
 class OrphansReply(Reply):
-    """What interrupted applies of an install left behind."""
+    """Orphaned resources of an install."""
 
     orphans: list[Orphan]
     unread: list[Id] = []
@@ -313,7 +311,7 @@ class OrphansReply(Reply):
 
 
 def read_plan(data: bytes) -> PlanDocument:
-    """Read a plan document; `ValueError` if it is something else."""
+    """Return a plan document; `ValueError` if it is something else."""
     try:
         return PlanDocument.model_validate(check_storable(json.loads(data)))
     except (ValidationError, RecursionError) as error:

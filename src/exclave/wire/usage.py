@@ -1,10 +1,10 @@
-"""What an org uses, and what it may use."""
+"""Usage and limits of an org."""
 
 from exclave.wire.model import Reply
 
 
 class UsageLine(Reply):
-    """One kind of things. A limit of None is none."""
+    """The usage of one kind; a limit of None means no limit."""
 
     kind: str
     bytes: int | None
@@ -15,6 +15,6 @@ class UsageLine(Reply):
 
 
 class UsageReply(Reply):
-    """All kinds; what running work stores is counted some seconds later."""
+    """The usage of all kinds; what running jobs store is counted some seconds later."""
 
     kinds: list[UsageLine]

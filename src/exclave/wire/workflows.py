@@ -1,4 +1,4 @@
-"""Workflows over the Control API: create, look at, answer, steer."""
+"""Workflows over the Control API."""
 
 from datetime import datetime
 from typing import Annotated
@@ -21,7 +21,7 @@ MAX_LANES = 100
 
 
 class NewStep(Request):
-    """A step of a new workflow; `needs` names other steps of it, in any order of the list."""
+    """A step of a new workflow; `needs` names other steps, which may come later in the list."""
 
     name: Name
     kind: StepKind = StepKind.JOB
@@ -80,7 +80,7 @@ class NewWorkflow(Request):
 
 
 class StepReply(Reply):
-    """A step as people see it."""
+    """A step of a workflow."""
 
     index: int
     name: str
@@ -130,14 +130,14 @@ class WorkflowReply(WorkflowSummary):
 
 
 class Approve(Request):
-    """Approve exactly what the digest names."""
+    """Approve a gate for exactly this digest."""
 
     digest: Digest
     comment: Text = ""
 
 
 class Deny(Request):
-    """Refuse a gate; with `skip` the rest of the workflow goes on without what needed it."""
+    """Deny a gate; with `skip`, steps that need it are skipped and the rest goes on."""
 
     digest: Digest
     comment: Text = ""
@@ -145,18 +145,18 @@ class Deny(Request):
 
 
 class SkipStep(Request):
-    """Go on without a step."""
+    """Skip a step."""
 
     reason: Annotated[Text, StringConstraints(min_length=3)]
 
 
 class SendEvent(Request):
-    """Answer a step that waits for the outside world."""
+    """Answer a step that waits for an external event."""
 
     outputs: Outputs = {}
 
 
 class SetApproveAll(Request):
-    """Switch automatic approval for the gates that are still to come."""
+    """Switch automatic approval of gates on or off."""
 
     approve_all: bool

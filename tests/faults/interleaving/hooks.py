@@ -8,7 +8,7 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event
 
 from exclave.storage.engine import greenlets
-from exclave.storage.engine.batched_notify import News
+from exclave.storage.engine.batched_notify import BatchedNotify
 from exclave.storage.engine.dialects import postgres_connection
 from exclave.storage.engine.dialects.postgres_connection import LoopConnection, Pipeline
 from exclave.storage.engine.dialects.postgres_session import PostgresSession
@@ -69,7 +69,8 @@ class Hooks:
             (Pipeline, "say", self._make_say()),
             (LoopConnection, "wait", carry),
             (postgres_connection, "wait_for_socket", wait),
-            (News, "add", lambda *_: None),  # sent by a timer, so in an order that no seed decides
+            # Sent by a timer, so in an order that no seed decides.
+            (BatchedNotify, "add", lambda *_: None),
         ]
 
     def _make_send(self) -> Callable[..., None]:

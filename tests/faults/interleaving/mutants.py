@@ -14,7 +14,7 @@ from exclave.storage.executions import OPEN, Expected, Held
 from tests.faults.interleaving import scenarios
 from tests.faults.interleaving.hooks import Rewrite
 
-_end, _take_tick, _has_pending = executions.end, schedules.take_tick, builds.has_pending
+_end, _take_tick, _has_pending = executions.end, schedules.claim_tick, builds.has_pending
 _find_install = installs.find_install
 
 
@@ -86,7 +86,7 @@ MUTANTS = (
     Mutant("a cancelled job is queued again", scenarios.cancel_and_start,
            rewrite=_forget_cancels),
     Mutant("a tick is taken by all who see it", scenarios.ticks,
-           ((schedules, "take_tick", _take_any_tick),)),
+           ((schedules, "claim_tick", _take_any_tick),)),
     Mutant("claims do not take turns", scenarios.lanes, rewrite=_lock_no_queue),
     Mutant("workflows are not locked", scenarios.timers, rewrite=_lock_no_workflow),
     Mutant("builds end while somebody begins to wait", scenarios.builds_and_waits,

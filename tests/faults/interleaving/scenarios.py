@@ -16,17 +16,17 @@ from exclave.control.registry.gc import GRACE, collect_org
 from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId, QueueKind, RunnerId, RunnerIdentity
 from exclave.domain.jobs import JobId
-from exclave.domain.registry import Reach
+from exclave.domain.registry import RegistryScope
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import builds, install_states
 from exclave.storage import installs as stored_installs
 from exclave.storage.engine.database import Tx
-from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.installs import StartWork, WorkflowKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.workflows import Approve, Deny, NewStep, StepKind
 from tests.faults.interleaving.apps import add_app, add_schedule
-from tests.faults.interleaving.two_servers import TIMINGS, Scenario, make_peer
+from tests.faults.interleaving.two_servers import TIMINGS, Scenario, enrol_fake_runner
 from tests.support.world import gate, job
 
 Actors = dict[str, Coroutine[Any, Any, Any]]
@@ -236,7 +236,7 @@ async def release_lane(scenario: Scenario) -> Actors:
     return {
         "release-1": installs.release_lane(scenario.one, scenario.user, install, LANE[0], "looked"),
         "release-2": installs.release_lane(scenario.two, scenario.user, install, LANE[0], "looked"),
-        "poll-1": scenario.of(scenario.first, scenario.one).reborn().poll(),
+        "poll-1": scenario.of(scenario.first, scenario.one).restarted().poll(),
         "poll-2": scenario.second.poll(),
     }
 
@@ -254,14 +254,14 @@ async def builds_and_waits(scenario: Scenario) -> Actors:
     one, org = scenario.one, scenario.user.org
     app = await one.db.write(lambda tx: add_app(tx, one, org, scenario.queue))
     who = RunnerIdentity(org, app.builder, app.build_queue, QueueKind.BUILD, "builder")
-    builder = make_peer(one, who)
+    builder = enrol_fake_runner(one, who)
     builder.kinds = (JobKind.BUILD,)
     offer = (await builder.poll(free=1)).offers[0]
     await builder.start(offer.execution_id, offer.epoch)
     rows = await one.db.read(lambda tx: [builds.find_build(tx, org, build) for build in app.builds])
     queued = await _find_job(scenario, app.build_queue, "queued")
     flow = WorkflowId(next(row.workflow_id for row in rows if row is not None))
-    install, wish = InstallId(scenario.queue), StartWork(kind=WorkKind.REPROVISION)
+    install, wish = InstallId(scenario.queue), StartWork(kind=WorkflowKind.REPROVISION)
     if scenario.random.random() < 0.5:
         await start_work(scenario.any_server(), scenario.user, install, wish)
     cancel: Coroutine[Any, Any, Any]
@@ -278,17 +278,17 @@ async def builds_and_waits(scenario: Scenario) -> Actors:
 
 async def uploads(scenario: Scenario) -> Actors:
     """An old upload goes on while the collector of the other server ends old uploads."""
-    reach = Reach(scenario.user.org, "test", ("*",), push=True)
+    scope = RegistryScope(scenario.user.org, "test", ("*",), push=True)
     name = f"{scenario.user.org}/apps/one"
-    begun = await registry_uploads.begin_upload(scenario.one, reach, name)
-    await registry_uploads.append(scenario.one, reach, name, begun.id, Body(b"first"))
+    begun = await registry_uploads.begin_upload(scenario.one, scope, name)
+    await registry_uploads.append(scenario.one, scope, name, begun.id, Body(b"first"))
     scenario.advance(GRACE.total_seconds() + 1)
     actors: Actors = {
-        "append": registry_uploads.append(scenario.one, reach, name, begun.id, Body(b"second")),
+        "append": registry_uploads.append(scenario.one, scope, name, begun.id, Body(b"second")),
         "collect": collect_org(scenario.two, scenario.user.org, GRACE),
     }
     if scenario.random.random() < 0.3:
-        actors["cancel"] = registry_uploads.cancel_upload(scenario.two, reach, name, begun.id)
+        actors["cancel"] = registry_uploads.cancel_upload(scenario.two, scope, name, begun.id)
     return actors
 
 

@@ -39,7 +39,7 @@ class _Turn:
 
     actor: str
     sql: str
-    go_on: Callable[[], None]
+    resume: Callable[[], None]
 
 
 class Scheduler:
@@ -99,7 +99,7 @@ class Scheduler:
         self._waiting.remove(turn)
         self._last = turn.actor
         self.trace.append(f"{turn.actor}: {' '.join(turn.sql.split())[:110]}")
-        turn.go_on()
+        turn.resume()
 
     async def _settle(self) -> None:
         """Wait until all wait: for a turn, for a lock, or for somebody who does."""
@@ -128,13 +128,13 @@ class Scheduler:
         if not self.is_on or not can_wait():
             return
         stack = cast("Any", getcurrent())
-        turn = _Turn(_actor.get(), sql, stack.go_on)
+        turn = _Turn(_actor.get(), sql, stack.resume)
 
         def wait() -> None:
             self._waiting.append(turn)
             self._note()
 
-        stack.leave(wait)
+        stack.suspend(wait)
 
     def note_backend(self, connection: "psycopg.pq.abc.PGconn") -> None:
         """Remember which server process a socket leads to."""

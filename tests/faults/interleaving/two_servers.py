@@ -11,7 +11,7 @@ import psycopg
 
 from exclave.base.ids import Ids, SeededRandomness
 from exclave.control.background.sweeper import Sweeper
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerIdentity, User
 from exclave.domain.timings import Timings
 from exclave.storage import installs, queues
@@ -24,7 +24,7 @@ from tests.faults.interleaving.apps import add_runner
 from tests.faults.interleaving.hooks import Hooks, Rewrite
 from tests.faults.interleaving.scheduler import Scheduler
 from tests.support.databases import open_database
-from tests.support.world import ManualClock, Peer, make_deps, make_org, run_workflow
+from tests.support.world import FakeRunner, ManualClock, make_deps, make_org, run_workflow
 
 TIMINGS = Timings(
     offer_s=10, deadman_read_only_s=10, deadman_mutating_s=10, lost_read_only_s=20,
@@ -62,7 +62,7 @@ DELETE FROM watched.violations;
 class TwoServers:
     """What stays the same for many scenarios."""
 
-    servers: tuple[Deps, Deps]
+    servers: tuple[ServerDeps, ServerDeps]
     clock: ManualClock
     user: User
     scheduler: Scheduler
@@ -80,7 +80,9 @@ class TwoServers:
         made = [RunnerId(f"run_{seed:025d}{number}") for number, _ in enumerate(names)]
         await one.db.write(lambda tx: _add_install(tx, self.user.org, queue, made))
         peers = [
-            make_peer(server, RunnerIdentity(self.user.org, runner, queue, QueueKind.INSTALL, name))
+            enrol_fake_runner(
+                server, RunnerIdentity(self.user.org, runner, queue, QueueKind.INSTALL, name)
+            )
             for server, runner, name in zip((one, two), made, names, strict=True)
         ]
         return Scenario(self, random, queue, one, two, peers[0], peers[1])
@@ -93,10 +95,10 @@ class Scenario:
     pair: TwoServers
     random: Random
     queue: QueueId
-    one: Deps
-    two: Deps
-    first: Peer
-    second: Peer
+    one: ServerDeps
+    two: ServerDeps
+    first: FakeRunner
+    second: FakeRunner
     sweepers: list[Sweeper] = field(default_factory=list)
     handed_in: str = ""
     """The execution whose result is handed in."""
@@ -146,7 +148,7 @@ class Scenario:
         again.alive = [offer.execution_id for offer in alive]
         return again.poll()
 
-    def of(self, peer: Peer, server: Deps) -> Peer:
+    def of(self, peer: FakeRunner, server: Deps) -> FakeRunner:
         """The same runner talking to a server, without memory of what it has."""
         return replace(peer, deps=server, alive=[])
 
@@ -155,9 +157,9 @@ class Scenario:
         return self.random.choice((self.one, self.two))
 
 
-def make_peer(server: Deps, who: RunnerIdentity) -> Peer:
+def enrol_fake_runner(server: Deps, who: RunnerIdentity) -> FakeRunner:
     """Make a runner that is authenticated already."""
-    return Peer(server, cast("Any", None), cast("Any", None), who)
+    return FakeRunner(server, cast("Any", None), cast("Any", None), who)
 
 
 def _add_install(tx: Tx, org: OrgId, queue: QueueId, made: list[RunnerId]) -> None:

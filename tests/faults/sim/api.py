@@ -89,10 +89,10 @@ class SimApi:
 
     async def ask_nonce(self, request: AskNonce) -> NonceReply:
         runner = RunnerId(request.runner_id)
-        return await self._call("nonce", lambda deps: enrolment.give_nonce(deps, runner))
+        return await self._call("nonce", lambda deps: enrolment.issue_nonce(deps, runner))
 
     async def ask_token(self, request: AskToken) -> TokenReply:
-        return await self._call("token", lambda deps: enrolment.give_token(deps, request))
+        return await self._call("token", lambda deps: enrolment.issue_token(deps, request))
 
     async def get_keys(self) -> ServerKeys:
         return await self._call("keys", enrolment.list_server_keys)

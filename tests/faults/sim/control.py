@@ -13,9 +13,9 @@ from exclave.client.problems import RemoteProblem
 from exclave.control.after_restore import settle_restore
 from exclave.control.background.tasks import list_chores
 from exclave.control.chores import run_chore
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.keyring import Keyring
-from exclave.control.runtime.parked_polls import Fleet
+from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.vault import Vault
 from exclave.domain.timings import Timings, check_timings
 from exclave.storage import keys as stored_keys
@@ -54,7 +54,7 @@ _STATUS = {
 }
 
 
-class QuietFleet(Fleet):
+class QuietPolls(ParkedPolls):
     """Lets idle runners sleep longer."""
 
     def renew_s(self, timings: Timings, *, busy: bool) -> float:
@@ -89,7 +89,7 @@ class SimControl:
         raw.deserialize(_make_template())
         Watcher(ledger, cloud).attach(engine, raw)
         self.blobs = SlowBlobs(Random(seed))
-        self.deps: Deps | None = None
+        self.deps: ServerDeps | None = None
         self.restored_at = float("-inf")
         """When the epochs of all that ran were last declared void."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
@@ -100,7 +100,7 @@ class SimControl:
             return
         hub = Hub()
         self.db.hub = hub
-        self.deps = Deps(
+        self.deps = ServerDeps(
             db=self.db,
             blobs=self.blobs,
             hub=hub,
@@ -109,7 +109,7 @@ class SimControl:
             keys=Keyring(SEAL, self._ids, self._clock),
             vault=Vault(SEAL),
             timings=self._timings,
-            fleet=QuietFleet(),
+            parked_polls=QuietPolls(),
         )
         self.db.write_now(self.deps.keys.ensure_key)
         for chore in list_chores(self.deps):

@@ -7,8 +7,9 @@ from random import Random
 from exclave.base.clock import Clock
 from exclave.base.digests import digest_json
 from exclave.base.secrets import Secret
-from exclave.runner.jobs.executor import Stop, Work, end_by_stop, fail
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import end_by_stop, fail
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Dispatch, Outcome
@@ -60,7 +61,7 @@ class Child:
         self._cloud.finished[self.dispatch.execution_id] = None
 
 
-class SimExecutor:
+class SimExecutor(Executor):
     """Keeps to the contract of an executor: ends within the grace, tells what happened."""
 
     def __init__(
@@ -73,8 +74,8 @@ class SimExecutor:
         self._mix = mix
         self.children: dict[str, Child] = {}
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        dispatch = work.dispatch
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        dispatch = job.dispatch
         self._cloud.begin_run(dispatch)
         log.hide([Secret(CANARY)])
         log.system(f"began {dispatch.execution_id}")
@@ -100,7 +101,7 @@ class SimExecutor:
         drawn = [self._random.uniform(1.0, longest) for _ in steps]
         return drawn if self._mix.step_s is None else [self._mix.step_s] * 3
 
-    async def _end(self, child: Child, stop: Stop) -> Outcome:
+    async def _end(self, child: Child, stop: StopRequest) -> Outcome:
         """Some tools end soon after the signal, some only by force."""
         polite = self._random.random() < 0.7
         longest = min(_QUICK_END_S, stop.grace_s) if polite else stop.grace_s

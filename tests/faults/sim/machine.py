@@ -12,10 +12,10 @@ from exclave.base.errors import Problem
 from exclave.base.ids import SeededRandomness
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.access_token import IdentityRefused
+from exclave.runner.executions.stats import Machine as Measured
 from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.logs.spooled_log import SpooledLog
 from exclave.runner.runner import Runner
-from exclave.runner.stats import Machine as Measured
 from exclave.wire.jobs import JobKind
 from tests.faults.sim.api import Gate, Power, SimApi
 from tests.faults.sim.executor import CANARY, Child, SimExecutor

@@ -19,7 +19,7 @@ from exclave.control.progress import advance
 from exclave.control.workflows import jobs
 from exclave.domain import jobs as domain_jobs
 from exclave.domain.identity import OrgId
-from exclave.domain.jobs import Ending, ExecutionState, JobId, JobState, Reason, Silence
+from exclave.domain.jobs import ExecutionState, JobEnding, JobId, JobState, Reason, Silence
 from exclave.runner import audit
 from exclave.runner.executions import execution as runner_executions
 from exclave.runner.executions import outbox, stop
@@ -107,13 +107,13 @@ def _end_all_missing(
             completion.end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT, stored.OPEN)
 
 
-def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
+def _offer_again(reason: Reason, *, mutating: bool, **known: Any) -> JobEnding:
     return domain_jobs.end_unfinished(reason, mutating=False, **known)
 
 
-def _leave_lanes_free(reason: Reason, *, mutating: bool, **known: Any) -> Ending:
+def _leave_lanes_free(reason: Reason, *, mutating: bool, **known: Any) -> JobEnding:
     ending = domain_jobs.end_unfinished(reason, mutating=mutating, **known)
-    return Ending(ending.state, ending.reason, blocks_lanes=False)
+    return JobEnding(ending.state, ending.reason, blocks_lanes=False)
 
 
 async def _never(*_: object) -> None:
@@ -139,7 +139,7 @@ def _cancel_at_once(tx: Tx, org: OrgId, job: JobId) -> Any:
     stored_jobs.request_cancel(tx, org, job)
     stored_jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
     tx.wake(f"cancel:{row.queue_id}")
-    return advance.tell_end(row, JobState.CANCELLED, reason="cancelled")
+    return advance.make_end_event(row, JobState.CANCELLED, reason="cancelled")
 
 
 def _count_from_last_renewal(now: datetime, since: datetime, **known: Any) -> Silence:
@@ -183,7 +183,7 @@ NO_OUTBOX = Mutant(
 )
 NO_DEADMAN = Mutant(
     "no dead-man timer", ((runner_executions, "watch_deadman", _never),
-                          (stop, "is_forsaken", lambda *_: False))
+                          (stop, "is_unconfirmed", lambda *_: False))
 )  # fmt: skip
 NO_ORDER_OF_PROOF = Mutant(
     "an old list proves a stop",
@@ -196,11 +196,11 @@ NO_RECONCILE = Mutant(
     "lost changes leave their lanes free", ((completion, "end_unfinished", _leave_lanes_free),)
 )
 NO_LEAVE = Mutant(
-    "work begins without leave", ((runner_executions, "_ask_leave", _begin_without_leave),)
+    "work begins without leave", ((runner_executions, "_ask_permission", _begin_without_leave),)
 )
 NO_LANES = Mutant(
     "lanes are never busy",
-    ((queues, "is_busy", lambda *_: []),),
+    ((queues, "list_busy_lanes", lambda *_: []),),
     rewrite=("lanes.state !=", "NULL !="),
 )
 NO_SWEEP = Mutant("silence is never given up", ((sweeper, "find_silence", _never_silent),))

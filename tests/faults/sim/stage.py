@@ -21,7 +21,7 @@ from tests.support.world import job
 _PATIENCE_S = 3600.0
 
 
-class Stage:
+class ScenarioDriver:
     """One install with some runners, and words for what a scenario does and sees."""
 
     def __init__(self, world: World) -> None:
@@ -92,12 +92,12 @@ PLAN = job("plan", lanes=["component:a"])
 @asynccontextmanager
 async def set_stage(
     folder: Path, *, runners: int = 1, step_s: float | None = None
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[ScenarioDriver]:
     """Set up a world without faults and without people who act by themselves."""
     world = World(1, folder, Mix(runners=(runners, 0), step_s=step_s))
     with quiet():
         try:
             await world.begin()
-            yield Stage(world)
+            yield ScenarioDriver(world)
         finally:
             await world.end()

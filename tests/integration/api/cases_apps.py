@@ -9,7 +9,7 @@ from exclave.control.apps.sync import SyncWish, sync_app
 from exclave.wire.apps import NewApp
 from tests.integration.api.cases import Call, Make, at
 from tests.integration.api.kit import Site
-from tests.support.apps import in_pieces, pack, write_app
+from tests.support.apps import in_chunks, pack, write_app
 
 _APP = "/v1/apps/{app}"
 
@@ -34,7 +34,7 @@ def on_app(path: str, *, content: bytes | None = None) -> Make:
 
     async def make(site: Site) -> Call:
         made = await apps.create_app(site.deps, site.admin.user, NewApp(name=new_name(site)))
-        archive = in_pieces(pack_starter())
+        archive = in_chunks(pack_starter())
         reply = await sync_app(site.deps, site.admin.user, made.id, archive, SyncWish())
         config = reply.config.id if reply.config else ""
         rest = {} if content is None else {"content": content}

@@ -7,7 +7,7 @@ from exclave.wire.apps import NewApp
 from tests.integration.api.cases import Call, at
 from tests.integration.api.cases_apps import new_name, pack_starter
 from tests.integration.api.kit import Site
-from tests.support.apps import in_pieces
+from tests.support.apps import in_chunks
 
 _BUILD = "/v1/builds/{build}"
 
@@ -16,7 +16,7 @@ async def make_synced(site: Site) -> str:
     """Sync a fresh app; answer its name."""
     user = site.admin.user
     made = await apps.create_app(site.deps, user, NewApp(name=new_name(site)))
-    await sync_app(site.deps, user, made.id, in_pieces(pack_starter()), SyncWish())
+    await sync_app(site.deps, user, made.id, in_chunks(pack_starter()), SyncWish())
     return made.name
 
 

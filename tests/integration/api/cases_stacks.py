@@ -1,5 +1,7 @@
 """The routes of Stacks x every kind of caller."""
 
+from urllib.parse import urlsplit
+
 from exclave.control.stacks import stacks
 from exclave.control.stacks.runner_package import load_package
 from exclave.domain.identity import InstallId, QueueId
@@ -15,7 +17,7 @@ _REPORT = {"facts": {"hostname": "box"}}
 async def make_fetch(site: Site) -> Call:
     _, install = await make_fresh(site)
     made = await stacks.create_stack(site.deps, site.admin.user, InstallId(install))
-    return Call(f"/v1/stacks/{made.command.split('/')[-2]}/local.py")
+    return Call(urlsplit(made.files[0].url).path)
 
 
 def by_its_runner(path: str, body: object) -> Make:
@@ -35,7 +37,7 @@ CONTROL = (
     ("POST", _STACK, on_install(_STACK),                            "401 401 401 401 403 201 403 201 404 401 401 401 401 401"),
 )  # fmt: skip
 RUNNER = (
-    ("GET", "/v1/stacks/{code}/local.py", make_fetch,               "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "/v1/stacks/{code}/{file}", make_fetch,                 "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("GET", "/v1/stacks/package/{file}", at(_PACKAGE),              "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("POST", "/v1/stack/report", by_its_runner("/v1/stack/report", _REPORT),
                                                                     "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),

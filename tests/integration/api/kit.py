@@ -11,14 +11,21 @@ import pytest
 from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
 from exclave.control.access import authenticate_user
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.control.dispatch import runners
 from exclave.control.orgs import accounts
 from exclave.domain.identity import QueueId, Role, User
 from exclave.domain.timings import Timings
 from exclave.wire.identity import GrantModel, NewToken
 from tests.support.databases import open_database
-from tests.support.world import ManualClock, Peer, ask_token, make_deps, make_install, make_peer
+from tests.support.world import (
+    FakeRunner,
+    ManualClock,
+    ask_token,
+    enrol_fake_runner,
+    make_deps,
+    make_install,
+)
 
 GARBAGE = "xcl_" + "z" * 52
 MISSING = "0" * 26
@@ -36,7 +43,7 @@ class Caller:
 class Enrolled:
     """A runner that speaks by hand, and an access token of it."""
 
-    peer: Peer
+    peer: FakeRunner
     token: str
 
     @property
@@ -48,7 +55,7 @@ class Enrolled:
 class Site:
     """Both APIs, and an org with an install and a runner."""
 
-    deps: Deps
+    deps: ServerDeps
     clock: ManualClock
     control: httpx.AsyncClient
     runner: httpx.AsyncClient
@@ -81,7 +88,7 @@ def open_client(app: Any) -> httpx.AsyncClient:
 
 
 @contextmanager
-def open_deps(name: str, timings: Timings | None = None) -> Iterator[Deps]:
+def open_deps(name: str, timings: Timings | None = None) -> Iterator[ServerDeps]:
     """Build a control plane on one of the databases; its time is that of the tests."""
     with open_database(name) as url, pytest.MonkeyPatch.context() as patch:
         made = make_deps(ManualClock(), url=url, timings=timings)
@@ -91,7 +98,7 @@ def open_deps(name: str, timings: Timings | None = None) -> Iterator[Deps]:
         made.db.close()
 
 
-async def make_site(deps: Deps) -> Site:
+async def make_site(deps: ServerDeps) -> Site:
     """Put an org with an install and a runner behind both APIs."""
     clock = deps.clock
     assert isinstance(clock, ManualClock)
@@ -128,7 +135,7 @@ async def make_caller(
 
 async def enrol(deps: Deps, user: User, queue: QueueId) -> Enrolled:
     """Enrol a runner by the real handshake and get an access token for it."""
-    peer = await make_peer(deps, user, queue)
+    peer = await enrol_fake_runner(deps, user, queue)
     generation = peer.enrolled.generation + 1
     return Enrolled(peer, await ask_token(deps, peer.enrolled.runner_id, peer.key, generation))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exclave.control.apps import configs
-from exclave.control.deps import Deps
+from exclave.control.deps import ServerDeps
 from exclave.storage.engine.database import Database
 from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.hub import Hub
@@ -143,6 +143,6 @@ async def test_servers_that_sync_the_same_app_at_once_make_versions_in_order(
     assert len({each.digest for each in page.items}) == len(done) >= 1
 
 
-def add_server(deps: Deps, url: str, name: str) -> Deps:
+def add_server(deps: ServerDeps, url: str, name: str) -> ServerDeps:
     hub = Hub()
     return replace(deps, hub=hub, db=Database(choose_dialect(url), deps.clock, hub, name=name))

@@ -49,11 +49,11 @@ async def test_a_held_poll_is_answered_when_work_arrives(site: Site) -> None:
 
 async def test_a_runner_that_hangs_up_is_missed_soon_and_its_poll_forgotten(site: Site) -> None:
     live = await hold_poll(site)
-    assert site.deps.fleet.polling == 1
+    assert site.deps.parked_polls.polling == 1
 
     await live.hang_up()
 
-    assert site.deps.fleet.polling == 0
+    assert site.deps.parked_polls.polling == 0
     assert not site.deps.hub.watches
     site.clock.advance(4)
     shown = await runners.show_runner(site.deps, site.admin.user, site.enrolled.peer.who.runner)

@@ -169,7 +169,7 @@ async def test_the_code_of_a_stack_is_never_logged(
     async def fail(*_: object) -> None:
         raise LookupError("a bug")
 
-    monkeypatch.setattr("exclave.control.stacks.stacks.fetch_script", fail)
+    monkeypatch.setattr("exclave.control.stacks.stacks.fetch_file", fail)
     with caplog.at_level(logging.INFO, logger="exclave"):
         await site.call("GET", f"/v1/stacks/xcs_secretcode/{file}", "", app="runner")
 

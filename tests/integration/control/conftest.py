@@ -5,10 +5,17 @@ from dataclasses import dataclass
 
 import pytest
 
-from exclave.control.deps import Deps
+from exclave.control.deps import Deps, ServerDeps
 from exclave.domain.identity import QueueId, User
 from tests.support.databases import NAMES, open_database
-from tests.support.world import ManualClock, Peer, make_deps, make_install, make_org, make_peer
+from tests.support.world import (
+    FakeRunner,
+    ManualClock,
+    enrol_fake_runner,
+    make_deps,
+    make_install,
+    make_org,
+)
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,7 @@ class World:
     clock: ManualClock
     user: User
     queue: QueueId
-    peer: Peer
+    peer: FakeRunner
 
 
 class DatabaseClock(ManualClock):
@@ -27,7 +34,7 @@ class DatabaseClock(ManualClock):
 
 
 @pytest.fixture(params=NAMES)
-def deps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deps]:
+def deps(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerDeps]:
     clock = ManualClock()
     with open_database(request.param) as url:
         made = make_deps(clock, url=url)
@@ -46,4 +53,4 @@ async def world(deps: Deps, user: User) -> World:
     clock = deps.clock
     assert isinstance(clock, ManualClock)
     queue = await make_install(deps, user)
-    return World(deps, clock, user, queue, await make_peer(deps, user, queue))
+    return World(deps, clock, user, queue, await enrol_fake_runner(deps, user, queue))

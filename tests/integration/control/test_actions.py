@@ -9,7 +9,7 @@ from exclave.control.installs.scheduler import fire_schedules
 from exclave.domain.identity import InstallId, User
 from exclave.storage import schedules
 from exclave.wire.actions import RunAction, RunRunbook
-from tests.support.runner_harness import provision
+from tests.support.install_fixture import provision
 from tests.support.world import ManualClock
 
 

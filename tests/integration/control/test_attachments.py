@@ -9,7 +9,7 @@ from exclave.domain.jobs import ExecutionId, Superseded
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import begin, lose
 from tests.support.files import get_file, get_job_file, put_file
-from tests.support.world import make_install, make_peer
+from tests.support.world import enrol_fake_runner, make_install
 
 
 async def test_the_newest_file_of_a_name_counts_and_its_queue_may_read_it(world: World) -> None:
@@ -17,7 +17,7 @@ async def test_the_newest_file_of_a_name_counts_and_its_queue_may_read_it(world:
     execution = ExecutionId(offer.execution_id)
     for data in (b'{"a":  1}', b'{"b":  2}'):
         await put_file(world.deps, world.peer.who, execution, "plan.json", offer.epoch, data)
-    other = await make_peer(
+    other = await enrol_fake_runner(
         world.deps, world.user, await make_install(world.deps, world.user, "second")
     )
 

@@ -19,7 +19,7 @@ from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
-from tests.support.world import Peer, make_org, make_peer
+from tests.support.world import FakeRunner, enrol_fake_runner, make_org
 
 DIGEST = "sha256:" + "a" * 64
 ARCHIVE = "sha256:" + "b" * 64
@@ -46,7 +46,7 @@ def here(directory: str) -> dict[str, Any]:
 class Vendor:
     """An app whose versions are written straight into the database."""
 
-    def __init__(self, world: World, peer: Peer) -> None:
+    def __init__(self, world: World, peer: FakeRunner) -> None:
         self.world = world
         self.deps = world.deps
         self.org = world.user.org
@@ -128,7 +128,7 @@ async def vendor(world: World) -> Vendor:
         return queues.find_build_queue(tx, world.user.org)
 
     queue = await world.deps.db.read(find)
-    peer = await make_peer(world.deps, world.user, queue, "builder")
+    peer = await enrol_fake_runner(world.deps, world.user, queue, "builder")
     peer.kinds = (JobKind.BUILD, JobKind.TERRAFORM, JobKind.NOOP)
     return Vendor(world, peer)
 

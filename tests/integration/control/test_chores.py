@@ -24,8 +24,9 @@ from exclave.wire.workflows import NewStep
 from tests.integration.control.conftest import World
 from tests.integration.control.hostile_kit import write_hostile_app
 from tests.support.apps import edit
-from tests.support.runner_harness import live, provision
+from tests.support.install_fixture import make_install_fixture, provision
 from tests.support.world import ManualClock, gate, make_install, make_org, run_workflow
+from tests.unit.docs.pages import ROOT, Page
 
 TIMER = NewStep(name="nap", kind=StepKind.TIMER, delay_s=60)
 
@@ -124,7 +125,7 @@ async def test_a_schedule_that_is_never_due_fails_no_install(
     directory = write_hostile_app(tmp_path)
     trigger = f'type = "cron"\ncron_schedule = "{cron}"'
     edit(directory, "actions/text.toml", 'type = "manual"', trigger)
-    life, workflow = await live(deps, user, directory)
+    life, workflow = await make_install_fixture(deps, user, directory)
     life.outputs["component:net"] = {"id": "net-1"}
     await life.report()
     await life.run()
@@ -138,7 +139,7 @@ async def test_a_schedule_that_is_never_due_fails_no_install(
 
 async def test_schedules_beyond_the_quota_fail_no_install(deps: Deps, user: User) -> None:
     scarce = replace(deps, quotas=replace(deps.quotas, schedules=1))
-    life, workflow = await live(scarce, user)
+    life, workflow = await make_install_fixture(scarce, user)
     await life.report()
     await life.run()
 
@@ -181,3 +182,11 @@ async def test_every_chore_has_a_name_of_its_own_and_a_round_without_work_passes
 
     assert len({chore.name for chore in chores}) == len(chores)
     assert all(rest > 0 for rest in rests)
+
+
+async def test_the_page_on_architecture_lists_every_chore(world: World) -> None:
+    page = Page(ROOT / "docs/architecture.md")
+
+    named = page.first_column("Background work")
+
+    assert sorted(named) == sorted(chore.name for chore in list_chores(world.deps))

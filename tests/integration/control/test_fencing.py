@@ -18,7 +18,7 @@ from exclave.storage.executions import STARTED, silent_since
 from exclave.wire.runner import Start
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE, begin, lane_states, look, look_at_flow
-from tests.support.world import job, make_peer, run_workflow
+from tests.support.world import enrol_fake_runner, job, run_workflow
 
 
 async def test_an_offer_that_was_started_meanwhile_is_not_withdrawn(world: World) -> None:
@@ -34,7 +34,7 @@ async def test_an_offer_that_was_started_meanwhile_is_not_withdrawn(world: World
     assert [row.id for row in listed] == [offer.execution_id]
     assert (await look(world)).state == "running"
     assert await lane_states(world) == {"component:a": "busy"}
-    second = await make_peer(world.deps, world.user, world.queue, "second")
+    second = await enrol_fake_runner(world.deps, world.user, world.queue, "second")
     assert not (await second.poll()).offers
     await world.peer.hand_in(offer.execution_id, offer.epoch)
     assert (await look(world)).state == "succeeded"

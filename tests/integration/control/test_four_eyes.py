@@ -32,13 +32,13 @@ from exclave.wire.installs import (
     StartWork,
     SyncInstalls,
     Upgrade,
-    WorkKind,
+    WorkflowKind,
 )
 from exclave.wire.jobs import ScriptSpec
 from exclave.wire.workflows import Approve, Deny
 from tests.integration.control.conftest import World
+from tests.support.install_fixture import InstallFixture, make_install_fixture, provision
 from tests.support.installs import make_app, make_app_install
-from tests.support.runner_harness import Life, live, provision
 from tests.support.world import ManualClock, gate, job, run_workflow
 
 SCRIPT = ScriptSpec.model_validate({"steps": [{"name": "s", "script": "id"}]})
@@ -87,10 +87,10 @@ async def test_nobody_approves_what_they_started(world: World) -> None:
 async def test_nobody_approves_the_plans_of_a_config_that_they_synced(
     deps: Deps, user: User
 ) -> None:
-    life, _ = await live(deps, user, approve_all=False, provision=False)
+    life, _ = await make_install_fixture(deps, user, approve_all=False, provision=False)
     people = await meet(deps, user)
     life.user = people.bob
-    workflow = await life.start(WorkKind.REPROVISION)
+    workflow = await life.start(WorkflowKind.REPROVISION)
     await life.report()
     await life.run()
 
@@ -185,7 +185,7 @@ APPROVE_ALL: dict[str, Route] = {
         deps, user, install, Upgrade(approve_all=True)
     ),
     "work": lambda deps, user, install, _: workflow_requests.start_work(
-        deps, user, install, StartWork(kind=WorkKind.DEPLOY_ALL, approve_all=True)
+        deps, user, install, StartWork(kind=WorkflowKind.DEPLOY_ALL, approve_all=True)
     ),
     "install files, approve-all": lambda deps, user, *_: config_files.sync_installs(
         deps, user, _file("approve-all")
@@ -214,7 +214,7 @@ async def test_automatic_approval_is_refused_by_every_route(world: World, route:
 
 
 async def test_automatic_approval_that_was_on_before_counts_no_more(deps: Deps, user: User) -> None:
-    life, running = await live(deps, user, approve_all=True)
+    life, running = await make_install_fixture(deps, user, approve_all=True)
     await meet(deps, user)
     await life.report()
     await life.run()
@@ -222,7 +222,7 @@ async def test_automatic_approval_that_was_on_before_counts_no_more(deps: Deps, 
     steps = await life.steps(running)
     assert steps["sandbox-approve"].state is StepState.ACTIVE
     assert not any(name.startswith("apply") for name in life.ran)
-    started = await life.start(WorkKind.REPROVISION)
+    started = await life.start(WorkflowKind.REPROVISION)
     assert (await life.show(started)).approve_all is False
 
 
@@ -232,10 +232,10 @@ async def test_policies_that_pass_approve_nothing_with_four_eyes(deps: Deps, use
     config = {"name": "acme", "approval_option": "auto"}
     wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
     await config_files.sync_installs(deps, user, wish)
-    before = await life.start(WorkKind.DEPLOY, components=["page"])
+    before = await life.start(WorkflowKind.DEPLOY, components=["page"])
     await meet(deps, user)
 
-    after = await life.start(WorkKind.DEPLOY, components=["page"])
+    after = await life.start(WorkflowKind.DEPLOY, components=["page"])
     await life.run()
 
     for workflow in (before, after):
@@ -244,7 +244,7 @@ async def test_policies_that_pass_approve_nothing_with_four_eyes(deps: Deps, use
     assert not any(name.startswith("apply") for name in life.ran)
 
 
-async def _start_action(deps: Deps, user: User, life: Life) -> str:
+async def _start_action(deps: Deps, user: User, life: InstallFixture) -> str:
     wish = RunAction(action="check")
     return (await actions.run_action(deps, user, InstallId(life.install), wish)).id
 
@@ -274,7 +274,7 @@ async def test_hooks_wait_for_the_same_gate_although_a_plan_has_no_changes(
     life = await provision(deps, user)
     await meet(deps, user)
 
-    workflow = await life.start(WorkKind.DEPLOY, components=["page"])
+    workflow = await life.start(WorkflowKind.DEPLOY, components=["page"])
 
     steps = await life.steps(workflow)
     hooks = [step for step in steps.values() if step.name.startswith("post-deploy-component")]

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from exclave.base.clock import SystemClock
 from exclave.control.background.tasks import PEERS
-from exclave.control.deps import Deps
+from exclave.control.deps import ServerDeps
 from exclave.control.dispatch import polls, presence, runners
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
@@ -22,12 +22,12 @@ from exclave.wire.runner import PollReply
 from exclave.wire.workflows import NewStep, WorkflowReply
 from tests.support.databases import open_database
 from tests.support.world import (
-    Peer,
+    FakeRunner,
+    enrol_fake_runner,
     job,
     make_deps,
     make_install,
     make_org,
-    make_peer,
     run_workflow,
 )
 
@@ -36,17 +36,19 @@ from tests.support.world import (
 class Pair:
     """Two servers on one database: work is made at one, and the runner polls at the other."""
 
-    one: Deps
-    two: Deps
+    one: ServerDeps
+    two: ServerDeps
     user: User
     queue: QueueId
-    peer: Peer
+    peer: FakeRunner
 
-    async def hold_poll(self, free: int = 4, peer: Peer | None = None) -> "asyncio.Task[PollReply]":
+    async def hold_poll(
+        self, free: int = 4, peer: FakeRunner | None = None
+    ) -> "asyncio.Task[PollReply]":
         polling = asyncio.create_task((peer or self.peer).poll(free, hold=25.0))
-        while (held := self.two.fleet.take(self.user.org, self.queue)) is None:  # noqa: ASYNC110 - it tells nobody
+        while (held := self.two.parked_polls.pop_oldest(self.user.org, self.queue)) is None:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.001)
-        self.two.fleet.hold(held)
+        self.two.parked_polls.add(held)
         return polling
 
     async def make(self, *steps: NewStep) -> WorkflowReply:
@@ -67,7 +69,7 @@ async def pair() -> AsyncIterator[Pair]:
         ]
         user = await make_org(one)
         queue = await make_install(one, user)
-        peer = await make_peer(two, user, queue)
+        peer = await enrol_fake_runner(two, user, queue)
         while not (one.hub.has_peers() and two.hub.has_peers()):
             for each in (one, two):
                 await each.db.write(lambda tx: tx.wake(PEERS))
@@ -161,10 +163,10 @@ async def test_a_poll_is_answered_once(pair: Pair) -> None:
 
 async def test_who_answers_for_a_poll_and_who_holds_it_do_not_both_answer(pair: Pair) -> None:
     polling = await pair.hold_poll()
-    held = pair.two.fleet.take(pair.user.org, pair.queue)
+    held = pair.two.parked_polls.pop_oldest(pair.user.org, pair.queue)
     assert held is not None
     first = await pair.make()
-    pair.two.fleet.hold(held)
+    pair.two.parked_polls.add(held)
 
     second = await run_workflow(pair.two, pair.user, pair.queue, job("work"))
 
@@ -260,8 +262,8 @@ async def test_a_message_of_another_version_is_left_alone(pair: Pair) -> None:
     polling = await pair.hold_poll()
 
     def tell(tx: Tx) -> None:
-        tx.tell("offer", '{"v": 2}')
-        tx.tell("news", "of tomorrow")
+        tx.broadcast("offer", '{"v": 2}')
+        tx.broadcast("news", "of tomorrow")
         tx.wake(PEERS)
 
     await pair.one.db.write(tell)

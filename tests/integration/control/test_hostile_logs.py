@@ -22,7 +22,7 @@ from exclave.storage.tables.core import executions, log_segments
 from exclave.wire.runner import Offer
 from tests.integration.control.conftest import World
 from tests.integration.control.logs_kit import begin, finish, pack, piece, send, texts
-from tests.support.world import make_install, make_org, make_peer
+from tests.support.world import enrol_fake_runner, make_install, make_org
 
 JUNK = os.urandom(1 << 16)
 
@@ -218,7 +218,9 @@ async def test_a_log_that_cannot_be_merged_stops_no_other_and_is_given_up_in_the
 ) -> None:
     good = await make_org(world.deps, "good")
     queue = await make_install(world.deps, good)
-    other = World(world.deps, world.clock, good, queue, await make_peer(world.deps, good, queue))
+    other = World(
+        world.deps, world.clock, good, queue, await enrol_fake_runner(world.deps, good, queue)
+    )
     for each in (world, other):
         offer, _ = await begin(each)
         middle = await send(each, offer, 0, piece("a"))

@@ -17,7 +17,7 @@ from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.wire.actions import RunAction, RunRunbook
 from exclave.wire.apps import NewApp
-from exclave.wire.installs import SetInputs, WorkKind
+from exclave.wire.installs import SetInputs, WorkflowKind
 from tests.integration.control.hostile_kit import (
     BAD_BUILDS,
     INPUTS,
@@ -26,15 +26,15 @@ from tests.integration.control.hostile_kit import (
     write_hostile_app,
 )
 from tests.support.apps import sync
-from tests.support.runner_harness import Life, build_all, live, succeed
-from tests.support.world import job, make_install, make_org, make_peer, run_workflow
+from tests.support.install_fixture import InstallFixture, build_all, make_install_fixture, succeed
+from tests.support.world import enrol_fake_runner, job, make_install, make_org, run_workflow
 
 _REFUSED = {"render_failed", "outputs_invalid", "plan_stale", "plan_missing"}
 
 
-async def prepare(deps: Deps, user: User, folder: Path) -> Life:
+async def prepare(deps: Deps, user: User, folder: Path) -> InstallFixture:
     """Provision an install of the app with values that harm nobody."""
-    life, workflow = await live(deps, user, write_hostile_app(folder))
+    life, workflow = await make_install_fixture(deps, user, write_hostile_app(folder))
     life.outputs["component:net"] = {"id": "net-1"}
     await life.report()
     await settle(life)
@@ -42,7 +42,7 @@ async def prepare(deps: Deps, user: User, folder: Path) -> Life:
     return life
 
 
-async def settle(life: Life) -> None:
+async def settle(life: InstallFixture) -> None:
     """End all jobs, those too whose texts are rendered outside of transactions."""
     await life.run()
     while life.deps.postponed.first(life.user.org):
@@ -50,7 +50,7 @@ async def settle(life: Life) -> None:
         await life.run()
 
 
-async def run_everything(life: Life) -> list[str]:
+async def run_everything(life: InstallFixture) -> list[str]:
     """Begin work of every kind and end all jobs; answer the workflows."""
     install = InstallId(life.install)
     made = [
@@ -59,12 +59,12 @@ async def run_everything(life: Life) -> list[str]:
     ]
     book = RunRunbook(runbook="book", inputs={"word": "it's"})
     made.append((await runbooks.run_runbook(life.deps, life.user, install, book)).id)
-    made.append(await life.start(WorkKind.REPROVISION))
+    made.append(await life.start(WorkflowKind.REPROVISION))
     await settle(life)
     return made
 
 
-async def check_ended(name: str, life: Life, made: list[str]) -> dict[str, StepState]:
+async def check_ended(name: str, life: InstallFixture, made: list[str]) -> dict[str, StepState]:
     """Check that each workflow ended, and each failed step with a reason; answer all steps."""
     found: dict[str, StepState] = {}
     for workflow in made:
@@ -82,7 +82,7 @@ async def check_others(deps: Deps) -> None:
     """Check that another org's work goes on."""
     other = await make_org(deps, "other")
     queue = await make_install(deps, other)
-    peer = await make_peer(deps, other, queue)
+    peer = await enrol_fake_runner(deps, other, queue)
     await run_workflow(deps, other, queue, job("one", mutating=True, lanes=["sandbox"]))
     assert len(await peer.work()) == 1
 
@@ -129,7 +129,7 @@ async def test_whatever_a_module_has_as_output_ends_steps_and_nothing_else(
 
     for name, value in OUTPUTS.items():
         life.outputs["component:net"] = {"id": value}
-        made = [await life.start(WorkKind.REPROVISION)]
+        made = [await life.start(WorkflowKind.REPROVISION)]
         await settle(life)
         made += await run_everything(life)
 
@@ -162,7 +162,7 @@ async def test_whatever_a_build_hands_in_ends_it(
     await apps.create_app(deps, user, NewApp(name=directory.name))
     await sync(deps, user, directory)
     queue = QueueId((await who_am_i(deps, user)).org.build_queue_id)
-    peer = await make_peer(deps, user, queue, "builder")
+    peer = await enrol_fake_runner(deps, user, queue, "builder")
 
     await build_all(deps, peer, succeed(**outputs))
 
@@ -193,7 +193,7 @@ async def test_a_result_is_recorded_even_if_nothing_of_the_install_can_be_writte
 ) -> None:
     life = await prepare(deps, user, tmp_path)
     made = await actions.run_action(deps, user, InstallId(life.install), RunAction(action="line"))
-    monkeypatch.setattr(completion, "take_end", lambda *_: 1 // 0)
+    monkeypatch.setattr(completion, "apply_job_result", lambda *_: 1 // 0)
 
     await settle(life)
 

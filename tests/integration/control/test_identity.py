@@ -31,7 +31,7 @@ from exclave.wire.runner import (
     token_message,
 )
 from tests.integration.control.conftest import World
-from tests.support.world import ask_token, make_install, make_org, make_peer, make_user
+from tests.support.world import ask_token, enrol_fake_runner, make_install, make_org, make_user
 
 KEY = "A" * 43
 OTHER_KEY = "B" * 43
@@ -53,13 +53,13 @@ async def enrol(world: World, token: str, key: str = KEY) -> Enrolled:
 
 async def ask_nonce(world: World) -> str:
     runner = RunnerId(world.peer.enrolled.runner_id)
-    return (await enrolment.give_nonce(world.deps, runner)).nonce
+    return (await enrolment.issue_nonce(world.deps, runner)).nonce
 
 
 async def ask_with(world: World, nonce: str, generation: int) -> TokenReply:
     runner, key = world.peer.enrolled.runner_id, world.peer.key
     signature = encode_bytes(key.sign(token_message(runner, nonce, generation)))
-    return await enrolment.give_token(
+    return await enrolment.issue_token(
         world.deps,
         AskToken(
             runner_id=runner,
@@ -199,7 +199,7 @@ async def test_asking_for_nonces_writes_nothing(world: World) -> None:
     before = await count_nonces(world)
 
     given = {await ask_nonce(world) for _ in range(50)}
-    unknown = (await enrolment.give_nonce(world.deps, RunnerId("run_unknown"))).nonce
+    unknown = (await enrolment.issue_nonce(world.deps, RunnerId("run_unknown"))).nonce
 
     assert len(given) == 50
     assert {len(each) for each in given} == {len(unknown)}
@@ -225,7 +225,7 @@ async def test_a_used_nonce_counts_once_after_its_token_was_used_too(world: Worl
 
 
 async def test_a_nonce_is_for_one_runner_and_ten_minutes(world: World) -> None:
-    other = (await enrolment.give_nonce(world.deps, RunnerId("run_other"))).nonce
+    other = (await enrolment.issue_nonce(world.deps, RunnerId("run_other"))).nonce
     mine = await ask_nonce(world)
     forged = mine[:-1] + ("0" if mine[-1] != "0" else "1")
 
@@ -246,11 +246,11 @@ async def count_nonces(world: World) -> int:
 
 async def test_a_wrong_signature_or_nonce_opens_nothing(world: World) -> None:
     runner = world.peer.enrolled.runner_id
-    nonce = (await enrolment.give_nonce(world.deps, RunnerId(runner))).nonce
+    nonce = (await enrolment.issue_nonce(world.deps, RunnerId(runner))).nonce
 
     for given in (nonce, "x" * 32):
         with pytest.raises(Unauthenticated):
-            await enrolment.give_token(
+            await enrolment.issue_token(
                 world.deps,
                 AskToken(
                     runner_id=runner,
@@ -288,7 +288,7 @@ async def test_a_revoked_runner_is_told_so_only_against_its_signature(world: Wor
 
 
 async def test_presence_goes_from_new_to_up_to_late_to_lost(world: World) -> None:
-    peer = await make_peer(world.deps, world.user, world.queue, "fresh")
+    peer = await enrol_fake_runner(world.deps, world.user, world.queue, "fresh")
 
     async def presence() -> str:
         shown = await runners.show_runner(world.deps, world.user, RunnerId(peer.who.runner))

@@ -12,13 +12,13 @@ from exclave.control.installs import config_files, installs
 from exclave.control.installs.config_files import TwoFiles
 from exclave.domain.identity import InstallId, Role, User
 from exclave.domain.workflows import WorkflowState
-from exclave.wire.installs import InstallsSynced, SyncInstalls, WorkKind
+from exclave.wire.installs import InstallsSynced, SyncInstalls, WorkflowKind
 from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import read_inputs, set_inputs
 from tests.integration.control.rows_kit import count_rows
 from tests.support.apps import edit
+from tests.support.install_fixture import NOTICEBOARD, provision
 from tests.support.installs import COMPONENTS, make_app, make_app_install
-from tests.support.runner_harness import NOTICEBOARD, provision
 from tests.support.world import make_user
 
 
@@ -182,6 +182,6 @@ async def test_a_file_switches_a_component_and_changes_its_variables(
     assert (again.action, again.workflow_id) == ("none", None)
 
     life.ran.clear()
-    await life.start(WorkKind.DEPLOY_ALL)
+    await life.start(WorkflowKind.DEPLOY_ALL)
     await life.run()
     assert "plan component:page" not in life.ran

@@ -10,13 +10,13 @@ from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.storage import install_parts
 from exclave.wire.jobs import Reason
-from tests.support.runner_harness import fail, live
+from tests.support.install_fixture import fail, make_install_fixture
 
 
 async def test_a_failed_component_stops_only_what_needs_it_and_a_retry_goes_on(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     life.answers["apply component:cache"] = [fail(Reason.ACCESS_DENIED, "no rights")]
     await life.report()
     await life.run()
@@ -43,7 +43,7 @@ async def test_a_failed_component_stops_only_what_needs_it_and_a_retry_goes_on(
 async def test_failures_that_may_pass_are_tried_again_by_themselves_after_a_while(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     flaky = fail(Reason.NETWORK, "connection reset")
     life.answers["apply component:database"] = [flaky, flaky]
     await life.report()
@@ -55,7 +55,7 @@ async def test_failures_that_may_pass_are_tried_again_by_themselves_after_a_whil
 
 
 async def test_a_failure_that_cannot_pass_is_not_tried_again(deps: Deps, user: User) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     life.answers["plan component:database"] = [fail(Reason.SYNTAX, "no such argument")]
     await life.report()
     await life.run()
@@ -67,7 +67,7 @@ async def test_a_failure_that_cannot_pass_is_not_tried_again(deps: Deps, user: U
 async def test_a_template_that_cannot_be_rendered_fails_its_step_and_says_where(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     life.outputs["component:network"] = {"other": "x"}
     await life.report()
     await life.run()
@@ -83,13 +83,13 @@ async def test_a_template_that_cannot_be_rendered_fails_its_step_and_says_where(
 async def test_a_lost_apply_blocks_its_lane_and_is_planned_again_after_a_look(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     await life.report()
     while "plan sandbox" not in life.ran:
         await life.step()
-    offer = (await life.offers())[0]
+    offer = (await life.poll())[0]
     await life.peer.start(offer.execution_id, offer.epoch)
-    life.peer = life.peer.reborn()
+    life.peer = life.peer.restarted()
     await life.run()
 
     assert (await life.steps(workflow))["sandbox-apply"].state is StepState.LOST

@@ -8,16 +8,16 @@ from exclave.control.installs import installs
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.wire.installs import NewInstall, WorkKind
+from exclave.wire.installs import NewInstall, WorkflowKind
 from exclave.wire.jobs import Reason
-from tests.support.runner_harness import Life, fail, live
-from tests.support.world import ManualClock, make_deps, make_org, make_peer
+from tests.support.install_fixture import InstallFixture, fail, make_install_fixture
+from tests.support.world import ManualClock, enrol_fake_runner, make_deps, make_org
 
 
-async def begin() -> tuple[Life, str, User]:
+async def begin() -> tuple[InstallFixture, str, User]:
     deps = make_deps(ManualClock())
     user = await make_org(deps)
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     await life.report()
     return life, workflow, user
 
@@ -71,7 +71,7 @@ async def test_a_cancel_at_any_step_ends_everything_and_the_next_workflow_goes_o
     assert shown.state in {WorkflowState.CANCELLED, WorkflowState.SUCCEEDED}
     assert all(step.state.is_over for step in shown.steps)
 
-    again = await life.start(WorkKind.REPROVISION)
+    again = await life.start(WorkflowKind.REPROVISION)
     await life.run()
     assert (await life.show(again)).state is WorkflowState.SUCCEEDED
 
@@ -101,7 +101,7 @@ def write_wide_app(folder: Path, width: int, depth: int) -> Path:
 async def test_thirty_components_run_in_as_many_rounds_as_the_graph_is_deep(tmp_path: Path) -> None:
     deps = make_deps(ManualClock())
     user = await make_org(deps)
-    life, workflow = await live(deps, user, write_wide_app(tmp_path, 6, 5))
+    life, workflow = await make_install_fixture(deps, user, write_wide_app(tmp_path, 6, 5))
     await life.report()
 
     rounds = 0
@@ -119,8 +119,8 @@ async def test_two_installs_never_wait_for_each_other() -> None:
     life, first, user = await begin()
     wish = NewInstall(name="other", app=life.app, approve_all=True)
     made = await installs.create_install(life.deps, user, wish)
-    peer = await make_peer(life.deps, user, QueueId(made.id))
-    other = Life(life.deps, user, made.id, life.app, life.build_peer, peer)
+    peer = await enrol_fake_runner(life.deps, user, QueueId(made.id))
+    other = InstallFixture(life.deps, user, made.id, life.app, life.build_peer, peer)
     await other.report()
 
     while await life.step() | await other.step():

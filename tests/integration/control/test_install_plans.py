@@ -8,16 +8,23 @@ from exclave.control.installs import installs
 from exclave.control.installs.config_files import sync_installs
 from exclave.domain.identity import InstallId, User
 from exclave.domain.workflows import StepState, WorkflowState
-from exclave.wire.installs import SyncInstalls, WorkKind
+from exclave.wire.installs import SyncInstalls, WorkflowKind
 from exclave.wire.jobs import Reason
 from tests.support.apps import edit
-from tests.support.runner_harness import NOTICEBOARD, digest_of, fail, live, provision, succeed
+from tests.support.install_fixture import (
+    NOTICEBOARD,
+    digest_of,
+    fail,
+    make_install_fixture,
+    provision,
+    succeed,
+)
 
 
 async def test_a_gate_is_bound_to_its_plan_and_its_apply_gets_exactly_that(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user, approve_all=False)
+    life, workflow = await make_install_fixture(deps, user, approve_all=False)
     await life.report()
     await life.run()
     gate = (await life.steps(workflow))["sandbox-approve"]
@@ -43,7 +50,7 @@ async def test_a_plan_without_changes_asks_nobody_and_is_not_applied(
         )
         life.answers[f"plan component:{part}"] = [noop]
 
-    workflow = await life.start(WorkKind.DEPLOY_ALL, approve_all=False)
+    workflow = await life.start(WorkflowKind.DEPLOY_ALL, approve_all=False)
     await life.run()
 
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
@@ -66,7 +73,7 @@ async def test_without_skip_noops_a_plan_without_changes_is_applied_and_asks_nob
     noop = succeed(digest=digest_of("n"), noop=True, serial=0, outputs={"id": "kept"})
     life.answers["plan component:network"] = [noop]
 
-    workflow = await life.start(WorkKind.DEPLOY, components=["network"], approve_all=False)
+    workflow = await life.start(WorkflowKind.DEPLOY, components=["network"], approve_all=False)
     await life.run()
 
     assert life.ran == ["noop", "plan component:network", "apply component:network"]
@@ -77,7 +84,7 @@ async def test_without_skip_noops_a_plan_without_changes_is_applied_and_asks_nob
 
 
 async def test_a_stale_plan_is_made_again_and_asked_about_again(deps: Deps, user: User) -> None:
-    life, workflow = await live(deps, user, approve_all=False)
+    life, workflow = await make_install_fixture(deps, user, approve_all=False)
     life.answers["apply sandbox"] = [fail(Reason.PLAN_STALE, "stale")]
     await life.report()
     await life.run()
@@ -101,7 +108,7 @@ async def test_auto_approves_what_passes_its_policies_and_asks_about_the_rest(
     wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
 
     await sync_installs(deps, user, wish)
-    workflow = await life.start(WorkKind.DEPLOY, components=["page", "network"])
+    workflow = await life.start(WorkflowKind.DEPLOY, components=["page", "network"])
     await life.run()
 
     steps = await life.steps(workflow)

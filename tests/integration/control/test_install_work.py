@@ -10,15 +10,22 @@ from exclave.control.deps import Deps
 from exclave.domain.identity import User
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.storage import install_parts, schedules
-from exclave.wire.installs import WorkKind
+from exclave.wire.installs import WorkflowKind
 from tests.support.apps import edit, sync
-from tests.support.runner_harness import NOTICEBOARD, build_all, digest_of, live, provision, succeed
+from tests.support.install_fixture import (
+    NOTICEBOARD,
+    build_all,
+    digest_of,
+    make_install_fixture,
+    provision,
+    succeed,
+)
 
 
 async def test_provision_waits_for_the_stack_then_deploys_by_the_graph(
     deps: Deps, user: User
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     await life.run()
     assert life.ran == []
     assert (await life.steps(workflow))["stack"].state is StepState.ACTIVE
@@ -55,12 +62,12 @@ async def test_deploying_one_component_takes_its_dependents_only_when_asked(
 ) -> None:
     life = await provision(deps, user)
 
-    await life.start(WorkKind.DEPLOY, components=["api"])
+    await life.start(WorkflowKind.DEPLOY, components=["api"])
     await life.run()
     assert [n for n in life.ran if n.startswith("apply")] == ["apply component:api"]
 
     life.ran.clear()
-    await life.start(WorkKind.DEPLOY, components=["api"], dependents=True)
+    await life.start(WorkflowKind.DEPLOY, components=["api"], dependents=True)
     await life.run()
     assert [n for n in life.ran if n.startswith("apply")] == [
         "apply component:api",
@@ -73,7 +80,7 @@ async def test_deprovision_takes_all_down_in_reverse_and_leaves_nothing(
 ) -> None:
     life = await provision(deps, user)
 
-    workflow = await life.start(WorkKind.DEPROVISION)
+    workflow = await life.start(WorkflowKind.DEPROVISION)
     await life.run()
 
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
@@ -85,7 +92,7 @@ async def test_deprovision_takes_all_down_in_reverse_and_leaves_nothing(
     assert (await life.state())["components"]["page"]["outputs"] is None
     assert await deps.db.read(lambda tx: schedules.list_schedules(tx, user.org, life.install)) == []
     with pytest.raises(Conflict, match="deprovisioned"):
-        await life.start(WorkKind.DEPLOY_ALL)
+        await life.start(WorkflowKind.DEPLOY_ALL)
 
 
 async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, user: User) -> None:
@@ -93,7 +100,7 @@ async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, u
     noop = succeed(digest=digest_of(1), noop=True, serial=1, outputs={})
     life.answers["plan component:cache"] = [noop]
 
-    workflow = await life.start(WorkKind.DRIFT_SCAN)
+    workflow = await life.start(WorkflowKind.DRIFT_SCAN)
     await life.run()
 
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
@@ -109,8 +116,8 @@ async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, u
 
 async def test_a_deprovision_during_a_deploy_waits_its_turn(deps: Deps, user: User) -> None:
     life = await provision(deps, user)
-    first = await life.start(WorkKind.DEPLOY_ALL)
-    second = await life.start(WorkKind.DEPROVISION)
+    first = await life.start(WorkflowKind.DEPLOY_ALL)
+    second = await life.start(WorkflowKind.DEPROVISION)
 
     await life.run()
 
@@ -124,7 +131,7 @@ async def test_a_deprovision_during_a_deploy_waits_its_turn(deps: Deps, user: Us
 async def test_a_config_that_is_synced_meanwhile_changes_nothing_that_runs(
     deps: Deps, user: User, tmp_path: Path
 ) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     await life.report()
     await life.step()
     changed = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")

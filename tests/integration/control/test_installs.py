@@ -14,12 +14,12 @@ from exclave.domain.workflows import WorkflowId
 from exclave.storage import apps, install_parts, install_states
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables import metadata
-from exclave.wire.installs import NewInstall, ReadmeReply, StartWork, WorkKind
+from exclave.wire.installs import NewInstall, ReadmeReply, StartWork, WorkflowKind
 from exclave.wire.workflows import WorkflowState
 from tests.integration.control.conftest import World
 from tests.integration.control.rows_kit import count_rows
 from tests.support.installs import make_app, make_app_install
-from tests.support.world import make_install, make_org, make_peer, make_user
+from tests.support.world import enrol_fake_runner, make_install, make_org, make_user
 
 
 async def test_an_install_is_whole_from_its_first_moment(world: World) -> None:
@@ -119,7 +119,7 @@ async def test_an_install_may_wait_with_its_provisioning(world: World) -> None:
 
     assert (made.state, made.workflow_id) == ("new", None)
     begun = await workflow_requests.start_work(
-        world.deps, world.user, InstallId(made.id), StartWork(kind=WorkKind.PROVISION)
+        world.deps, world.user, InstallId(made.id), StartWork(kind=WorkflowKind.PROVISION)
     )
     assert begun.name == "provision"
 
@@ -188,7 +188,7 @@ async def test_another_org_sees_and_changes_nothing(world: World) -> None:
         state_views.show_state(world.deps, stranger, made),
         state_views.show_readme(world.deps, stranger, made),
         workflow_requests.start_work(
-            world.deps, stranger, made, StartWork(kind=WorkKind.DEPLOY_ALL)
+            world.deps, stranger, made, StartWork(kind=WorkflowKind.DEPLOY_ALL)
         ),
         installs.create_install(world.deps, stranger, NewInstall(name="x", app="shop")),
     ):
@@ -236,7 +236,7 @@ async def test_labels_and_approval_are_kept_and_templates_see_them(world: World)
     state = await state_views.show_state(world.deps, world.user, made)
     assert (state.version, state.document["labels"]) == (2, {"tier": "gold"})
     begun = await workflow_requests.start_work(
-        world.deps, world.user, made, StartWork(kind=WorkKind.DEPLOY_ALL)
+        world.deps, world.user, made, StartWork(kind=WorkflowKind.DEPLOY_ALL)
     )
     assert begun.approve_all
 
@@ -276,7 +276,7 @@ async def test_a_drift_scan_looks_at_everything_unless_told_otherwise(world: Wor
 
     await deps.db.write(deploy)
     begun = await workflow_requests.start_work(
-        deps, user, made, StartWork(kind=WorkKind.DRIFT_SCAN)
+        deps, user, made, StartWork(kind=WorkflowKind.DRIFT_SCAN)
     )
 
     assert [step.name for step in begun.steps] == ["runner", "sandbox-plan", "api.plan"]
@@ -336,12 +336,12 @@ async def test_only_what_is_gone_is_deleted_or_what_somebody_forgets(world: Worl
     app = await make_app(deps, user)
     made = await make_app_install(deps, user, app, inputs={"api_key": "s"})
     install = InstallId(made.id)
-    peer = await make_peer(deps, user, install)  # type: ignore[arg-type]
+    peer = await enrol_fake_runner(deps, user, install)  # type: ignore[arg-type]
 
     with pytest.raises(Conflict, match="is running"):
         await installs.delete_install(deps, user, install, "it is over")
     second = await workflow_requests.start_work(
-        deps, user, install, StartWork(kind=WorkKind.DEPROVISION)
+        deps, user, install, StartWork(kind=WorkflowKind.DEPROVISION)
     )
     with pytest.raises(Conflict, match="2 workflows of `acme` are running") as caught:
         await installs.delete_install(deps, user, install, "it is over")

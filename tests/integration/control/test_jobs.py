@@ -9,7 +9,7 @@ from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import FAILED, LANE, begin, lane_states, look, look_at_flow
-from tests.support.world import job, make_install, make_org, make_peer, run_workflow
+from tests.support.world import enrol_fake_runner, job, make_install, make_org, run_workflow
 
 
 async def test_a_job_goes_from_queued_to_succeeded(world: World) -> None:
@@ -74,7 +74,7 @@ async def test_a_restarted_runner_without_the_execution_proves_that_it_stopped(
 ) -> None:
     await begin(world, mutating=True)
 
-    await world.peer.reborn().poll()
+    await world.peer.restarted().poll()
 
     shown = await look(world)
     assert (shown.state, shown.reason) == ("lost", "runner_stopped_it")
@@ -109,11 +109,11 @@ async def test_read_only_work_that_stopped_is_offered_three_times(world: World) 
     await begin(world)
     peer = world.peer
     for _ in range(2):
-        peer = peer.reborn()
+        peer = peer.restarted()
         offer = (await peer.poll()).offers[0]
         await peer.start(offer.execution_id, offer.epoch)
 
-    assert (await peer.reborn().poll()).offers == []
+    assert (await peer.restarted().poll()).offers == []
 
     shown = await look(world)
     assert (shown.state, shown.reason, shown.attempts) == ("lost", "too_many_attempts", 3)
@@ -134,11 +134,11 @@ async def test_a_zombie_changes_nothing_after_it_was_declared_lost(world: World)
 
 async def test_another_runner_reaches_neither_the_queue_nor_the_execution(world: World) -> None:
     offer = await begin(world)
-    sibling = await make_peer(
+    sibling = await enrol_fake_runner(
         world.deps, world.user, await make_install(world.deps, world.user, "other"), "sibling"
     )
     stranger_org = await make_org(world.deps, "evil")
-    stranger = await make_peer(
+    stranger = await enrol_fake_runner(
         world.deps, stranger_org, await make_install(world.deps, stranger_org), "stranger"
     )
 

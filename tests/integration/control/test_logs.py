@@ -14,7 +14,7 @@ from exclave.wire.logs import MAX_SEGMENT
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
 from tests.integration.control.logs_kit import begin, pack, piece, send, texts
-from tests.support.world import job, make_install, make_org, make_peer, run_workflow
+from tests.support.world import enrol_fake_runner, job, make_install, make_org, run_workflow
 
 
 async def test_pieces_are_read_back_in_order_and_from_any_offset(world: World) -> None:
@@ -72,7 +72,7 @@ async def test_an_execution_that_lost_its_lane_writes_no_more_log(world: World) 
     )
     offer = (await world.peer.poll()).offers[0]
     await world.peer.start(offer.execution_id, offer.epoch)
-    await world.peer.reborn().poll()
+    await world.peer.restarted().poll()
     await release_lane(world.deps, world.user, world.queue, "component:a", "checked")  # type: ignore[arg-type]
 
     with pytest.raises(Superseded):
@@ -82,7 +82,7 @@ async def test_an_execution_that_lost_its_lane_writes_no_more_log(world: World) 
 async def test_another_runner_cannot_write_the_log(world: World) -> None:
     offer, found = await begin(world)
     stranger_org = await make_org(world.deps, "evil")
-    stranger = await make_peer(
+    stranger = await enrol_fake_runner(
         world.deps, stranger_org, await make_install(world.deps, stranger_org)
     )
 
@@ -135,15 +135,15 @@ async def test_following_yields_what_arrives_until_the_job_ends(world: World) ->
 async def test_following_goes_on_with_the_next_attempt(world: World) -> None:
     offer, found = await begin(world)
     await send(world, offer, 0, piece("first try"))
-    reborn = world.peer.reborn()
-    again = (await reborn.poll()).offers[0]
-    await reborn.start(again.execution_id, again.epoch)
+    restarted = world.peer.restarted()
+    again = (await restarted.poll()).offers[0]
+    await restarted.start(again.execution_id, again.epoch)
     data = piece("second try")
     await append_log(
-        world.deps, reborn.who, ExecutionId(again.execution_id), again.epoch, 0, pack(data)
+        world.deps, restarted.who, ExecutionId(again.execution_id), again.epoch, 0, pack(data)
     )
     done = Outcome(state="succeeded", reason="completed", log_end=len(data))
-    await reborn.hand_in(again.execution_id, again.epoch, done)
+    await restarted.hand_in(again.execution_id, again.epoch, done)
 
     records = [
         record.text

@@ -13,7 +13,7 @@ from exclave.wire.runner import Renew, Stats
 from exclave.wire.workflows import StepReply
 from tests.integration.control.conftest import World
 from tests.support.installs import make_app, make_app_install
-from tests.support.world import job, make_install, make_peer, run_workflow
+from tests.support.world import enrol_fake_runner, job, make_install, run_workflow
 
 
 async def wait_on(world: World, queue: str) -> StepReply:
@@ -99,7 +99,7 @@ async def test_a_silent_runner_is_named_with_its_presence(
 
 
 async def test_a_second_runner_that_is_up_is_enough(world: World) -> None:
-    other = await make_peer(world.deps, world.user, world.queue, "second")
+    other = await enrol_fake_runner(world.deps, world.user, world.queue, "second")
     await world.peer.renew()
     world.clock.advance(300)
     await other.renew()
@@ -120,7 +120,7 @@ async def test_a_watcher_learns_of_a_runner_that_came(world: World) -> None:
     queue = await make_install(world.deps, world.user, "bare")
     flow = await run_workflow(world.deps, world.user, queue, job("work"))
 
-    peer = await make_peer(world.deps, world.user, queue)
+    peer = await enrol_fake_runner(world.deps, world.user, queue)
     before: Any = await workflows.show_workflow(world.deps, world.user, flow.id)  # type: ignore[arg-type]
     await peer.renew()
     after = await workflows.show_workflow(world.deps, world.user, flow.id)  # type: ignore[arg-type]

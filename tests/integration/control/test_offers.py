@@ -9,7 +9,7 @@ from exclave.domain.identity import RunnerId
 from exclave.domain.jobs import JobId, Superseded
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE
-from tests.support.world import job, make_peer, run_workflow
+from tests.support.world import enrol_fake_runner, job, run_workflow
 
 
 async def test_jobs_come_by_priority_and_then_oldest_first(world: World) -> None:
@@ -61,7 +61,7 @@ async def test_an_offer_that_was_never_heard_of_is_offered_again(world: World) -
 
 
 async def test_two_runners_of_one_install_share_its_work(world: World) -> None:
-    second = await make_peer(world.deps, world.user, world.queue, "second")
+    second = await enrol_fake_runner(world.deps, world.user, world.queue, "second")
     await run_workflow(world.deps, world.user, world.queue, job("a", lanes=LANE, mutating=True))
     await run_workflow(world.deps, world.user, world.queue, job("b"))
 

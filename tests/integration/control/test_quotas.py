@@ -17,7 +17,14 @@ from exclave.domain.identity import OrgId, Role
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.quotas import QuotaExceeded, Quotas, Stored
 from exclave.storage.engine.database import Tx
-from exclave.storage.usage import Account, Amount, add_usage, find_usage, note_growth, take_usage
+from exclave.storage.usage import (
+    Account,
+    Amount,
+    add_usage,
+    find_usage,
+    note_growth,
+    subtract_usage,
+)
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import NewInstall
 from exclave.wire.jobs import NoopSpec
@@ -50,7 +57,7 @@ async def test_usage_grows_up_to_its_limit_and_shrinks_down_to_zero(world: World
     def change(tx: Tx) -> list[bool]:
         most = Amount(100, 2)
         kept = [add_usage(tx, account(world), Amount(size, 1), most) for size in (60, 50, 40, 0)]
-        take_usage(tx, account(world), Amount(10_000, 1))
+        subtract_usage(tx, account(world), Amount(10_000, 1))
         return kept
 
     assert await world.deps.db.write(change) == [True, False, True, False]
@@ -94,7 +101,7 @@ async def test_an_org_that_used_up_its_logs_begins_no_workflow_and_others_do(wor
 
     with pytest.raises(QuotaExceeded, match="logs"):
         await workflows.create_workflow(few, world.user, wish(world))
-    few.standing.begin_work(few.quotas, other.org)
+    few.exhausted_quotas.begin_work(few.quotas, other.org)
 
 
 async def test_workflows_that_have_not_ended_are_limited(world: World) -> None:

@@ -23,9 +23,9 @@ from exclave.wire.actions import RunAction
 from exclave.wire.installs import NewInstall
 from tests.integration.control.conftest import World
 from tests.integration.control.install_changes_kit import set_inputs
+from tests.support.install_fixture import InstallFixture
 from tests.support.installs import ACTION, make_app, make_app_install
-from tests.support.runner_harness import Life
-from tests.support.world import make_peer
+from tests.support.world import enrol_fake_runner
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -61,16 +61,16 @@ def deps(deps: Deps, workers: WatchedWorkers) -> Deps:
     return replace(deps, workers=workers)
 
 
-async def make_life(world: World, text: str, **more: Any) -> Life:
+async def make_life(world: World, text: str, **more: Any) -> InstallFixture:
     """Make an install of an app whose action has a text, with a runner."""
     step = {"name": "ask", "inline_contents": "true", "env_vars": {"TEXT": text}}
     app = await make_app(world.deps, world.user, action={**ACTION, "steps": [step]}, **more)
     made = await make_app_install(world.deps, world.user, app, "acme", provision=False)
-    peer = await make_peer(world.deps, world.user, QueueId(made.id))
-    return Life(world.deps, world.user, made.id, app, peer, peer)
+    peer = await enrol_fake_runner(world.deps, world.user, QueueId(made.id))
+    return InstallFixture(world.deps, world.user, made.id, app, peer, peer)
 
 
-async def run_action(life: Life) -> WorkflowId:
+async def run_action(life: InstallFixture) -> WorkflowId:
     """Run it up to the step with the text."""
     wish = RunAction(action="check")
     begun = await actions.run_action(life.deps, life.user, InstallId(life.install), wish)
@@ -78,7 +78,7 @@ async def run_action(life: Life) -> WorkflowId:
     return WorkflowId(begun.id)
 
 
-async def step_state(life: Life, workflow: str) -> StepState:
+async def step_state(life: InstallFixture, workflow: str) -> StepState:
     *_, step = (await life.steps(workflow)).values()
     return step.state
 
@@ -169,11 +169,11 @@ async def test_expensive_names_of_secrets_reach_the_stack(
     made = await make_app_install(world.deps, world.user, "shop")
 
     created = await stacks.create_stack(world.deps, world.user, InstallId(made.id))
-    code = created.command.split("/v1/stacks/")[1].split("/")[0]
-    script = await stacks.fetch_script(world.deps, code)
+    code = created.files[0].url.split("/")[-2]
+    script = await stacks.fetch_file(world.deps, code, "local.py")
 
-    assert "20000 acme" in created.script
-    assert "20000 acme" in script
+    assert "20000 acme" in created.files[0].content
+    assert "20000 acme" in script.content
     assert workers.tally.calls == 2
 
 
@@ -289,8 +289,8 @@ async def test_expensive_commands_are_prepared_too(world: World, workers: Watche
     ]
     app = await make_app(world.deps, world.user, action={**ACTION, "steps": steps})
     made = await make_app_install(world.deps, world.user, app, "acme", provision=False)
-    peer = await make_peer(world.deps, world.user, QueueId(made.id))
-    life = Life(world.deps, world.user, made.id, app, peer, peer)
+    peer = await enrol_fake_runner(world.deps, world.user, QueueId(made.id))
+    life = InstallFixture(world.deps, world.user, made.id, app, peer, peer)
     await run_action(life)
 
     await prepare_all(world.deps, world.user.org)

@@ -13,7 +13,7 @@ from exclave.domain.jobs import ExecutionId
 from exclave.storage.tables import metadata
 from exclave.wire.actions import RunRunbook
 from exclave.wire.specs import ActionSpec
-from tests.support.runner_harness import NOTICEBOARD, provision
+from tests.support.install_fixture import NOTICEBOARD, provision
 
 
 async def test_a_sensitive_input_of_a_runbook_reaches_only_the_job_that_names_it(

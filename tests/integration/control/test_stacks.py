@@ -19,17 +19,18 @@ from exclave.control.limits.usage_counting import settle
 from exclave.control.runtime.rates import RateLimited
 from exclave.control.stacks import stacks
 from exclave.control.workflows import workflows
-from exclave.domain.identity import InstallId, RunnerIdentity, User
+from exclave.domain.identity import InstallId, QueueId, RunnerIdentity, User
 from exclave.domain.quotas import QuotaExceeded, Quotas
 from exclave.domain.workflows import WorkflowId
 from exclave.wire.envelope import public_text
-from exclave.wire.installs import StartWork, Upgrade, WorkKind
+from exclave.wire.installs import StartWork, Upgrade, WorkflowKind
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL, Enrol, Enrolled, Poll
-from exclave.wire.stacks import StackReport
+from exclave.wire.stacks import StackCreated, StackDocument, StackReport
 from tests.integration.control.conftest import World
 from tests.support.installs import INPUTS, add_config, make_app, make_app_install
-from tests.support.world import ManualClock, ask_token, make_install, make_org
+from tests.support.toy_stack import add_toy_stack
+from tests.support.world import ManualClock, ask_token, enrol_fake_runner, make_install, make_org
 
 SECRETS = (
     {"name": "db_password", "description": "Of {{ .nuon.install.name }}", "required": True},
@@ -71,6 +72,12 @@ async def shop(world: World) -> Shop:
     return await open_shop(world)
 
 
+def read_script(created: StackCreated) -> str:
+    (file,) = created.files
+    assert (file.name, file.media_type) == ("local.py", "text/x-python")
+    return file.content
+
+
 def find_token(script: str) -> str:
     found = re.findall(r"xce_[0-9a-z]{52}", script)
     assert len(found) == 1
@@ -99,14 +106,18 @@ KEYS: dict[str, Ed25519PrivateKey] = {}
 
 async def join(shop: Shop) -> RunnerIdentity:
     made = await stacks.create_stack(shop.deps, shop.user, shop.install)
-    enrolled = await enrol(shop.deps, find_token(made.script))
+    enrolled = await enrol(shop.deps, find_token(read_script(made)))
     key = KEYS[enrolled.runner_id]
     token = await ask_token(shop.deps, enrolled.runner_id, key, enrolled.generation)
     return await authenticate_runner(shop.deps, token)
 
 
-def find_code(command: str) -> str:
-    return command.split("/")[-2]
+def find_code(created: StackCreated) -> str:
+    return created.files[0].url.split("/")[-2]
+
+
+async def fetch_script(shop: Shop, code: str) -> str:
+    return (await stacks.fetch_file(shop.deps, code, "local.py")).content
 
 
 async def test_a_script_names_what_the_app_asks_of_the_customer(shop: Shop) -> None:
@@ -114,11 +125,13 @@ async def test_a_script_names_what_the_app_asks_of_the_customer(shop: Shop) -> N
 
     node = next(
         one
-        for one in ast.parse(made.script).body
+        for one in ast.parse(read_script(made)).body
         if isinstance(one, ast.AnnAssign) and ast.unparse(one.target) == "STACK"
     )
     assert node.value is not None
     document = ast.literal_eval(node.value)
+    read = StackDocument.model_validate(document)
+    assert read.model_dump(mode="json") == document
     assert document["terms"]["install"] == "acme"
     assert document["terms"]["secrets"][0]["description"] == "Of acme"
     assert [one["name"] for one in document["terms"]["inputs"]] == ["zone"]
@@ -130,35 +143,35 @@ async def test_a_new_stack_voids_what_was_made_before_and_not_used(shop: Shop) -
     new = await stacks.create_stack(shop.deps, shop.user, shop.install)
 
     with pytest.raises(Unauthenticated):
-        await enrol(shop.deps, find_token(old.script))
+        await enrol(shop.deps, find_token(read_script(old)))
     with pytest.raises(NotFound):
-        await stacks.fetch_script(shop.deps, find_code(old.command))
-    assert (await enrol(shop.deps, find_token(new.script))).queue_id == shop.install
+        await fetch_script(shop, find_code(old))
+    assert (await enrol(shop.deps, find_token(read_script(new)))).queue_id == shop.install
 
 
 async def test_a_code_gives_a_fresh_token_each_time_until_one_was_used(shop: Shop) -> None:
     made = await stacks.create_stack(shop.deps, shop.user, shop.install)
-    code = find_code(made.command)
+    code = find_code(made)
 
-    first = find_token(await stacks.fetch_script(shop.deps, code))
-    second = find_token(await stacks.fetch_script(shop.deps, code))
+    first = find_token(await fetch_script(shop, code))
+    second = find_token(await fetch_script(shop, code))
 
-    for void in (find_token(made.script), first):
+    for void in (find_token(read_script(made)), first):
         with pytest.raises(Unauthenticated):
             await enrol(shop.deps, void)
     await enrol(shop.deps, second)
     with pytest.raises(NotFound):
-        await stacks.fetch_script(shop.deps, code)
+        await fetch_script(shop, code)
 
 
 async def test_a_code_ends_after_an_hour_whoever_asked_in_between(shop: Shop) -> None:
     made = await stacks.create_stack(shop.deps, shop.user, shop.install)
     shop.clock.advance(3500)
-    late = find_token(await stacks.fetch_script(shop.deps, find_code(made.command)))
+    late = find_token(await fetch_script(shop, find_code(made)))
     shop.clock.advance(200)
 
     with pytest.raises(NotFound):
-        await stacks.fetch_script(shop.deps, find_code(made.command))
+        await fetch_script(shop, find_code(made))
     with pytest.raises(Unauthenticated):
         await enrol(shop.deps, late)
 
@@ -174,7 +187,7 @@ async def test_other_orgs_and_plain_installs_get_no_stack(shop: Shop) -> None:
     with pytest.raises(Conflict):
         await stacks.create_stack(shop.deps, shop.user, InstallId(plain))
     with pytest.raises(NotFound):
-        await stacks.fetch_script(shop.deps, "xcs_nonsense")
+        await fetch_script(shop, "xcs_nonsense")
 
 
 async def test_a_report_becomes_outputs_and_state(shop: Shop) -> None:
@@ -193,6 +206,30 @@ async def test_a_report_becomes_outputs_and_state(shop: Shop) -> None:
     assert state["inputs"]["inputs"]["zone"] == "b"
     assert state["install_stack"]["status"] == "active"
     assert state["runner"]["id"] == who.runner
+
+
+async def test_the_facts_of_a_report_are_those_of_the_installs_cloud(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_toy_stack(monkeypatch)
+    shop = await open_shop(world, cloud="aws")
+    who = (await enrol_fake_runner(shop.deps, shop.user, QueueId(shop.install))).who
+
+    await stacks.report_stack(shop.deps, who, StackReport(facts={"account_id": "42"}))
+
+    outputs = (await shop.read_state())["install_stack"]["outputs"]
+    assert (outputs["region"], outputs["account_id"]) == ("toy-1", "42")
+
+
+async def test_an_install_does_not_move_to_another_cloud(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_toy_stack(monkeypatch)
+    shop = await open_shop(world)
+    await add_config(shop.deps, shop.user, shop.app, cloud="aws")
+
+    with pytest.raises(Conflict, match="the config is for `aws`, and the install is on `local`"):
+        await upgrades.upgrade_install(shop.deps, shop.user, shop.install, Upgrade())
 
 
 async def test_the_same_report_again_makes_no_new_state(shop: Shop) -> None:
@@ -266,7 +303,7 @@ async def test_a_report_answers_the_provision_that_waits_for_it(world: World) ->
 
 async def test_a_provision_goes_on_at_once_where_the_stack_runs_already(shop: Shop) -> None:
     await shop.report(await join(shop))
-    wish = StartWork(kind=WorkKind.PROVISION)
+    wish = StartWork(kind=WorkflowKind.PROVISION)
 
     begun = await workflow_requests.start_work(shop.deps, shop.user, shop.install, wish)
 

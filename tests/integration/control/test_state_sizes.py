@@ -4,11 +4,11 @@ from exclave.control.deps import Deps
 from exclave.control.install_state.state import MOST_BYTES
 from exclave.domain.identity import User
 from exclave.domain.workflows import StepState, WorkflowState
-from tests.support.runner_harness import live
+from tests.support.install_fixture import make_install_fixture
 
 
 async def test_outputs_that_make_the_state_too_large_fail_their_job(deps: Deps, user: User) -> None:
-    life, workflow = await live(deps, user)
+    life, workflow = await make_install_fixture(deps, user)
     life.outputs["sandbox"] = {"text": "x" * MOST_BYTES}
 
     await life.report()

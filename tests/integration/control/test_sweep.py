@@ -12,7 +12,14 @@ from exclave.storage.engine.database import Database, Tx
 from exclave.storage.workflows import Loaded
 from tests.integration.control.conftest import World
 from tests.integration.control.jobs_kit import LANE, begin, lane_states, look
-from tests.support.world import Peer, job, make_install, make_org, make_peer, run_workflow
+from tests.support.world import (
+    FakeRunner,
+    enrol_fake_runner,
+    job,
+    make_install,
+    make_org,
+    run_workflow,
+)
 
 
 async def sweep_for(world: World, sweeper: Sweeper, seconds: int) -> None:
@@ -68,11 +75,11 @@ async def test_an_offer_that_nobody_starts_goes_back(world: World) -> None:
     assert await lane_states(world) == {"component:a": "free"}
 
 
-async def make_other(world: World) -> tuple[User, QueueId, Peer]:
+async def make_other(world: World) -> tuple[User, QueueId, FakeRunner]:
     """Make another org with an install and a runner."""
     user = await make_org(world.deps, "other")
     queue = await make_install(world.deps, user)
-    return user, queue, await make_peer(world.deps, user, queue)
+    return user, queue, await enrol_fake_runner(world.deps, user, queue)
 
 
 def break_for(monkeypatch: pytest.MonkeyPatch, queue: QueueId) -> None:
@@ -126,7 +133,7 @@ async def test_what_an_ending_breaks_in_the_install_does_not_keep_the_lane_taken
     sweeper = Sweeper(world.deps)
     await sweeper.sweep()
     await begin(world, mutating=True)
-    monkeypatch.setattr(completion, "take_end", lambda *_: 1 // 0)
+    monkeypatch.setattr(completion, "apply_job_result", lambda *_: 1 // 0)
 
     await sweep_for(world, sweeper, 910)
 

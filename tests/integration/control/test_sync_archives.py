@@ -16,7 +16,7 @@ from exclave.control.apps.sync import SyncWish, sync_app
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueId, QueueKind, RunnerId, RunnerIdentity, User
 from tests.integration.control.syncing_kit import count_synced, list_archives
-from tests.support.apps import in_pieces, make_app, pack, sync, write_app
+from tests.support.apps import in_chunks, make_app, pack, sync, write_app
 from tests.support.world import make_org
 
 HOSTILE = ["climbs", "absolute", "link", "hard", "device", "twice", "bomb"]
@@ -36,7 +36,7 @@ async def test_hostile_archives_are_refused_and_leave_nothing(
         data = data or (b"" if kind == "empty" else make_hostile(kind))
 
     with pytest.raises(ArchiveProblem):
-        await sync_app(deps, user, "demo", in_pieces(data), SyncWish())
+        await sync_app(deps, user, "demo", in_chunks(data), SyncWish())
 
     assert set((await count_synced(deps)).values()) == {0}
     assert await list_archives(deps) == []

@@ -13,7 +13,7 @@ from exclave.wire.terraform import MAX_ATTACHMENT, SealedState
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import WORKSPACE, begin, count_blobs, lock, read, state, write
 from tests.support.files import get_state, put_file
-from tests.support.world import make_install, make_org, make_peer
+from tests.support.world import enrol_fake_runner, make_install, make_org
 
 
 async def test_versions_are_kept_and_the_newest_is_read(world: World) -> None:
@@ -89,8 +89,8 @@ async def test_another_tenant_sees_and_changes_nothing(world: World) -> None:
     await write(world, offer, state(1))
     stranger = await make_org(world.deps, "other")
     queue = await make_install(world.deps, stranger)
-    spy = await make_peer(world.deps, stranger, queue)
-    neighbour = await make_peer(
+    spy = await enrol_fake_runner(world.deps, stranger, queue)
+    neighbour = await enrol_fake_runner(
         world.deps, world.user, await make_install(world.deps, world.user, "second")
     )
 

@@ -20,7 +20,7 @@ from exclave.domain.terraform import StateRefused
 from exclave.domain.workflows import StepState
 from exclave.storage import tf_states
 from exclave.storage.tables.terraform import tf_states as table
-from exclave.wire.installs import WorkKind
+from exclave.wire.installs import WorkflowKind
 from exclave.wire.runner import Offer, Outcome
 from exclave.wire.terraform import RestoreState, TfWorkspaceDetail
 from tests.integration.control.conftest import World
@@ -35,7 +35,7 @@ from tests.integration.control.tf_kit import (
     unlock,
     write,
 )
-from tests.support.runner_harness import Life, digest_of, provision, succeed
+from tests.support.install_fixture import InstallFixture, digest_of, provision, succeed
 from tests.support.world import make_org
 
 
@@ -213,7 +213,7 @@ async def test_a_plan_that_waits_for_approval_is_stale_after_a_restore(
     life = await provision(deps, user)
     plans = [plan_at(2), plan_at(3)]
     life.answers["plan component:network"] = list(plans)
-    workflow = await life.start(WorkKind.DEPLOY, components=["network"], approve_all=False)
+    workflow = await life.start(WorkflowKind.DEPLOY, components=["network"], approve_all=False)
     await life.run()
     await store(life, workflow, 1, 2)
     wish = RestoreState(version=1, reason="back to the first")
@@ -235,7 +235,7 @@ def plan_at(serial: int) -> Outcome:
     return succeed(digest=digest_of(serial), noop=False, serial=serial, outputs={})
 
 
-async def store(life: Life, workflow: str, *serials: int) -> None:
+async def store(life: InstallFixture, workflow: str, *serials: int) -> None:
     """Store versions as if an apply had written them before the plan."""
     job = (await life.steps(workflow))["network.plan"].job_id
     shown = await jobs.show_job(life.deps, life.user, JobId(job or ""))

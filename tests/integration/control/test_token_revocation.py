@@ -211,11 +211,11 @@ async def test_a_stack_code_and_the_tokens_it_gave_out_go_with_a_cascade(world: 
     install = InstallId((await make_app_install(deps, world.user, "shop", provision=False)).id)
     leaver, _ = await mint(world, world.user, "leaver")
     made = await stacks.create_stack(deps, leaver, install)
-    code = made.command.split("/")[-2]
-    await stacks.fetch_script(deps, code)
+    code = made.files[0].url.split("/")[-2]
+    await stacks.fetch_file(deps, code, "local.py")
 
     done = await revoke_token(deps, world.user, leaver.token, CASCADE)
 
     assert done.revoked.counts == {"enrolment": 1, "stack_code": 1}
     with pytest.raises(NotFound):
-        await stacks.fetch_script(deps, code)
+        await stacks.fetch_file(deps, code, "local.py")

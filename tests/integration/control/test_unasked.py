@@ -17,7 +17,7 @@ from exclave.wire.apps import NewApp
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import Upgrade
 from tests.support.apps import edit, sync
-from tests.support.runner_harness import NOTICEBOARD, live
+from tests.support.install_fixture import NOTICEBOARD, make_install_fixture
 from tests.support.world import make_user
 
 AUTO = "auto_approve_on_policies_passing"
@@ -88,7 +88,7 @@ async def test_an_operator_does_not_go_back_to_a_config_that_asks_less(
     deps: Deps, user: User, app: Path
 ) -> None:
     add_line("sandbox.toml", f"{AUTO} = true")(app)
-    life, _ = await live(deps, user, app, approve_all=False, provision=False)
+    life, _ = await make_install_fixture(deps, user, app, approve_all=False, provision=False)
     edit(app, "sandbox.toml", f"{AUTO} = true\n", "")
     await sync(deps, user, app)
     install, operator = InstallId(life.install), await make_user(deps, user, Role.OPERATOR)

@@ -35,8 +35,9 @@ def is_alive(pid: int) -> bool:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    while not holds():  # noqa: ASYNC110 - another process makes it true
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110 - another process makes it true
+            await asyncio.sleep(0.01)
 
 
 async def read_pid(file: Path) -> int:
@@ -246,7 +247,7 @@ async def test_closing_ends_all_processes_and_calls(tmp_path: Path) -> None:
 
 _SERVER = """
 import asyncio, sys
-from exclave.control.workers import WorkerProcesses
+from exclave.control.workers.pool import WorkerProcesses
 from tests.integration.control import workers_kit as kit
 
 async def main():

@@ -1,18 +1,19 @@
 """What a server remembers of a workflow is what it would read, or it reads."""
 
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from random import Random
 
 import pytest
 
 from exclave.base.errors import Conflict, Problem
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
 from exclave.flow.events import ApproveAllSet, CancelRequested
 from exclave.storage import workflows as stored
 from exclave.storage.engine.database import Tx
-from exclave.storage.engine.workflow_cache import Memory
+from exclave.storage.engine.workflow_cache import WorkflowCache
 from exclave.storage.workflows import Loaded
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -83,8 +84,8 @@ async def compare(world: World, workflow: WorkflowId) -> bool:
 
     def look(tx: Tx) -> bool:
         loaded = stored.load_locked(tx, [key])[key]
-        remembered = loaded is tx.memory.recall(key)
-        tx.memory = Memory()
+        remembered = loaded is tx.cache.get(key, loaded.revision)
+        tx.cache = WorkflowCache()
         assert loaded == stored.load_locked(tx, [key])[key]
         return remembered
 
@@ -96,7 +97,7 @@ async def test_what_was_undone_is_not_remembered(world: World) -> None:
     key = (world.user.org, WorkflowId(made.id))
 
     def change_mind(tx: Tx) -> None:
-        advance(tx, world.deps, [Happening(*key, ApproveAllSet(on=True))])
+        advance(tx, world.deps, [WorkflowEvent(*key, ApproveAllSet(on=True))])
         raise Conflict("not like that")
 
     with pytest.raises(Conflict):
@@ -110,8 +111,8 @@ async def test_what_another_server_changed_is_read_again(world: World) -> None:
     key = (world.user.org, WorkflowId(made.id))
 
     def change_elsewhere(tx: Tx) -> None:
-        tx.memory = Memory()
-        advance(tx, world.deps, [Happening(*key, CancelRequested())])
+        tx.cache = WorkflowCache()
+        advance(tx, world.deps, [WorkflowEvent(*key, CancelRequested())])
 
     def load(tx: Tx) -> Loaded:
         return stored.load_locked(tx, [key])[key]
@@ -121,11 +122,27 @@ async def test_what_another_server_changed_is_read_again(world: World) -> None:
     assert (await world.deps.db.write(load)).value.cancel_requested
 
 
-def test_what_nobody_used_for_longest_is_forgotten() -> None:
-    memory = Memory(most=2)
-    memory.keep("a", 1)
-    memory.keep("b", 2)
-    memory.recall("a")
-    memory.keep("c", 3)
+@dataclass(frozen=True)
+class Row:
+    """A value to keep."""
 
-    assert [memory.recall(key) for key in "abc"] == [1, None, 3]
+    revision: int
+
+
+def test_what_nobody_used_for_longest_is_forgotten() -> None:
+    cache = WorkflowCache(most=2)
+    a, b, c = Row(1), Row(1), Row(1)
+    cache.put("a", a)
+    cache.put("b", b)
+    cache.get("a", 1)
+    cache.put("c", c)
+
+    assert [cache.get(key, 1) for key in "abc"] == [a, None, c]
+
+
+def test_a_value_of_another_revision_is_not_returned() -> None:
+    cache = WorkflowCache()
+    cache.put("a", Row(1))
+
+    assert cache.get("a", 2) is None
+    assert cache.peek("a")

@@ -16,7 +16,7 @@ from exclave.wire.terraform import (
 )
 from tests.integration.control.conftest import World
 from tests.support.files import get_state, put_state
-from tests.support.world import Peer, job, run_workflow
+from tests.support.world import FakeRunner, job, run_workflow
 
 WORKSPACE = "component:db"
 
@@ -31,7 +31,7 @@ def state(serial: int, lineage: str = "line", text: str = "", ids: str = "1") ->
     return SealedState(header=header, sealed=f"sealed {serial} {text}".encode())
 
 
-async def begin(world: World, workspace: str = WORKSPACE, peer: Peer | None = None) -> Offer:
+async def begin(world: World, workspace: str = WORKSPACE, peer: FakeRunner | None = None) -> Offer:
     who = peer or world.peer
     step = job("apply", lanes=[workspace], mutating=True)
     await run_workflow(world.deps, world.user, who.who.queue, step)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.control.deps import Deps
+from exclave.control.deps import ServerDeps
 from exclave.control.registry.gc import collect_org
 from exclave.storage.blobs.base import Blobs
 from exclave.storage.blobs.files import FileBlobs
@@ -32,7 +32,7 @@ async def hubs(
         url = stack.enter_context(open_database("postgres"))
         endpoint = stack.enter_context(start_s3()) if request.param == "s3" else ""
         clock = ManualClock()
-        servers: list[Deps] = []
+        servers: list[ServerDeps] = []
         for number in range(2):
             blobs: Blobs = S3Blobs(place(endpoint)) if endpoint else FileBlobs(tmp_path / "blobs")
             stack.push_async_callback(blobs.close)

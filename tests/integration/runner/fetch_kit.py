@@ -6,13 +6,12 @@ from typing import Any
 
 from exclave.runner.git.credentials import GitCredentials
 from exclave.runner.git.fetch import Checkout, GitFetcher, GitSettings
-from exclave.runner.jobs.context import Task
+from exclave.runner.jobs.context import JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Work
-from exclave.runner.jobs.workspace import prepare_workspace
+from exclave.runner.jobs.executor import JobRun
 from exclave.wire.jobs import NoopSpec
 from exclave.wire.specs import GitSource
-from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, Bench, make_dispatch, read_spool
+from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, ExecutionHarness, make_dispatch, read_spool
 
 EVERYWHERE = GitSettings(protocols=frozenset({"https", "ssh", "http", "file"}), allow_private=True)
 
@@ -22,7 +21,7 @@ class Fetch:
 
     def __init__(
         self,
-        bench: Bench,
+        bench: ExecutionHarness,
         settings: GitSettings = EVERYWHERE,
         children: ChildSettings | None = None,
         **more: Any,
@@ -35,10 +34,14 @@ class Fetch:
             GitCredentials(self.credentials),
             **more,
         )
-        workspace = prepare_workspace(bench.folder, keep_free_bytes=0)
-        work = Work(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
-        deadline = CLOCK.monotonic() + 60
-        self.task = Task(work, workspace, bench.log, bench.stop, CLOCK, deadline, 60.0)
+        self.context = open_context(
+            JobRun(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK),
+            bench.log,
+            bench.stop,
+            clock=CLOCK,
+            children=ChildSettings(),
+            limits=JobLimits(60.0, grace_s=10.0, keep_free_bytes=0),
+        )
 
     def write_credentials(self, *entries: dict[str, str]) -> None:
         self.credentials.write_text(json.dumps({"credentials": entries}))
@@ -46,7 +49,7 @@ class Fetch:
 
     async def get(self, url: str, ref: str = "main", directory: str = ".", **more: Any) -> Checkout:
         source = GitSource(url=url, ref=ref, directory=directory, **more)
-        return await self.fetcher.fetch(self.task, source)
+        return await self.fetcher.fetch(self.context, source)
 
     def texts(self) -> str:
         return "\n".join(one.text for one in read_spool(self.bench.spool))

@@ -25,13 +25,13 @@ from exclave.runner.executors.build import BuildExecutor, Registry
 from exclave.runner.git.credentials import GitCredentials
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Work
+from exclave.runner.jobs.executor import JobRun
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
 from tests.support.git import make_repo
-from tests.unit.runner.work_kit import CLOCK, Bench, make_dispatch
+from tests.unit.runner.work_kit import CLOCK, ExecutionHarness, make_dispatch
 
 CONFIG = "cfg_" + "0" * 26
 KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
@@ -91,7 +91,7 @@ class Site:
     async def build(self, source: Mapping[str, Any], **more: Any) -> Outcome:
         shutil.rmtree(self.folder / "bench", ignore_errors=True)
         (self.folder / "bench").mkdir()
-        self.bench = Bench(self.folder / "bench")
+        self.bench = ExecutionHarness(self.folder / "bench")
         spec = BuildSpec.model_validate(
             {
                 "build_id": "bui_" + "0" * 26,
@@ -103,7 +103,7 @@ class Site:
             }
         )
         uplink = cast("Uplink", FakeUplink(self.archive))
-        work = Work(make_dispatch(spec), self.bench.folder, uplink)
+        work = JobRun(make_dispatch(spec), self.bench.folder, uplink)
         return await self.executor.run(work, self.bench.log, self.bench.stop)
 
 

@@ -16,7 +16,7 @@ from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
 from tests.support.processes import list_zombies
-from tests.unit.runner.work_kit import CLOCK, EXECUTION, Bench, script
+from tests.unit.runner.work_kit import CLOCK, EXECUTION, ExecutionHarness, script
 
 pytestmark = pytest.mark.skipif(not procfs.is_supported(), reason="needs /proc")
 
@@ -25,18 +25,18 @@ STUBBORN = "trap '' INT TERM; echo ready; while :; do sleep 0.05; done"
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> ExecutionHarness:
+    return ExecutionHarness(tmp_path)
 
 
-async def wait_for_line(bench: Bench, text: str) -> None:
+async def wait_for_line(bench: ExecutionHarness, text: str) -> None:
     async with asyncio.timeout(10):
         while text.encode() not in bench.spool.read(0, 1 << 20):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.01)
 
 
 async def run_and_stop(
-    bench: Bench, text: str, *, reason: Reason = Reason.CANCELLED, grace_s: float = 0.6
+    bench: ExecutionHarness, text: str, *, reason: Reason = Reason.CANCELLED, grace_s: float = 0.6
 ) -> tuple[Outcome, float]:
     running = asyncio.create_task(bench.run(script(text)))
     await wait_for_line(bench, "ready")
@@ -50,7 +50,7 @@ def assert_nothing_lives() -> None:
     assert procfs.list_marked(EXECUTION) == []
 
 
-async def test_a_polite_command_is_stopped_by_the_first_signal(bench: Bench) -> None:
+async def test_a_polite_command_is_stopped_by_the_first_signal(bench: ExecutionHarness) -> None:
     text = "trap 'echo cleaned up; exit 0' INT; echo ready; while :; do sleep 0.05; done"
 
     outcome, took = await run_and_stop(bench, text, grace_s=10)
@@ -62,7 +62,7 @@ async def test_a_polite_command_is_stopped_by_the_first_signal(bench: Bench) -> 
 
 
 async def test_a_command_that_ignores_the_first_signal_gets_the_second_in_time(
-    bench: Bench,
+    bench: ExecutionHarness,
 ) -> None:
     text = "trap '' INT; trap 'echo term; exit 0' TERM; echo ready; while :; do sleep 0.05; done"
 
@@ -73,7 +73,7 @@ async def test_a_command_that_ignores_the_first_signal_gets_the_second_in_time(
 
 
 async def test_a_command_that_ignores_every_signal_is_killed_at_the_end_of_the_grace(
-    bench: Bench,
+    bench: ExecutionHarness,
 ) -> None:
     outcome, took = await run_and_stop(bench, STUBBORN)
 
@@ -82,13 +82,15 @@ async def test_a_command_that_ignores_every_signal_is_killed_at_the_end_of_the_g
     assert_nothing_lives()
 
 
-async def test_the_dead_man_interrupts_instead_of_cancelling(bench: Bench) -> None:
+async def test_the_dead_man_interrupts_instead_of_cancelling(bench: ExecutionHarness) -> None:
     outcome, _ = await run_and_stop(bench, STUBBORN, reason=Reason.DEADMAN, grace_s=0.1)
 
     assert (outcome.state, outcome.reason) == (OutcomeState.INTERRUPTED, Reason.DEADMAN)
 
 
-async def test_a_stopped_grandchild_in_its_own_session_is_killed_too(bench: Bench) -> None:
+async def test_a_stopped_grandchild_in_its_own_session_is_killed_too(
+    bench: ExecutionHarness,
+) -> None:
     text = f'setsid sh -c "{STUBBORN}" & setsid -f sleep 300; {STUBBORN}'
 
     _, took = await run_and_stop(bench, text)
@@ -97,14 +99,16 @@ async def test_a_stopped_grandchild_in_its_own_session_is_killed_too(bench: Benc
     assert_nothing_lives()
 
 
-async def test_a_stopped_process_is_killed_although_it_cannot_listen(bench: Bench) -> None:
+async def test_a_stopped_process_is_killed_although_it_cannot_listen(
+    bench: ExecutionHarness,
+) -> None:
     _, took = await run_and_stop(bench, "echo ready; kill -STOP $$; sleep 100")
 
     assert took < 2.6
     assert_nothing_lives()
 
 
-async def test_what_a_successful_command_leaves_behind_is_killed(bench: Bench) -> None:
+async def test_what_a_successful_command_leaves_behind_is_killed(bench: ExecutionHarness) -> None:
     text = "setsid -f sleep 300; sleep 300 >/dev/null 2>&1 & echo done"
     began = CLOCK.monotonic()
 
@@ -116,7 +120,7 @@ async def test_what_a_successful_command_leaves_behind_is_killed(bench: Bench) -
 
 
 async def test_a_hidden_grandchild_that_holds_the_pipe_does_not_hold_up_the_job(
-    bench: Bench, tmp_path: Path
+    bench: ExecutionHarness, tmp_path: Path
 ) -> None:
     text = f"env -i setsid -f sh -c 'echo $$ > {tmp_path}/pid; exec sleep 300'; echo done"
     began = CLOCK.monotonic()
@@ -128,13 +132,13 @@ async def test_a_hidden_grandchild_that_holds_the_pipe_does_not_hold_up_the_job(
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
-async def test_output_that_comes_just_after_the_end_is_not_lost(bench: Bench) -> None:
+async def test_output_that_comes_just_after_the_end_is_not_lost(bench: ExecutionHarness) -> None:
     await bench.run(script("(sleep 0.1; echo late) & echo early"))
 
     assert bench.texts() == ["early", "late"]
 
 
-async def test_a_step_that_takes_too_long_fails_with_timeout(bench: Bench) -> None:
+async def test_a_step_that_takes_too_long_fails_with_timeout(bench: ExecutionHarness) -> None:
     spec = script("echo ready; sleep 300")
     step = spec.steps[0].model_copy(update={"timeout_s": 0.3})
 
@@ -146,7 +150,9 @@ async def test_a_step_that_takes_too_long_fails_with_timeout(bench: Bench) -> No
     assert_nothing_lives()
 
 
-async def test_the_timeout_of_the_job_counts_for_all_steps_together(bench: Bench) -> None:
+async def test_the_timeout_of_the_job_counts_for_all_steps_together(
+    bench: ExecutionHarness,
+) -> None:
     spec = script("sleep 0.2", timeout_s=0.3)
 
     outcome = await bench.run(spec.model_copy(update={"steps": [spec.steps[0]] * 5}))
@@ -155,7 +161,9 @@ async def test_the_timeout_of_the_job_counts_for_all_steps_together(bench: Bench
     assert "the job's timeout of 0.3 s" in outcome.message
 
 
-async def test_a_cancel_hurries_a_command_that_is_slow_after_its_timeout(bench: Bench) -> None:
+async def test_a_cancel_hurries_a_command_that_is_slow_after_its_timeout(
+    bench: ExecutionHarness,
+) -> None:
     running = asyncio.create_task(bench.run(script(STUBBORN, timeout_s=0.3), grace_s=100))
     await wait_for_line(bench, "stopping the command: timeout")
     began = CLOCK.monotonic()
@@ -167,7 +175,7 @@ async def test_a_cancel_hurries_a_command_that_is_slow_after_its_timeout(bench: 
     assert CLOCK.monotonic() - began < 2.3
 
 
-async def test_a_cancelled_executor_leaves_no_process(bench: Bench) -> None:
+async def test_a_cancelled_executor_leaves_no_process(bench: ExecutionHarness) -> None:
     running = asyncio.create_task(bench.run(script(STUBBORN)))
     await wait_for_line(bench, "ready")
 
@@ -186,7 +194,7 @@ def start_process(*argv: str, env: dict[str, str] | None = None) -> subprocess.P
     return subprocess.Popen(argv, env=env, start_new_session=True)
 
 
-async def test_many_ends_leave_neither_zombies_nor_open_files(bench: Bench) -> None:
+async def test_many_ends_leave_neither_zombies_nor_open_files(bench: ExecutionHarness) -> None:
     await bench.run(script("true"))
     before = count_files()
 
@@ -203,7 +211,7 @@ from pathlib import Path
 from tests.unit.runner import work_kit
 async def main():
     work_kit.EXECUTION = sys.argv[3]
-    await work_kit.Bench(Path(sys.argv[1])).run(work_kit.script(sys.argv[2]))
+    await work_kit.ExecutionHarness(Path(sys.argv[1])).run(work_kit.script(sys.argv[2]))
 asyncio.run(main())
 """
 
@@ -262,7 +270,7 @@ async def test_a_process_number_that_was_taken_over_is_left_alone(tmp_path: Path
     innocent.wait()
 
 
-async def test_the_process_is_on_record_before_its_output_is_read(bench: Bench) -> None:
+async def test_the_process_is_on_record_before_its_output_is_read(bench: ExecutionHarness) -> None:
     command = Command(("sh", "-c", "echo hello"), {"PATH": os.environ["PATH"]}, bench.folder)
 
     child = await start_child(

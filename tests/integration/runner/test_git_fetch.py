@@ -8,19 +8,18 @@ import pytest
 
 from exclave.runner.git.fetch import GitSettings
 from exclave.runner.git.urls import Rewrite
-from exclave.runner.jobs.context import Stopped
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import Stopped, WorkFailed
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
 from tests.integration.runner.fetch_kit import Fetch
 from tests.support.git import GitServer, Repo, make_repo, serve_git
-from tests.unit.runner.work_kit import Bench
+from tests.unit.runner.work_kit import ExecutionHarness
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> ExecutionHarness:
+    return ExecutionHarness(tmp_path)
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def server(repo: Repo) -> Iterator[GitServer]:
 
 
 async def test_a_branch_a_tag_and_a_commit_are_resolved_once(
-    bench: Bench, repo: Repo, tmp_path: Path
+    bench: ExecutionHarness, repo: Repo, tmp_path: Path
 ) -> None:
     first = repo.git("rev-parse", "HEAD")
     repo.git("tag", "v1")
@@ -45,7 +44,7 @@ async def test_a_branch_a_tag_and_a_commit_are_resolved_once(
 
     for number, ref in enumerate(["main", "v1", "v1-annotated", first, "HEAD", "refs/tags/v1"]):
         (tmp_path / str(number)).mkdir()
-        got = await Fetch(Bench(tmp_path / str(number))).get(repo.url, ref)
+        got = await Fetch(ExecutionHarness(tmp_path / str(number))).get(repo.url, ref)
         found[ref] = (got.commit, (got.root / "infra/db/main.tf").read_text())
 
     one, two = (first, "# one"), (second, "# two")
@@ -60,7 +59,7 @@ async def test_a_branch_a_tag_and_a_commit_are_resolved_once(
 
 
 async def test_a_pinned_commit_is_fetched_whatever_the_branch_says(
-    bench: Bench, repo: Repo
+    bench: ExecutionHarness, repo: Repo
 ) -> None:
     first = repo.git("rev-parse", "HEAD")
     repo.commit({"infra/db/main.tf": "# two"})
@@ -71,7 +70,7 @@ async def test_a_pinned_commit_is_fetched_whatever_the_branch_says(
 
 
 async def test_only_the_wanted_folder_and_only_one_commit_arrives(
-    bench: Bench, repo: Repo, server: GitServer
+    bench: ExecutionHarness, repo: Repo, server: GitServer
 ) -> None:
     repo.commit({"infra/db/main.tf": "# two"})
 
@@ -82,7 +81,7 @@ async def test_only_the_wanted_folder_and_only_one_commit_arrives(
 
 
 async def test_a_branch_wins_over_a_tag_of_the_same_name_and_the_log_says_so(
-    bench: Bench, repo: Repo
+    bench: ExecutionHarness, repo: Repo
 ) -> None:
     repo.git("tag", "twice")
     repo.git("checkout", "--quiet", "-b", "twice")
@@ -96,7 +95,7 @@ async def test_a_branch_wins_over_a_tag_of_the_same_name_and_the_log_says_so(
 
 
 async def test_private_repositories_open_with_credentials_that_show_nowhere(
-    bench: Bench, repo: Repo, server: GitServer
+    bench: ExecutionHarness, repo: Repo, server: GitServer
 ) -> None:
     repo.path.rename(repo.path.parent / "private")
     fetch = Fetch(bench)
@@ -115,7 +114,7 @@ async def test_private_repositories_open_with_credentials_that_show_nowhere(
 
 
 async def test_public_sources_never_get_credentials(
-    bench: Bench, repo: Repo, server: GitServer
+    bench: ExecutionHarness, repo: Repo, server: GitServer
 ) -> None:
     repo.path.rename(repo.path.parent / "private")
     fetch = Fetch(bench)
@@ -138,7 +137,7 @@ async def test_public_sources_never_get_credentials(
     ],
 )
 async def test_missing_or_loose_credentials_stop_the_fetch(
-    bench: Bench, entries: list[dict[str, str]], mode: int, reason: Reason
+    bench: ExecutionHarness, entries: list[dict[str, str]], mode: int, reason: Reason
 ) -> None:
     fetch = Fetch(bench)
     fetch.write_credentials(*entries)
@@ -164,7 +163,7 @@ async def test_missing_or_loose_credentials_stop_the_fetch(
     ],
 )
 async def test_failures_say_what_to_do(
-    bench: Bench,
+    bench: ExecutionHarness,
     server: GitServer,
     *,
     path: str,
@@ -180,7 +179,7 @@ async def test_failures_say_what_to_do(
 
 
 async def test_the_network_is_given_a_second_chance(
-    bench: Bench, server: GitServer, monkeypatch: pytest.MonkeyPatch
+    bench: ExecutionHarness, server: GitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("exclave.runner.git.fetch._PAUSES_S", (0.0, 0.0))
 
@@ -191,7 +190,7 @@ async def test_the_network_is_given_a_second_chance(
     assert len(server.requests) == 3
 
 
-async def test_a_stop_ends_the_fetch(bench: Bench, repo: Repo) -> None:
+async def test_a_stop_ends_the_fetch(bench: ExecutionHarness, repo: Repo) -> None:
     bench.stop.request(Reason.CANCELLED, 1.0)
 
     with pytest.raises(Stopped):
@@ -199,7 +198,7 @@ async def test_a_stop_ends_the_fetch(bench: Bench, repo: Repo) -> None:
 
 
 async def test_hooks_filters_and_submodules_do_nothing(
-    bench: Bench, repo: Repo, tmp_path: Path
+    bench: ExecutionHarness, repo: Repo, tmp_path: Path
 ) -> None:
     trap = tmp_path / "trap"
     inner = make_repo(tmp_path / "git" / "inner", {"x": "y"})
@@ -221,7 +220,7 @@ async def test_hooks_filters_and_submodules_do_nothing(
 
 
 async def test_the_users_own_git_configuration_does_not_count(
-    bench: Bench, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: ExecutionHarness, repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".gitconfig").write_text(
         f'[url "file:///nowhere/"]\n\tinsteadOf = {repo.url}\n[core]\n\thooksPath = /tmp\n'
@@ -232,7 +231,7 @@ async def test_the_users_own_git_configuration_does_not_count(
     assert (await Fetch(bench).get(repo.url)).commit == repo.git("rev-parse", "HEAD")
 
 
-async def test_the_longest_rewrite_rule_wins(bench: Bench, repo: Repo) -> None:
+async def test_the_longest_rewrite_rule_wins(bench: ExecutionHarness, repo: Repo) -> None:
     rules = (
         Rewrite("https://github.com/", "file:///nowhere/"),
         Rewrite("https://github.com/acme/", f"file://{repo.path.parent}/"),
@@ -245,7 +244,7 @@ async def test_the_longest_rewrite_rule_wins(bench: Bench, repo: Repo) -> None:
 
 
 async def test_private_addresses_are_refused_before_git_runs(
-    bench: Bench, server: GitServer
+    bench: ExecutionHarness, server: GitServer
 ) -> None:
     settings = GitSettings(protocols=frozenset({"http", "https", "ssh"}))
 
@@ -258,7 +257,7 @@ async def test_private_addresses_are_refused_before_git_runs(
 
 
 async def test_git_uses_the_very_address_that_was_judged(
-    bench: Bench, server: GitServer, monkeypatch: pytest.MonkeyPatch
+    bench: ExecutionHarness, server: GitServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that answers differently the second time gains nothing."""
     asked: list[str] = []
@@ -279,18 +278,18 @@ async def test_git_uses_the_very_address_that_was_judged(
     assert server.requests
 
 
-async def test_unwanted_protocols_are_refused(bench: Bench, repo: Repo) -> None:
+async def test_unwanted_protocols_are_refused(bench: ExecutionHarness, repo: Repo) -> None:
     for url in (repo.url, "http://code.example/x"):
         with pytest.raises(WorkFailed, match="EXCLAVE_GIT_PROTOCOLS"):
             await Fetch(bench, GitSettings()).get(url)
 
 
-async def test_ssh_without_a_key_says_where_it_belongs(bench: Bench) -> None:
+async def test_ssh_without_a_key_says_where_it_belongs(bench: ExecutionHarness) -> None:
     with pytest.raises(WorkFailed, match="private_key"):
         await Fetch(bench).get("git@code.example:acme/x")
 
 
-async def test_the_log_shows_what_was_fetched(bench: Bench, repo: Repo) -> None:
+async def test_the_log_shows_what_was_fetched(bench: ExecutionHarness, repo: Repo) -> None:
     fetch = Fetch(bench)
 
     got = await fetch.get(repo.url)
@@ -310,7 +309,7 @@ exec sh -c "$last"
 
 
 async def test_ssh_gets_its_key_its_known_hosts_and_the_judged_address(
-    bench: Bench, repo: Repo, tmp_path: Path
+    bench: ExecutionHarness, repo: Repo, tmp_path: Path
 ) -> None:
     ssh = tmp_path / "bin" / "ssh"
     ssh.parent.mkdir()
@@ -347,7 +346,9 @@ async def test_ssh_gets_its_key_its_known_hosts_and_the_judged_address(
     assert "KEY-OF-TEST" not in fetch.texts()
 
 
-async def test_a_missing_git_is_a_missing_tool(bench: Bench, repo: Repo, tmp_path: Path) -> None:
+async def test_a_missing_git_is_a_missing_tool(
+    bench: ExecutionHarness, repo: Repo, tmp_path: Path
+) -> None:
     fetch = Fetch(bench, children=ChildSettings(path=str(tmp_path)))
 
     with pytest.raises(WorkFailed) as caught:

@@ -6,12 +6,12 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 from tests.integration.runner.fetch_kit import Fetch
 from tests.support.git import Repo, make_repo
 from tests.support.ssh import SshServer, make_key, serve_ssh, write_private
-from tests.unit.runner.work_kit import Bench
+from tests.unit.runner.work_kit import ExecutionHarness
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def server(key: asyncssh.SSHKey) -> AsyncIterator[SshServer]:
 
 @pytest.fixture
 def fetch(tmp_path: Path) -> Fetch:
-    return Fetch(Bench(tmp_path))
+    return Fetch(ExecutionHarness(tmp_path))
 
 
 def trust(fetch: Fetch, server: SshServer, key: asyncssh.SSHKey, known: str) -> None:
@@ -44,7 +44,7 @@ def trust(fetch: Fetch, server: SshServer, key: asyncssh.SSHKey, known: str) -> 
 async def test_a_repository_is_fetched_with_the_key_of_the_runner(
     fetch: Fetch, server: SshServer, repo: Repo, key: asyncssh.SSHKey
 ) -> None:
-    trust(fetch, server, key, server.tell_known())
+    trust(fetch, server, key, server.known_hosts_line())
 
     got = await fetch.get(f"{server.url}{repo.path}", directory="infra", connected=True)
 
@@ -71,7 +71,7 @@ async def test_a_server_that_nobody_vouches_for_is_refused(
 async def test_a_server_with_another_key_than_before_is_refused(
     fetch: Fetch, server: SshServer, repo: Repo, key: asyncssh.SSHKey
 ) -> None:
-    trust(fetch, server, key, server.tell_known(make_key()))
+    trust(fetch, server, key, server.known_hosts_line(make_key()))
 
     with pytest.raises(WorkFailed, match="another key than `known_hosts`") as caught:
         await fetch.get(f"{server.url}{repo.path}", connected=True)
@@ -83,7 +83,7 @@ async def test_a_server_with_another_key_than_before_is_refused(
 async def test_a_key_that_the_server_does_not_know_opens_nothing(
     fetch: Fetch, server: SshServer, repo: Repo
 ) -> None:
-    trust(fetch, server, make_key(), server.tell_known())
+    trust(fetch, server, make_key(), server.known_hosts_line())
 
     with pytest.raises(WorkFailed, match="credentials that may read it") as caught:
         await fetch.get(f"{server.url}{repo.path}", connected=True)

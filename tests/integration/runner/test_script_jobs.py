@@ -7,17 +7,23 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.executors.noop import NoopExecutor
-from exclave.runner.jobs.executor import Work
+from exclave.runner.jobs.executor import JobRun
 from exclave.wire.jobs import NoopSpec, OutcomeState, Reason, ScriptSpec
 from exclave.wire.logs import Stream
-from tests.unit.runner.work_kit import NO_UPLINK, Bench, make_dispatch, read_spool, script
+from tests.unit.runner.work_kit import (
+    NO_UPLINK,
+    ExecutionHarness,
+    make_dispatch,
+    read_spool,
+    script,
+)
 
 OUT, ERR, SYSTEM = Stream.STDOUT, Stream.STDERR, Stream.SYSTEM
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path) -> ExecutionHarness:
+    return ExecutionHarness(tmp_path)
 
 
 def steps(*given: dict[str, object], **more: object) -> ScriptSpec:
@@ -25,7 +31,7 @@ def steps(*given: dict[str, object], **more: object) -> ScriptSpec:
     return ScriptSpec.model_validate({"steps": named, **more})
 
 
-async def test_steps_run_in_order_and_the_log_tells_which(bench: Bench) -> None:
+async def test_steps_run_in_order_and_the_log_tells_which(bench: ExecutionHarness) -> None:
     outcome = await bench.run(
         steps({"argv": ["echo", "one  two"]}, {"script": "echo three\necho four >&2"})
     )
@@ -40,7 +46,7 @@ async def test_steps_run_in_order_and_the_log_tells_which(bench: Bench) -> None:
     assert sorted(shown[3:]) == [(OUT, "three"), (ERR, "four")]
 
 
-async def test_the_first_failure_ends_the_job_and_is_told(bench: Bench) -> None:
+async def test_the_first_failure_ends_the_job_and_is_told(bench: ExecutionHarness) -> None:
     outcome = await bench.run(steps({"script": "echo a; exit 3"}, {"script": "echo b"}))
 
     assert (outcome.state, outcome.reason, outcome.exit_code) == (
@@ -53,13 +59,13 @@ async def test_the_first_failure_ends_the_job_and_is_told(bench: Bench) -> None:
     assert bench.texts(SYSTEM)[-1] == outcome.message
 
 
-async def test_a_script_stops_at_its_first_failing_line(bench: Bench) -> None:
+async def test_a_script_stops_at_its_first_failing_line(bench: ExecutionHarness) -> None:
     outcome = await bench.run(script("false\necho never"))
 
     assert (outcome.exit_code, bench.texts()) == (1, [])
 
 
-async def test_scripts_run_in_any_interpreter(bench: Bench) -> None:
+async def test_scripts_run_in_any_interpreter(bench: ExecutionHarness) -> None:
     spec = steps({"script": "print(sum(range(5)))", "interpreter": ["python3", "-I"]})
 
     await bench.run(spec.model_copy(update={"env": {"PATH": os.environ["PATH"]}}))
@@ -67,7 +73,9 @@ async def test_scripts_run_in_any_interpreter(bench: Bench) -> None:
     assert bench.texts() == ["10"]
 
 
-async def test_a_missing_tool_is_named_with_the_place_that_was_searched(bench: Bench) -> None:
+async def test_a_missing_tool_is_named_with_the_place_that_was_searched(
+    bench: ExecutionHarness,
+) -> None:
     outcome = await bench.run(steps({"argv": ["no-such-tool", "x"], "env": {"PATH": "/bin"}}))
 
     assert outcome.reason is Reason.TOOL_MISSING
@@ -76,11 +84,11 @@ async def test_a_missing_tool_is_named_with_the_place_that_was_searched(bench: B
     )
 
 
-async def test_a_missing_path_is_a_missing_tool_too(bench: Bench) -> None:
+async def test_a_missing_path_is_a_missing_tool_too(bench: ExecutionHarness) -> None:
     assert (await bench.run(steps({"argv": ["./nothing"]}))).reason is Reason.TOOL_MISSING
 
 
-async def test_what_cannot_be_started_says_why(bench: Bench) -> None:
+async def test_what_cannot_be_started_says_why(bench: ExecutionHarness) -> None:
     (bench.folder / "job" / "work").mkdir(parents=True)
     (bench.folder / "job" / "work" / "plain").write_text("echo x")
 
@@ -90,7 +98,7 @@ async def test_what_cannot_be_started_says_why(bench: Bench) -> None:
     assert "Permission denied" in outcome.message
 
 
-async def test_a_command_that_dies_by_a_signal_says_which(bench: Bench) -> None:
+async def test_a_command_that_dies_by_a_signal_says_which(bench: ExecutionHarness) -> None:
     outcome = await bench.run(script("kill -SEGV $$"))
 
     assert (outcome.reason, outcome.exit_code) == (Reason.EXIT_CODE, 139)
@@ -98,7 +106,7 @@ async def test_a_command_that_dies_by_a_signal_says_which(bench: Bench) -> None:
 
 
 async def test_children_see_nothing_of_the_runner(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: ExecutionHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXCLAVE_TOKEN", "xcr_of_the_runner")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the runner")
@@ -129,19 +137,19 @@ async def test_children_see_nothing_of_the_runner(
     assert bench.texts()[-1].split() == ["0", "1", "2", "3"]
 
 
-async def test_children_are_less_urgent_than_the_runner(bench: Bench) -> None:
+async def test_children_are_less_urgent_than_the_runner(bench: ExecutionHarness) -> None:
     await bench.run(script("nice"))
 
     assert bench.texts() == [str(min(19, os.nice(0) + 7))]
 
 
-async def test_a_job_cannot_pass_for_another_execution(bench: Bench) -> None:
+async def test_a_job_cannot_pass_for_another_execution(bench: ExecutionHarness) -> None:
     await bench.run(script("echo $EXCLAVE_EXECUTION", env={"EXCLAVE_EXECUTION": "exe_other"}))
 
     assert bench.texts() == [bench.folder.name]
 
 
-async def test_outputs_of_all_steps_come_together(bench: Bench) -> None:
+async def test_outputs_of_all_steps_come_together(bench: ExecutionHarness) -> None:
     outcome = await bench.run(
         steps(
             {"script": 'echo "a=1" >> $EXCLAVE_OUTPUTS; echo "b=x" >> $EXCLAVE_OUTPUTS'},
@@ -152,7 +160,7 @@ async def test_outputs_of_all_steps_come_together(bench: Bench) -> None:
     assert outcome.outputs == {"a": "1", "b": [2], "c": None}
 
 
-async def test_wrong_outputs_fail_the_step_with_the_line(bench: Bench) -> None:
+async def test_wrong_outputs_fail_the_step_with_the_line(bench: ExecutionHarness) -> None:
     outcome = await bench.run(script('printf "a=1\\nnonsense\\n" > $EXCLAVE_OUTPUTS'))
 
     assert outcome.reason is Reason.OUTPUTS_INVALID
@@ -160,7 +168,7 @@ async def test_wrong_outputs_fail_the_step_with_the_line(bench: Bench) -> None:
 
 
 async def test_outputs_cannot_be_a_link_to_a_file_of_the_runner(
-    bench: Bench, tmp_path: Path
+    bench: ExecutionHarness, tmp_path: Path
 ) -> None:
     (tmp_path / "key").write_text("key=private")
 
@@ -169,7 +177,7 @@ async def test_outputs_cannot_be_a_link_to_a_file_of_the_runner(
     assert (outcome.reason, outcome.outputs) == (Reason.OUTPUTS_INVALID, {})
 
 
-async def test_inputs_and_the_approved_digest_reach_the_job(bench: Bench) -> None:
+async def test_inputs_and_the_approved_digest_reach_the_job(bench: ExecutionHarness) -> None:
     digest = "sha256:" + "a" * 64
 
     await bench.run(
@@ -183,7 +191,7 @@ async def test_inputs_and_the_approved_digest_reach_the_job(bench: Bench) -> Non
 
 
 async def test_a_secret_reaches_the_job_and_nothing_else(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, {"db": "p@ss'w\"ord/1+2", "unused": "not-for-this-job"})
+    bench = ExecutionHarness(tmp_path, {"db": "p@ss'w\"ord/1+2", "unused": "not-for-this-job"})
     text = """
 printf '%s\\n' "$DB"; printf '%s' "$DB" | base64; printf '%s' "$DB" | od -An -tx1 | tr -d ' \\n'; echo
 printf '%s\\n' "$DB" | fold -w 1 | while IFS= read -r c; do printf '%s' "$c" >&2; sleep 0.01; done
@@ -200,7 +208,7 @@ exit 0
 
 
 async def test_a_missing_secret_fails_before_anything_runs(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, {"db": "x"})
+    bench = ExecutionHarness(tmp_path, {"db": "x"})
 
     outcome = await bench.run(script("echo ran", secrets={"DB": "db", "API": "api-key"}))
 
@@ -209,7 +217,9 @@ async def test_a_missing_secret_fails_before_anything_runs(tmp_path: Path) -> No
     assert bench.texts() == []
 
 
-async def test_a_step_that_was_stopped_before_it_began_does_not_run(bench: Bench) -> None:
+async def test_a_step_that_was_stopped_before_it_began_does_not_run(
+    bench: ExecutionHarness,
+) -> None:
     bench.stop.request(Reason.CANCELLED, 5)
 
     outcome = await bench.run(script("echo ran"))
@@ -217,8 +227,8 @@ async def test_a_step_that_was_stopped_before_it_began_does_not_run(bench: Bench
     assert (outcome.state, bench.texts()) == (OutcomeState.CANCELLED, [])
 
 
-async def test_a_noop_job_succeeds(bench: Bench) -> None:
-    work = Work(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
+async def test_a_noop_job_succeeds(bench: ExecutionHarness) -> None:
+    work = JobRun(make_dispatch(NoopSpec()), bench.folder, NO_UPLINK)
 
     outcome = await NoopExecutor().run(work, bench.log, bench.stop)
 

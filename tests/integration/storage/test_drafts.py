@@ -64,7 +64,9 @@ async def test_a_change_of_rows_old_and_new(db: Database) -> None:
     def change(tx: Tx) -> None:
         add(tx, "fresh", "kept")
         tx.update_each(orgs, [{"id": n, "name": f"{n}!"} for n in ("old", "fresh")])
-        tx.update_each(orgs, [{"id": n, "name": None} for n in ("same", "kept")], kept=("name",))
+        tx.update_each(
+            orgs, [{"id": n, "name": None} for n in ("same", "kept")], keep_if_none=("name",)
+        )
 
     await db.write(change)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import insert, text
+from sqlalchemy import Engine, insert, inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from exclave.base.errors import Unavailable
@@ -31,7 +31,31 @@ def test_migrations_lead_to_the_tables_of_the_code(url: str) -> None:
 
 def test_migrating_twice_changes_nothing(url: str) -> None:
     upgrade(url)
+    engine = choose_dialect(url).open_writer()
+    with engine.begin() as connection:
+        connection.execute(insert(orgs), {"id": "org_a", "name": "a", "created_at": NOW})
+    before = describe(engine)
+
     upgrade(url)
+
+    assert describe(engine) == before
+    engine.dispose()
+
+
+def describe(engine: Engine) -> tuple[object, ...]:
+    """Return what a migration could change: version, columns, indexes, rows."""
+    inspector = inspect(engine)
+    with engine.connect() as connection:
+        version = connection.execute(text("SELECT version_num FROM alembic_version")).all()
+        rows = connection.execute(select(orgs)).all()
+    names = sorted(inspector.get_table_names())
+    columns = [str(inspector.get_columns(name)) for name in names]
+    indexes = [
+        (index["name"], index["column_names"], index["unique"])
+        for name in names
+        for index in inspector.get_indexes(name)
+    ]
+    return version, rows, names, columns, sorted(indexes, key=str)
 
 
 def test_a_database_of_a_newer_version_is_refused(url: str) -> None:

@@ -78,7 +78,7 @@ async def test_what_people_watch_is_told_to_other_servers_a_moment_later_and_tog
         one, two = open_server(url, "one"), open_server(url, "two")
         await meet(one, two)
         heard: list[list[str]] = []
-        two[0].hub.hear = lambda keys: heard.append(list(keys))  # type: ignore[method-assign]
+        two[0].hub.receive = lambda keys: heard.append(list(keys))  # type: ignore[method-assign]
 
         for number in range(5):
             await one[0].write(lambda tx, n=number: tx.wake(f"job:{n}", f"queue:{n}"))  # type: ignore[misc]
@@ -100,7 +100,7 @@ async def test_a_server_alone_tells_nobody_what_people_watch() -> None:
         async def send(keys: tuple[str, ...]) -> None:
             sent.append(keys)
 
-        one[0]._news._send = send
+        one[0]._batched._send = send
         with one[0].hub.watch("workflow:x") as watch:
             await watch.wait(0.5)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.processes import child, procfs
-from tests.support.terraform import PATH, Bench
+from tests.support.terraform import PATH, TerraformHarness
 from tests.support.tools import need_terraform, need_tofu
-from tests.support.world import ManualClock, make_deps, make_install, make_org, make_peer
+from tests.support.world import ManualClock, enrol_fake_runner, make_deps, make_install, make_org
 
 
 @pytest.fixture(autouse=True)
@@ -29,13 +29,15 @@ def tool(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path, tool: Path) -> AsyncIterator[Bench]:
+async def bench(tmp_path: Path, tool: Path) -> AsyncIterator[TerraformHarness]:
     deps = make_deps(ManualClock(), seed=os.getpid())  # equal ids would end each other's children
     user = await make_org(deps)
     queue = await make_install(deps, user)
-    peer = await make_peer(deps, user, queue)
+    peer = await enrol_fake_runner(deps, user, queue)
     secrets = {"token": "canary-secret-value", "pin": "4711"}
-    made = Bench(deps, user, queue, peer, tmp_path, secrets, path=f"{tool.parent}:{PATH}")
+    made = TerraformHarness(
+        deps, user, queue, peer, tmp_path, secrets, path=f"{tool.parent}:{PATH}"
+    )
     made.tool = tool.name
     yield made
     for folder in made.executions.glob("*"):

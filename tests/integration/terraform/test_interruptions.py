@@ -20,7 +20,7 @@ from exclave.runner.terraform.unsent_state import has_pending_state
 from exclave.wire.jobs import Reason
 from tests.support.files import get_file
 from tests.support.processes import signal_marked
-from tests.support.terraform import CLOCK, Bench, Ran, has_begun, make_spec
+from tests.support.terraform import CLOCK, Ran, TerraformHarness, has_begun, make_spec
 
 SLOW = """
 resource "terraform_data" "first" {}
@@ -33,7 +33,9 @@ QUICK = 'resource "terraform_data" "first" {}\nresource "terraform_data" "slow" 
 WORKSPACE = "component:db"
 
 
-async def begin_slow(bench: Bench, text: str = SLOW) -> tuple["asyncio.Task[Ran]", Path, Ran]:
+async def begin_slow(
+    bench: TerraformHarness, text: str = SLOW
+) -> tuple["asyncio.Task[Ran]", Path, Ran]:
     bench.write(text)
     planned = await bench.plan()
     offer = await bench.offer(WORKSPACE, mutating=True)
@@ -59,14 +61,14 @@ async def wait_until(running: "asyncio.Task[Ran]", check: Callable[[], bool]) ->
         await asyncio.sleep(0.02)
 
 
-async def find_job(bench: Bench) -> JobId:
+async def find_job(bench: TerraformHarness) -> JobId:
     page = await jobs.list_jobs(
         bench.deps, bench.user, cursor="", limit=1, queue=None, workflow=None, state="running"
     )
     return JobId(page.items[0].id)
 
 
-async def list_state(bench: Bench) -> list[str]:
+async def list_state(bench: TerraformHarness) -> list[str]:
     shown = await workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
     return [
         one.address
@@ -76,13 +78,13 @@ async def list_state(bench: Bench) -> list[str]:
     ]
 
 
-async def find_lock(bench: Bench) -> bool:
+async def find_lock(bench: TerraformHarness) -> bool:
     shown = await workspaces.list_workspaces(bench.deps, bench.user, InstallId(bench.queue))
     return any(item.lock is not None for item in shown.items)
 
 
 async def test_a_cancel_in_mid_apply_saves_the_state_and_gives_the_lock_back(
-    bench: Bench,
+    bench: TerraformHarness,
 ) -> None:
     running, folder, _ = await begin_slow(bench)
     assert await find_lock(bench)
@@ -97,7 +99,7 @@ async def test_a_cancel_in_mid_apply_saves_the_state_and_gives_the_lock_back(
 
 
 async def test_after_kill_9_of_terraform_the_lock_is_free_and_orphans_can_be_imported(
-    bench: Bench,
+    bench: TerraformHarness,
 ) -> None:
     running, folder, _ = await begin_slow(bench)
     assert signal_marked(folder.name, b"apply", signal.SIGKILL) > 0
@@ -126,7 +128,7 @@ async def test_after_kill_9_of_terraform_the_lock_is_free_and_orphans_can_be_imp
     ).orphans == []
 
 
-async def test_a_zombie_is_fenced_off_and_its_state_is_rescued(bench: Bench) -> None:
+async def test_a_zombie_is_fenced_off_and_its_state_is_rescued(bench: TerraformHarness) -> None:
     running, folder, _ = await begin_slow(bench)
     await jobs.declare_lost(bench.deps, bench.user, await find_job(bench), "its machine is gone")
     bench.peer.alive.clear()
@@ -152,7 +154,9 @@ async def test_a_zombie_is_fenced_off_and_its_state_is_rescued(bench: Bench) -> 
     assert b"terraform_data.first" in journal
 
 
-async def test_a_control_plane_that_is_away_during_an_apply_loses_nothing(bench: Bench) -> None:
+async def test_a_control_plane_that_is_away_during_an_apply_loses_nothing(
+    bench: TerraformHarness,
+) -> None:
     running, _, _ = await begin_slow(bench, SLOW.replace("sleep 300", "sleep 1"))
     bench.api.down = True
     before = len(bench.api.calls)
@@ -167,7 +171,7 @@ async def test_a_control_plane_that_is_away_during_an_apply_loses_nothing(bench:
     assert not await find_lock(bench)
 
 
-async def test_a_timeout_ends_the_apply_in_peace(bench: Bench) -> None:
+async def test_a_timeout_ends_the_apply_in_peace(bench: TerraformHarness) -> None:
     bench.write(SLOW)
     planned = await bench.plan()
 
@@ -177,7 +181,7 @@ async def test_a_timeout_ends_the_apply_in_peace(bench: Bench) -> None:
     assert not await find_lock(bench)
 
 
-async def test_a_stop_before_the_work_changes_nothing(bench: Bench) -> None:
+async def test_a_stop_before_the_work_changes_nothing(bench: TerraformHarness) -> None:
     bench.write(QUICK)
     planned = await bench.plan()
     offer = await bench.offer(WORKSPACE, mutating=True)
@@ -185,7 +189,7 @@ async def test_a_stop_before_the_work_changes_nothing(bench: Bench) -> None:
         bench.run(make_spec("plan", delay_s=300.0), offer=offer, hand_in=False)
     )
     folder = bench.executions / offer.execution_id
-    await wait_until(running, lambda: b"before another try" in read_folder(folder / "log"))
+    await wait_until(running, lambda: b"before the next attempt" in read_folder(folder / "log"))
 
     bench.stop.request(Reason.CANCELLED, 5.0)
     ran = await running
@@ -195,7 +199,7 @@ async def test_a_stop_before_the_work_changes_nothing(bench: Bench) -> None:
     assert await list_state(bench) == []
 
 
-async def test_a_lock_of_a_living_execution_is_respected(bench: Bench) -> None:
+async def test_a_lock_of_a_living_execution_is_respected(bench: TerraformHarness) -> None:
     running, _, planned = await begin_slow(bench)
     assert planned.outcome.state == "succeeded"
     held = (
@@ -210,7 +214,7 @@ async def test_a_lock_of_a_living_execution_is_respected(bench: Bench) -> None:
     await running
 
 
-async def test_the_journal_holds_addresses_and_ids_only(bench: Bench) -> None:
+async def test_the_journal_holds_addresses_and_ids_only(bench: TerraformHarness) -> None:
     bench.write("""
 variable "secret" {}
 resource "terraform_data" "a" {
@@ -237,7 +241,9 @@ resource "terraform_data" "a" {
     assert "canary" not in ran.text
 
 
-async def test_a_state_that_only_the_disk_has_is_stored_by_the_next_start(bench: Bench) -> None:
+async def test_a_state_that_only_the_disk_has_is_stored_by_the_next_start(
+    bench: TerraformHarness,
+) -> None:
     bench.write(QUICK)
     planned = await bench.plan()
     offer = await bench.offer(WORKSPACE, mutating=True)
@@ -265,7 +271,9 @@ async def test_a_state_that_only_the_disk_has_is_stored_by_the_next_start(bench:
     assert journal.count(b"apply_complete") == 2
 
 
-async def test_a_state_too_large_for_a_proxy_ends_the_apply_with_a_hint(bench: Bench) -> None:
+async def test_a_state_too_large_for_a_proxy_ends_the_apply_with_a_hint(
+    bench: TerraformHarness,
+) -> None:
     bench.write(QUICK)
     planned = await bench.plan()
     offer = await bench.offer(WORKSPACE, mutating=True)
@@ -284,7 +292,9 @@ async def test_a_state_too_large_for_a_proxy_ends_the_apply_with_a_hint(bench: B
     assert has_pending_state(bench.executions / offer.execution_id)
 
 
-async def test_a_plan_too_large_for_a_proxy_fails_the_job_with_a_hint(bench: Bench) -> None:
+async def test_a_plan_too_large_for_a_proxy_fails_the_job_with_a_hint(
+    bench: TerraformHarness,
+) -> None:
     bench.write(QUICK)
 
     async def refuse_large(name: str) -> None:

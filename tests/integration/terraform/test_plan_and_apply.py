@@ -6,7 +6,7 @@ from exclave.domain.jobs import ExecutionId
 from exclave.storage import attachments
 from exclave.wire.jobs import OutcomeState, Reason
 from tests.support.files import get_state
-from tests.support.terraform import Bench, list_lines, make_spec
+from tests.support.terraform import TerraformHarness, list_lines, make_spec
 
 ONE = """
 variable "size" { type = number }
@@ -16,7 +16,7 @@ output "size" { value = terraform_data.a.output }
 """
 
 
-async def test_a_plan_is_applied_and_then_there_is_nothing_to_do(bench: Bench) -> None:
+async def test_a_plan_is_applied_and_then_there_is_nothing_to_do(bench: TerraformHarness) -> None:
     bench.write(ONE)
 
     planned = await bench.plan(vars={"size": "3"})
@@ -43,7 +43,7 @@ async def test_a_plan_is_applied_and_then_there_is_nothing_to_do(bench: Bench) -
     assert again.outputs["outputs"] == applied.outputs["outputs"]
 
 
-async def test_the_log_is_for_people(bench: Bench) -> None:
+async def test_the_log_is_for_people(bench: TerraformHarness) -> None:
     bench.write(ONE)
 
     ran = await bench.plan_and_apply(vars={"size": "3"})
@@ -54,7 +54,7 @@ async def test_the_log_is_for_people(bench: Bench) -> None:
     assert not any(line.startswith("{") for line in lines)
 
 
-async def test_the_document_tells_each_attribute(bench: Bench) -> None:
+async def test_the_document_tells_each_attribute(bench: TerraformHarness) -> None:
     bench.write(ONE)
     await bench.plan_and_apply(vars={"size": "3"})
 
@@ -69,7 +69,7 @@ async def test_the_document_tells_each_attribute(bench: Bench) -> None:
     assert told["summary"]["change"] == 1
 
 
-async def test_a_replacement_is_no_noop(bench: Bench) -> None:
+async def test_a_replacement_is_no_noop(bench: TerraformHarness) -> None:
     bench.write('resource "terraform_data" "a" { triggers_replace = ["one"] }')
     await bench.plan_and_apply()
     bench.write('resource "terraform_data" "a" { triggers_replace = ["two"] }')
@@ -83,7 +83,7 @@ async def test_a_replacement_is_no_noop(bench: Bench) -> None:
     assert any(one["forces_replacement"] for one in told["attributes"])
 
 
-async def test_a_move_and_a_forgotten_resource_are_changes(bench: Bench) -> None:
+async def test_a_move_and_a_forgotten_resource_are_changes(bench: TerraformHarness) -> None:
     bench.write('resource "terraform_data" "a" {}\nresource "terraform_data" "b" {}')
     await bench.plan_and_apply()
     bench.write("""
@@ -109,7 +109,9 @@ removed {
     assert planned.outputs["summary"]["move"] == 1
 
 
-async def test_destroying_leaves_an_empty_state_and_then_nothing_to_do(bench: Bench) -> None:
+async def test_destroying_leaves_an_empty_state_and_then_nothing_to_do(
+    bench: TerraformHarness,
+) -> None:
     bench.write(ONE)
     await bench.plan_and_apply(vars={"size": "3"})
 
@@ -122,7 +124,7 @@ async def test_destroying_leaves_an_empty_state_and_then_nothing_to_do(bench: Be
     assert (again.outputs["noop"], again.outputs["outputs"]) == (True, {})
 
 
-async def test_an_older_plan_is_stale(bench: Bench) -> None:
+async def test_an_older_plan_is_stale(bench: TerraformHarness) -> None:
     bench.write(ONE)
     old = await bench.plan(vars={"size": "1"})
     await bench.plan_and_apply(vars={"size": "2"})
@@ -133,7 +135,7 @@ async def test_an_older_plan_is_stale(bench: Bench) -> None:
     assert "plan again" in late.outcome.message
 
 
-async def test_only_the_approved_plan_is_applied(bench: Bench) -> None:
+async def test_only_the_approved_plan_is_applied(bench: TerraformHarness) -> None:
     bench.write(ONE)
     planned = await bench.plan(vars={"size": "1"})
     other = await bench.plan(vars={"size": "2"})
@@ -148,7 +150,7 @@ async def test_only_the_approved_plan_is_applied(bench: Bench) -> None:
     assert swapped.outcome.reason is Reason.PLAN_MISSING
 
 
-async def test_a_plan_that_was_changed_on_the_server_is_refused(bench: Bench) -> None:
+async def test_a_plan_that_was_changed_on_the_server_is_refused(bench: TerraformHarness) -> None:
     bench.write(ONE)
     planned = await bench.plan(vars={"size": "1"})
     execution = ExecutionId(planned.offer.execution_id)
@@ -166,7 +168,7 @@ async def test_a_plan_that_was_changed_on_the_server_is_refused(bench: Bench) ->
     assert "changed or swapped" in ran.outcome.message
 
 
-async def test_a_plan_of_another_workspace_does_not_open(bench: Bench) -> None:
+async def test_a_plan_of_another_workspace_does_not_open(bench: TerraformHarness) -> None:
     bench.write(ONE)
     planned = await bench.plan(vars={"size": "1"}, workspace="component:other")
 
@@ -175,7 +177,7 @@ async def test_a_plan_of_another_workspace_does_not_open(bench: Bench) -> None:
     assert (ran.outcome.state, ran.outcome.reason) == ("failed", "plan_missing")
 
 
-async def test_the_module_s_own_backend_is_overridden(bench: Bench) -> None:
+async def test_the_module_s_own_backend_is_overridden(bench: TerraformHarness) -> None:
     bench.write('terraform {\n  backend "local" { path = "own.tfstate" }\n}\n' + ONE)
     bench.write('terraform {\n  backend "s3" {}\n}\n', "own_override.tf")
 
@@ -203,7 +205,7 @@ async def test_the_module_s_own_backend_is_overridden(bench: Bench) -> None:
     ],
 )  # fmt: skip
 async def test_failures_are_classified_with_a_hint(
-    bench: Bench, text: str, reason: str, words: str
+    bench: TerraformHarness, text: str, reason: str, words: str
 ) -> None:
     bench.write(text)
 
@@ -214,7 +216,7 @@ async def test_failures_are_classified_with_a_hint(
 
 
 async def test_terraform_heeds_the_version_that_a_module_wants_and_tofu_does_not(
-    bench: Bench,
+    bench: TerraformHarness,
 ) -> None:
     bench.write('terraform { required_version = ">= 99" }')
 
@@ -225,7 +227,7 @@ async def test_terraform_heeds_the_version_that_a_module_wants_and_tofu_does_not
     assert ("Terraform" in ran.outcome.message) == (wanted == "failed")
 
 
-async def test_an_apply_that_fails_half_way_keeps_what_it_made(bench: Bench) -> None:
+async def test_an_apply_that_fails_half_way_keeps_what_it_made(bench: TerraformHarness) -> None:
     bench.write("""
 resource "terraform_data" "good" {}
 resource "terraform_data" "bad" {
@@ -242,7 +244,7 @@ resource "terraform_data" "bad" {
     assert again.outputs["summary"]["add"] + again.outputs["summary"]["replace"] == 1
 
 
-async def test_settings_of_the_tool_cannot_be_smuggled_in(bench: Bench) -> None:
+async def test_settings_of_the_tool_cannot_be_smuggled_in(bench: TerraformHarness) -> None:
     bench.write(ONE)
 
     ran = await bench.plan(env={"TF_CLI_ARGS": "-destroy", "TF_VAR_size": "7", "TF_LOG": "trace"})

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.support.terraform import Bench
+from tests.support.terraform import TerraformHarness
 from tests.support.tools import need_tool
 
 DENY = """
@@ -31,6 +31,15 @@ warn[msg] {
   msg := {"msg": "something changes"}
 }
 """
+PASS = """
+package nuon
+
+pass contains msg if {
+  some change in input.plan.resource_changes
+  change.type == "terraform_data"
+  msg := sprintf("%s is allowed", [change.address])
+}
+"""
 MODULE = 'variable "secret" {\n default = ""\n}\nresource "terraform_data" "a" {}'
 
 
@@ -39,14 +48,16 @@ def policy(name: str, rego: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def with_opa(bench: Bench) -> Bench:
+def with_opa(bench: TerraformHarness) -> TerraformHarness:
     tools = bench.folder / "tools"
     tools.mkdir()
     shutil.copy(need_tool("opa"), tools / "opa")
     return bench
 
 
-async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(with_opa: Bench) -> None:
+async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(
+    with_opa: TerraformHarness,
+) -> None:
     with_opa.write(MODULE)
 
     ran = await with_opa.plan(
@@ -66,7 +77,7 @@ async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(with_opa
     assert "policy old: warn: something changes" in ran.text
 
 
-async def test_a_warning_is_shown_and_passes(with_opa: Bench) -> None:
+async def test_a_warning_is_shown_and_passes(with_opa: TerraformHarness) -> None:
     with_opa.write(MODULE)
 
     ran = await with_opa.plan(policies=[policy("old", OLD), policy("new", DENY)])
@@ -75,16 +86,43 @@ async def test_a_warning_is_shown_and_passes(with_opa: Bench) -> None:
     assert ran.outputs["policies"] == {"warn": ["old: something changes"]}
 
 
+async def test_a_policy_with_pass_rules_only_is_shown_and_refuses_nothing(
+    with_opa: TerraformHarness,
+) -> None:
+    with_opa.write(MODULE)
+
+    ran = await with_opa.plan(policies=[policy("checked", PASS), policy("old", OLD)])
+
+    assert ran.outcome.state == "succeeded", ran.text
+    told = await with_opa.read_plan(ran)
+    assert told["policies"] == [
+        {"name": "old", "level": "warn", "message": "something changes"},
+        {"name": "checked", "level": "pass", "message": "terraform_data.a is allowed"},
+    ]
+    assert "policy checked: pass: terraform_data.a is allowed" in ran.text
+
+
+async def test_a_policy_of_which_nothing_passes_refuses_nothing(with_opa: TerraformHarness) -> None:
+    with_opa.write("")
+
+    ran = await with_opa.plan(policies=[policy("checked", PASS)])
+
+    assert ran.outcome.state == "succeeded", ran.text
+    assert (await with_opa.read_plan(ran))["policies"] == []
+
+
 @pytest.mark.parametrize(
     ("rego", "words"),
     [
         ("package nuon\n\ndeny contains {", "cannot be evaluated: line"),
-        ("package other\n\ndeny := true", "neither `deny` nor `warn`"),
+        ("package other\n\ndeny := true", "no `deny`, `warn` or `pass`"),
         ("package nuon\n\ndeny contains msg if { msg := nothing(1) }", "undefined function"),
         ("", "cannot be evaluated"),
     ],
 )
-async def test_a_broken_policy_never_passes(with_opa: Bench, rego: str, words: str) -> None:
+async def test_a_broken_policy_never_passes(
+    with_opa: TerraformHarness, rego: str, words: str
+) -> None:
     with_opa.write(MODULE)
 
     ran = await with_opa.plan(policies=[policy("broken", rego)])
@@ -94,7 +132,7 @@ async def test_a_broken_policy_never_passes(with_opa: Bench, rego: str, words: s
     assert words in ran.outcome.message
 
 
-async def test_without_the_tool_nothing_passes(bench: Bench) -> None:
+async def test_without_the_tool_nothing_passes(bench: TerraformHarness) -> None:
     bench.write(MODULE)
 
     ran = await bench.plan(policies=[policy("old", OLD)])

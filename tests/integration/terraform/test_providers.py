@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.terraform.module import TerraformSettings
-from tests.support.terraform import Bench, Ran
+from tests.support.terraform import Ran, TerraformHarness
 from tests.support.tools import need_terraform, need_tool
-from tests.support.world import ManualClock, make_deps, make_install, make_org, make_peer
+from tests.support.world import ManualClock, enrol_fake_runner, make_deps, make_install, make_org
 
 VERSION = "0.14.1"
 ARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -28,7 +28,7 @@ terraform {
 resource "time_static" "now" {}
 output "year" { value = time_static.now.year }
 """
-Open = Callable[[str], Awaitable[Bench]]
+Open = Callable[[str], Awaitable[TerraformHarness]]
 
 
 @pytest.fixture
@@ -57,13 +57,13 @@ async def open_bench(tmp_path: Path, settings: TerraformSettings) -> AsyncIterat
 
 
 @asynccontextmanager
-async def make_bench(folder: Path, settings: TerraformSettings) -> AsyncIterator[Bench]:
+async def make_bench(folder: Path, settings: TerraformSettings) -> AsyncIterator[TerraformHarness]:
     await asyncio.to_thread(folder.mkdir)
     deps = make_deps(ManualClock(), seed=abs(hash(str(folder))))
     user = await make_org(deps)
     queue = await make_install(deps, user)
-    peer = await make_peer(deps, user, queue)
-    bench = Bench(deps, user, queue, peer, folder, terraform=settings)
+    peer = await enrol_fake_runner(deps, user, queue)
+    bench = TerraformHarness(deps, user, queue, peer, folder, terraform=settings)
     bench.write(MODULE)
     try:
         yield bench

@@ -5,8 +5,9 @@ import json
 from sqlalchemy import select
 
 from exclave.control.deps import Deps
+from exclave.storage.engine.database import Database
 from exclave.storage.tables import metadata
-from tests.support.terraform import Bench, Ran
+from tests.support.terraform import Ran, TerraformHarness
 
 CANARY = "canary-secret-value"
 MODULE = """
@@ -41,13 +42,14 @@ SECRETS = {
 }
 
 
-async def read_everything(bench: Bench) -> bytes:
+async def read_everything(bench: TerraformHarness) -> bytes:
     """Read every blob and every row of the control plane."""
     blobs = [await bench.deps.blobs.get(key) for key in await bench.deps.blobs.list_keys()]
     return b"\n".join(blobs) + _dump_rows(bench.deps)
 
 
 def _dump_rows(deps: Deps) -> bytes:
+    assert isinstance(deps.db, Database)
     rows: list[object] = []
     with deps.db._read_engine.connect() as connection:
         for table in metadata.sorted_tables:
@@ -59,7 +61,7 @@ def read_local(ran: Ran) -> bytes:
     return ran.text.encode() + ran.outcome.model_dump_json().encode()
 
 
-async def test_no_secret_is_in_any_stored_byte(bench: Bench) -> None:
+async def test_no_secret_is_in_any_stored_byte(bench: TerraformHarness) -> None:
     bench.write(MODULE)
 
     made = await bench.plan_and_apply(vars=SECRETS)
@@ -83,7 +85,9 @@ async def test_no_secret_is_in_any_stored_byte(bench: Bench) -> None:
     assert shown["input.closed"]["sensitive"] if "input.closed" in shown else True
 
 
-async def test_no_secret_is_on_the_command_line_or_readable_by_others(bench: Bench) -> None:
+async def test_no_secret_is_on_the_command_line_or_readable_by_others(
+    bench: TerraformHarness,
+) -> None:
     bench.write(MODULE)
 
     ran = await bench.plan(vars=SECRETS)
@@ -94,7 +98,7 @@ async def test_no_secret_is_on_the_command_line_or_readable_by_others(bench: Ben
     assert ran.folder.stat().st_mode & 0o077 == 0
 
 
-async def test_sealed_states_are_opened_by_their_own_runner_only(bench: Bench) -> None:
+async def test_sealed_states_are_opened_by_their_own_runner_only(bench: TerraformHarness) -> None:
     bench.write('resource "terraform_data" "a" {}')
     await bench.plan_and_apply()
     (bench.data / "seal.key").write_text("00" * 32)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.terraform import Bench
+from tests.support.terraform import TerraformHarness
 
 TYPES = """
 variable "text" { type = string }
@@ -49,7 +49,7 @@ output "short" { value = nonsensitive(var.secrets.pin) }
 AWKWARD = 'a "quoted" ${not.a.template} %{ if } \\ \n line é'
 
 
-async def test_every_type_arrives_as_it_is(bench: Bench) -> None:
+async def test_every_type_arrives_as_it_is(bench: TerraformHarness) -> None:
     bench.write(TYPES + OUTPUTS)
     given = {
         "text": AWKWARD,
@@ -89,7 +89,9 @@ async def test_every_type_arrives_as_it_is(bench: Bench) -> None:
     assert ran.outputs["outputs"]["short"] == "***"
 
 
-async def test_files_win_over_single_variables_and_later_ones_over_earlier(bench: Bench) -> None:
+async def test_files_win_over_single_variables_and_later_ones_over_earlier(
+    bench: TerraformHarness,
+) -> None:
     bench.write("""
 variable "a" {}
 variable "b" {}
@@ -109,7 +111,7 @@ output "all" { value = "${var.a} ${var.b} ${var.c} ${join(",", var.d)} ${var.e}"
     assert ran.outputs["outputs"]["all"] == "1 2 2 4711!,4711 3"
 
 
-async def test_env_variables_are_filled(bench: Bench) -> None:
+async def test_env_variables_are_filled(bench: TerraformHarness) -> None:
     bench.write("""
 variable "from_env" { type = list(string) }
 output "all" { value = length(join("", var.from_env)) }
@@ -134,7 +136,7 @@ output "all" { value = length(join("", var.from_env)) }
     ],
 )  # fmt: skip
 async def test_values_that_cannot_be_used_are_refused(
-    bench: Bench, given: dict[str, str], reason: str, words: str
+    bench: TerraformHarness, given: dict[str, str], reason: str, words: str
 ) -> None:
     bench.write(
         'variable "list" {\n type = list(string)\n default = []\n}\n'
@@ -148,7 +150,7 @@ async def test_values_that_cannot_be_used_are_refused(
 
 
 async def test_a_sensitive_output_of_another_component_is_filled_on_the_runner(
-    bench: Bench,
+    bench: TerraformHarness,
 ) -> None:
     bench.write("""
 output "password" {
@@ -177,7 +179,7 @@ output "leak" { value = "it is ${var.password}" }
     assert ran.outputs["outputs"] == {"length": 17, "count": 2, "leak": "it is ***"}
 
 
-async def test_a_value_for_nothing_is_told(bench: Bench) -> None:
+async def test_a_value_for_nothing_is_told(bench: TerraformHarness) -> None:
     bench.write("")
 
     ran = await bench.plan(vars={"nobody": "wants this"})

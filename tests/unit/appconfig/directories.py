@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exclave.appconfig.diagnostics import Diagnostic
-from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.diagnostics.report import Diagnostic
+from exclave.appconfig.read_app import CheckedApp, read_app
 from exclave.appconfig.reading.directory import Limits
 from exclave.appconfig.reading.fetching import HttpsFetcher
-from exclave.cli.apps_text import write_findings
+from exclave.cli.apps.findings import write_findings
 
 APPS = Path(__file__).parents[2] / "fixtures" / "apps"
 BASE = APPS / "base"
@@ -36,22 +36,22 @@ def make_app(folder: Path, files: Mapping[str, str], *, bare: bool = False) -> P
     return app
 
 
-def read(folder: Path, files: Mapping[str, str], **options: Any) -> Reading:
+def read(folder: Path, files: Mapping[str, str], **options: Any) -> CheckedApp:
     """Read the base app with files over it."""
     return read_app(make_app(folder, files), **options)
 
 
-def find(reading: Reading, code: str) -> list[Diagnostic]:
+def find(reading: CheckedApp, code: str) -> list[Diagnostic]:
     """List the findings with a code."""
     return [each for each in reading.diagnostics if each.code == code]
 
 
-def codes(reading: Reading) -> set[str]:
+def codes(reading: CheckedApp) -> set[str]:
     """Name the codes of all findings."""
     return {str(each.code) for each in reading.diagnostics}
 
 
-def read_broken(name: str, folder: Path) -> Reading:
+def read_broken(name: str, folder: Path) -> CheckedApp:
     """Read a broken app: the base app, with what its description changes."""
     told = tomllib.loads((BROKEN / f"{name}.toml").read_text())
     app = make_app(folder, told.get("files", {}))

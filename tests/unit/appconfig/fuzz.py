@@ -13,7 +13,7 @@ from pathlib import Path
 
 from exclave.appconfig.read_app import read_app
 from exclave.appconfig.rendering import render_app
-from exclave.cli.apps_text import describe, write_findings
+from exclave.cli.apps.findings import describe, write_findings
 from tests.unit.appconfig.directories import APPS, WHOLE
 
 PIECES = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics.codes import Code
 from tests.unit.appconfig.directories import BROKEN, find, read_broken, show_broken
 
 

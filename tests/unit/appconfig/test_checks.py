@@ -92,6 +92,7 @@ CASES = [
     ("policies/p.toml", 'type = "helm_chart"\ncomponents = ["*", "api"]\n' + OPA, {"conflict"}),
     ("policies/p.toml", 'type = "helm_chart"\ncomponents = ["gone"]\n' + OPA, {"unknown_component"}),
     ("policies/p.toml", 'type = "sandbox"\n' + OPA.replace("deny", "allow"), {"policy_contents"}),
+    ("policies/p.toml", 'type = "sandbox"\n' + OPA.replace("deny := 1", "pass contains msg if { msg := 1 }"), set()),
     ("policies/p.toml", 'type = "runner_job_helm_deploy"\ncontents = "x"\n', {"deprecated"}),
     ("operation_roles.toml", MATRIX.format("x"), {"bad_format", "unknown_role"}),
     ("operation_roles.toml", MATRIX.format("nuon::component:x"), {"unknown_component", "unknown_role"}),

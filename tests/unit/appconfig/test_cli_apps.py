@@ -11,7 +11,7 @@ from tests.unit.appconfig.directories import APPS, make_app, read_broken
 
 Cli = Callable[..., tuple[int, str, str]]
 HEAVY = ("pydantic", "httpx", "rich", "fastapi", "sqlalchemy", "cryptography", "asyncio", "ssl")
-APPS_NOUN = {"apps": LazyCommand("exclave.cli.apps", "group", "App directories.")}
+APPS_NOUN = {"apps": LazyCommand("exclave.cli.apps.local", "group", "App directories.")}
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_a_new_app_overwrites_nothing(cli: Cli, tmp_path: Path) -> None:
 def test_offline_commands_load_no_heavy_module() -> None:
     code = (
         "from exclave.cli.root import LazyCommand, build_root, run\n"
-        "noun = {'apps': LazyCommand('exclave.cli.apps', 'group', '')}\n"
+        "noun = {'apps': LazyCommand('exclave.cli.apps.local', 'group', '')}\n"
         f"run(build_root(noun), ['apps', 'validate', {str(APPS / 'acme-aws')!r}], {{}})\n"
     )
 
@@ -232,7 +232,7 @@ def test_colours_are_for_terminals_only(
 ) -> None:
     read_broken("unknown_key", tmp_path)
     plain = cli("validate", tmp_path / "acme")[1]
-    monkeypatch.setattr("exclave.cli.apps._wants_colour", lambda: True)
+    monkeypatch.setattr("exclave.cli.apps.local._wants_colour", lambda: True)
 
     painted = cli("validate", tmp_path / "acme")[1]
 

@@ -10,7 +10,7 @@ import pytest
 
 from exclave.appconfig.model.kinds.actions import Action
 from exclave.appconfig.model.kinds.shared import Repo
-from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.read_app import CheckedApp, read_app
 from exclave.appconfig.starter import write_starter
 from exclave.appconfig.stored.folders import find_folder, list_folders
 from exclave.appconfig.stored.packing import pack_app
@@ -22,7 +22,7 @@ MODULE = 'name = "net"\ntype = "terraform_module"\nterraform_version = "1.11.3"\
 HERE = MODULE + '[public_repo]\nrepo = "."\ndirectory = "{}"\n'
 
 
-def read_here(folder: Path, directory: str, **files: str) -> Reading:
+def read_here(folder: Path, directory: str, **files: str) -> CheckedApp:
     main = {"modules/net/main.tf": "# v1\n"}
     return read(folder, {"components/net.toml": HERE.format(directory), **main, **files})
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from exclave.appconfig.graph import Reason, Touched, find_cycles
-from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.read_app import CheckedApp, read_app
 from tests.unit.appconfig.directories import APPS, REPO, codes, read
 
 
@@ -16,7 +16,7 @@ def component(name: str, *needs: str, text: str = "", kind: str = "terraform_mod
     )
 
 
-def graph_of(folder: Path, **components: str) -> Reading:
+def graph_of(folder: Path, **components: str) -> CheckedApp:
     files = {f"components/{name}.toml": text for name, text in components.items()}
     reading = read(folder, files)
     assert reading.ok, reading.diagnostics

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from exclave.appconfig.catalog import KINDS, find_kind, walk_fields, walk_tables
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
+from exclave.appconfig.diagnostics.sources import Source
 from exclave.appconfig.model.fields import Field, Shape, Table
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.shared import Repo
@@ -22,7 +23,6 @@ from exclave.appconfig.reading.decode import Decoder
 from exclave.appconfig.reading.directory import Directory, Limits
 from exclave.appconfig.reading.loading import Loader
 from exclave.appconfig.reading.references import References
-from exclave.appconfig.reading.sources import Source
 from exclave.appconfig.schema import build_schema
 from exclave.base.errors import InvalidInput
 from tests.unit.appconfig.directories import APPS, WHOLE

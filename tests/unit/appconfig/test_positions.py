@@ -3,8 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from exclave.appconfig.reading.positions import KeyPath, index_keys
-from exclave.appconfig.reading.sources import Position, Source
+from exclave.appconfig.diagnostics.positions import KeyPath, index_keys
+from exclave.appconfig.diagnostics.sources import Position, Source
 from tests.unit.appconfig.directories import APPS
 
 TRICKY = '''\

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from exclave.appconfig.catalog import KINDS, walk_fields
 from exclave.appconfig.read_app import read_app
-from exclave.cli.apps_text import describe, write_findings
+from exclave.cli.apps.findings import describe, write_findings
 from tests.unit.appconfig.directories import make_app
 from tests.unit.appconfig.fuzz import run_seed
 

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exclave.base.hcl import Attribute, Index, escape, quote, write_block, write_traversal
-from exclave.runner.terraform.hcl import Place, split_hcl
+from exclave.base.hcl_lexer import PieceKind, split_hcl
 
 
 @given(st.text())
 def test_any_text_is_one_quoted_piece_of_printable_characters(text: str) -> None:
     quoted = quote(text)
 
-    assert [(piece.place, piece.text) for piece in split_hcl(quoted)] == [(Place.QUOTED, quoted)]
+    assert [(piece.kind, piece.text) for piece in split_hcl(quoted)] == [(PieceKind.QUOTED, quoted)]
     assert quoted.isprintable()
 
 

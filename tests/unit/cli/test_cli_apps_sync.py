@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.cli.apps_text import write_findings
+from exclave.cli.apps.findings import write_findings
 from tests.unit.appconfig.directories import read_broken
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import TOKEN, WFL, Cli, FakeControl, make_id
@@ -55,7 +55,7 @@ def test_a_sync_shows_what_it_stored_and_where_the_builds_are(
     ran = cli("apps", "sync", str(app))
 
     assert (ran.code, ran.out) == (0, DIFF + "demo: version 2 is stored\n")
-    assert ran.err == f"\nThe builds: exclave workflows watch {WFL}\n"
+    assert ran.err == f"\nWatch the builds: exclave workflows watch {WFL}\n"
 
 
 def test_the_directory_is_sent_as_one_archive(cli: Cli, fake: FakeControl, app: Path) -> None:
@@ -69,7 +69,7 @@ def test_the_directory_is_sent_as_one_archive(cli: Cli, fake: FakeControl, app: 
     with tarfile.open(fileobj=io.BytesIO(sent.content)) as tar:
         assert tar.getnames() == ["metadata.toml"]
     assert dict(sent.url.params) == {"strict": "true", "dry_run": "true"}
-    assert "installs/ is left out; `exclave installs sync` reads it." in ran.err
+    assert "installs/ is not part of the app; `exclave installs sync` reads it." in ran.err
 
 
 def test_a_dry_run_says_that_nothing_was_stored(cli: Cli, fake: FakeControl, app: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_unchanged_directory_is_told_in_one_line(cli: Cli, fake: FakeControl,
 
     ran = cli("apps", "sync", str(app))
 
-    assert (ran.code, ran.out) == (0, "demo: nothing changed, version 2 stays\n")
+    assert (ran.code, ran.out) == (0, "demo: nothing changed, version 2 stays current\n")
 
 
 def test_errors_look_like_those_of_validate(

@@ -86,7 +86,7 @@ def test_an_answer_of_another_shape_is_no_bug_of_ours(cli: Cli, fake: FakeContro
     ran = cli("runners", "list")
 
     assert ran.code == 1
-    assert "something else than `Page[RunnerReply]`" in ran.err
+    assert "returned a body that is not a valid `Page[RunnerReply]`" in ran.err
 
 
 def test_a_bug_ends_with_three_and_no_traceback(
@@ -117,7 +117,7 @@ def test_a_bug_shows_its_traceback_to_those_who_ask(capsys: pytest.CaptureFixtur
     [
         (["runnes", "list"], "There is no command `exclave runnes`. Did you mean `runners`?"),
         (["runners", "lst"], "There is no command `exclave runners lst`. Did you mean `list`?"),
-        (["runners", "enrol"], "say what the runner is for"),
+        (["runners", "enrol"], "pass --install NAME or --build"),
         (["runners", "enrol", "--install", "a", "--build"], "not both"),
         (["runners", "revoke", "run_1"], "Missing option '--reason'"),
         (["runners", "list", "--limit", "0"], "'--limit'"),
@@ -126,7 +126,7 @@ def test_a_bug_shows_its_traceback_to_those_who_ask(capsys: pytest.CaptureFixtur
             ["jobs", "declare-lost", JOB, "--reason", "x", "--yes"],
             "reason: String should have at least 3",
         ),
-        (["logs", "search", "text"], "say where to search"),
+        (["logs", "search", "text"], "pass --job ID, --install NAME or --build"),
         (["tokens", "create", "ci", "--expires-in", "soon"], "`soon` is not a duration"),
         (["tokens", "create", "No Such Name"], "name: String should match pattern"),
         (["installs", "create", "--name", "a", "--label", "tier"], "`tier` is not a key=value"),
@@ -140,7 +140,7 @@ def test_a_bug_shows_its_traceback_to_those_who_ask(capsys: pytest.CaptureFixtur
         ),
         (
             ["auth", "login", "--url", "control.test", "--token", "x"],
-            "`control.test` is not an address",
+            "`control.test` is not a URL",
         ),
     ],
 )

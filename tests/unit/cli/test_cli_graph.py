@@ -1,8 +1,8 @@
 from datetime import timedelta
 from typing import Any
 
-from exclave.cli.graph import draw_graph
 from exclave.cli.terminal import clean
+from exclave.cli.workflows.graph import draw_graph
 from exclave.wire.workflows import WorkflowReply
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import AT, DIGEST, INS, NOW, WFL, Cli, FakeControl

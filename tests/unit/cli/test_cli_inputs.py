@@ -87,7 +87,11 @@ def test_all_mistakes_are_told_at_once_with_their_places(cli: Cli, fake: FakeCon
         ("flow.json", "{,}", "flow.json is not valid JSON: "),
         ("flow.toml", "name = ", "flow.toml is not valid TOML: "),
         ("flow.json", "[]", "flow.json does not hold an object"),
-        ("flow.json", '{"name": "a", "steps": []}', "say where to run it"),
+        (
+            "flow.json",
+            '{"name": "a", "steps": []}',
+            "pass --install NAME or --build, or set `queue_id` in the file",
+        ),
         (
             "flow.json",
             '{"queue_id": "x", "steps": [{"name": "a", "job": {"kind": "noop"}, "lanes": ["attic"]}]}',
@@ -137,7 +141,7 @@ def test_lists_go_over_pages_up_to_the_limit(cli: Cli, fake: FakeControl) -> Non
         {"limit": "200"},
         {"cursor": "c1", "limit": "50"},
     ]
-    assert ran.err == "There is more: add --cursor c2\n"
+    assert ran.err == "There are more results: add --cursor c2\n"
 
 
 def test_an_empty_list_is_said_aloud(cli: Cli, fake: FakeControl) -> None:

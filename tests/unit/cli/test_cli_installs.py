@@ -159,7 +159,7 @@ def test_inputs_come_from_a_file_and_the_command_line_wins(
         "d": '["e", 1]',
         "f": "1.5",
     }
-    assert "Nothing that reads it is deployed yet." in ran.err
+    assert "No component that uses it is deployed yet." in ran.err
     assert ran.code == 0
 
 
@@ -168,7 +168,7 @@ def test_unchanged_inputs_start_nothing(cli: Cli, fake: FakeControl) -> None:
 
     ran = cli("installs", "inputs", "set", INS, "a=y", "--wait")
 
-    assert (ran.code, ran.out, ran.err) == (0, "", "No value changed; nothing is started.\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "No value changed; nothing was started.\n")
 
 
 def test_a_wait_ends_with_the_workflow(cli: Cli, fake: FakeControl) -> None:
@@ -222,7 +222,7 @@ def test_many_installs_are_moved_one_by_one(cli: Cli, fake: FakeControl) -> None
 
     assert ran.code == 1
     assert f"error: {other}: it runs `old`\nhint: Tear it down." in ran.err
-    assert ran.out == "customer-one: is at config 4 now\n"
+    assert ran.out == "customer-one: now at config 4\n"
     listed = fake.sent("GET", "/v1/installs")[0].url.params
     assert (listed["app"], listed["label"]) == ("shop", "tier=gold")
     assert [
@@ -243,7 +243,7 @@ def test_the_way_back_from_drift_is_a_command_that_works(
     parts = [part(name, drift="drifted") for name in drifted]
     fake.answer("GET", f"/v1/installs/{INS}", detail() | {"parts": parts})
 
-    assert f"Put it right: {command}" in cli("installs", "get", INS).err
+    assert f"Repair it: {command}" in cli("installs", "get", INS).err
 
 
 def test_an_upgrade_shows_what_differs(cli: Cli, fake: FakeControl) -> None:
@@ -254,7 +254,7 @@ def test_an_upgrade_shows_what_differs(cli: Cli, fake: FakeControl) -> None:
     assert ran.code == 0
     assert ran.out == (
         "customer-one: config 3 -> 4\n  ~ component:api\n  + secret:token\n  ~ value of input replicas\n"
-        "  - value of input old\n  ! the customer is asked for more; their Stack learns it with the upgrade\n"
+        "  - value of input old\n  ! the customer has to enter more values; the upgrade tells their Stack\n"
     )
 
 
@@ -292,7 +292,7 @@ def test_one_that_cannot_move_does_not_stop_the_others(cli: Cli, fake: FakeContr
 
     assert ran.code == 1
     assert "error: customer-two: the input `size`: it is required\nhint: Give it.\n" in ran.err
-    assert ran.out == "customer-one: is at config 4 now\n"
+    assert ran.out == "customer-one: now at config 4\n"
     assert len(fake.sent("POST", f"/v1/installs/{other}/upgrade")) == 1
 
 
@@ -302,7 +302,7 @@ def test_an_install_that_is_there_already_is_left_alone(cli: Cli, fake: FakeCont
 
     ran = cli("installs", "upgrade", INS)
 
-    assert (ran.code, ran.out) == (0, "customer-one: is at config 3 already\n")
+    assert (ran.code, ran.out) == (0, "customer-one: already at config 3\n")
 
 
 def test_two_versions_of_the_state_are_compared(cli: Cli, fake: FakeControl) -> None:
@@ -381,11 +381,11 @@ def test_get_tells_the_way_out_of_each_state(
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["deploy", INS], "name components, or use --all"),
-        (["deploy", INS, "api", "--all"], "name components, or use --all"),
-        (["teardown", INS, "--yes"], "name components, or use --all"),
-        (["upgrade"], "name installs, or use --label, or --all"),
-        (["upgrade", INS, "--all"], "name installs, or use --label, or --all"),
+        (["deploy", INS], "pass component names or --all, not both"),
+        (["deploy", INS, "api", "--all"], "pass component names or --all, not both"),
+        (["teardown", INS, "--yes"], "pass component names or --all, not both"),
+        (["upgrade"], "pass installs, --label or --all"),
+        (["upgrade", INS, "--all"], "pass installs, --label or --all"),
         (["inputs", "set", INS], "there is nothing to set"),
         (["inputs", "set", INS, "novalue"], "`novalue` is not a key=value"),
         (["inputs", "set", INS, "a=1", "--inputs-file", "none.toml"], "cannot read none.toml"),

@@ -188,7 +188,7 @@ def test_a_login_is_checked_then_stored_for_this_user_only(
     assert ran.code == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert file.read_text() == f'url = "{URL}"\ntoken = "{TOKEN}"\n'
-    assert "warning: the token travels unencrypted" in ran.err
+    assert "warning: the token is sent unencrypted" in ran.err
     assert TOKEN not in ran.out + ran.err
 
 

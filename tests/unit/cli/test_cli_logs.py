@@ -70,4 +70,4 @@ def test_a_search_that_stops_at_its_limit_says_where_to_go_on(cli: Cli, fake: Fa
 
     ran = cli("logs", "search", "bucket", "--install", INS, "--limit", "1")
 
-    assert ran.err == "There is more: add --cursor c9\n"
+    assert ran.err == "There are more results: add --cursor c9\n"

@@ -101,7 +101,7 @@ def test_a_plan_can_be_waited_for(cli: Cli, fake: FakeControl) -> None:
     nothing = cli(*f"workflows plan {WFL} --wait".split())
 
     assert (ran.code, ran.out) == (0, WHOLE)
-    assert (nothing.code, "name the step" in nothing.err) == (2, True)
+    assert (nothing.code, "--wait needs a STEP" in nothing.err) == (2, True)
 
 
 def test_whoever_is_asked_to_approve_sees_the_plan(cli: Cli, fake: FakeControl) -> None:

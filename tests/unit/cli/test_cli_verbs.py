@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from exclave.cli import apps_sync
+from exclave.cli.apps import server as apps_sync
 from exclave.cli.root import build_root
 from tests.unit.cli.fake_control import TOKEN, URL, Cli, FakeControl
 from tests.unit.cli.verbs import VERBS, Verb

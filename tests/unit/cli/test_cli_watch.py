@@ -178,7 +178,7 @@ def test_an_interrupt_stops_only_the_watching(cli: Cli, fake: FakeControl) -> No
     ran = cli("workflows", "watch", WFL)
 
     assert ran.code == 130
-    assert "Stopped watching; the workflow goes on." in ran.err
+    assert "Stopped watching; the workflow continues." in ran.err
     assert f"exclave workflows cancel {WFL}" in ran.err
     assert [each.method for each in fake.requests if each.method != "GET"] == []
 

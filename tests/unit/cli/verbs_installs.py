@@ -145,9 +145,24 @@ def stack() -> Json:
         "id": make_id("stk"),
         "version": 1,
         "expires_at": AT,
-        "command": "curl -fsS https://r.test/v1/stacks/xcs_1/local.py | python3 -",
-        "warning": "plain http",
-        "script": "print('the script')\n",
+        "cloud": "local",
+        "files": [
+            {
+                "name": "local.py",
+                "media_type": "text/x-python",
+                "size": 20,
+                "sha256": "0" * 64,
+                "url": "https://r.test/v1/stacks/xcs_1/local.py",
+                "content": "print('the script')\n",
+            }
+        ],
+        "parameters": [],
+        "instructions": {
+            "summary": "Run the script.",
+            "commands": ["curl -fsS https://r.test/v1/stacks/xcs_1/local.py | python3 -"],
+            "links": [],
+            "warning": "plain http",
+        },
     }
 
 
@@ -176,7 +191,7 @@ INSTALL_VERBS: dict[str, Verb] = {
     "installs labels": Verb("customer-one tier=silver", _LISTED | {f"GET {_AT_INS}": detail(), f"PUT {_AT_INS}/labels": app_install(labels={"tier": "silver"})},
                             "tier=silver", body={"labels": {"tier": "silver"}}),
     "installs approve-all": Verb(f"{INS} on --yes", {f"PUT {_AT_INS}/approve-all": app_install(approve_all=True)},
-                                 "approval  all plans by themselves", body={"approve_all": True}),
+                                 "approval  all plans automatically", body={"approve_all": True}),
     "installs manage": Verb(f"{INS} by-config", {f"PUT {_AT_INS}/managed-by": app_install(managed_by="config")},
                             "managed   by config", body={"managed_by": "config"}),
     "installs delete": Verb(f"{INS} --forget gone --yes", {f"DELETE {_AT_INS}": None}, "", f"Deleted `{INS}`."),
@@ -185,10 +200,10 @@ INSTALL_VERBS: dict[str, Verb] = {
                                   "component:db  free", body={"reason": "checked"}),
     "installs inputs get": Verb("customer-one", _LISTED | {f"GET {_AT_INS}/inputs": inputs()}, "Web    key     ***", "Version 2"),
     "installs inputs set": Verb(f"{INS} replicas=3 --unset zone", {f"POST {_AT_INS}/inputs": changed("replicas", workflow=_FLOW)}, WFL,
-                                "Changed: replicas. Touched: api, web.",
+                                "Changed: replicas. Affected: api, web.",
                                 {"values": {"replicas": "3"}, "unset": ["zone"], "dry_run": False, "approve_all": None}),
     "installs upgrade": Verb(f"{INS} --deploy --yes", {f"POST {_AT_INS}/upgrade": upgrade(workflow=_FLOW)},
-                             f"customer-one: is at config 4 now  {_WATCH}", "+ secret:token",
+                             f"customer-one: now at config 4  {_WATCH}", "+ secret:token",
                              {"config": None, "inputs": {}, "deploy": True, "dry_run": False, "approve_all": None}),
     "installs state": Verb(INS, {f"GET {_AT_INS}/state": state()}, '"domain": "acme.test"', "Version 7"),
     "installs readme": Verb(INS, {f"GET {_AT_INS}/readme": {"text": "# Hello\n", "rendered": False, "warnings": ["line 1: odd"]}},

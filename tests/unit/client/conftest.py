@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from exclave.client.control import ControlClient
-from exclave.client.control_http import ControlCalls
+from exclave.client.control_http import ControlHttp
 from tests.unit.cli.fake_control import TOKEN, URL, FakeControl
 
 
@@ -16,6 +16,6 @@ def fake() -> FakeControl:
 
 @pytest.fixture
 async def client(fake: FakeControl) -> AsyncIterator[ControlClient]:
-    calls = ControlCalls(URL, TOKEN, clock=fake.clock, ids=fake.ids, transport=fake.transport)
-    async with ControlClient(calls) as opened:
+    http = ControlHttp(URL, TOKEN, clock=fake.clock, ids=fake.ids, transport=fake.transport)
+    async with ControlClient(http) as opened:
         yield opened

@@ -27,11 +27,11 @@ def change(revision: int, state: str = "running") -> bytes:
 
 
 async def read_log(client: ControlClient) -> list[str]:
-    return [record.text async for record in client.follow_log(JOB)]
+    return [record.text async for record in client.logs.follow(JOB)]
 
 
 async def read_flow(client: ControlClient) -> list[int]:
-    return [each.revision async for each in client.follow_workflow(WFL)]
+    return [each.revision async for each in client.workflows.follow(WFL)]
 
 
 async def parse(*pieces: bytes) -> list[ServerEvent]:
@@ -85,7 +85,7 @@ async def test_a_log_survives_a_restart_of_the_server(
     fake.add("GET", STREAM, httpx.Response(502, text="bad gateway"))
     fake.stream(STREAM, line(1, "b"), event("end"))
 
-    texts = [record.text async for record in client.follow_log(JOB, on_trouble=troubles.append)]
+    texts = [record.text async for record in client.logs.follow(JOB, on_outage=troubles.append)]
 
     assert texts == ["a", "b"]
     assert len(troubles) == 1
@@ -225,5 +225,5 @@ async def test_an_event_that_cannot_be_read_is_told(
 ) -> None:
     fake.stream(STREAM, event("record", "{}"))
 
-    with pytest.raises(UnexpectedReply, match="sent a `record` that cannot be read"):
+    with pytest.raises(UnexpectedReply, match="sent a `record` that cannot be parsed"):
         await read_log(client)

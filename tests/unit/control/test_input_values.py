@@ -33,7 +33,8 @@ DECLARED = (
         ("bool", "true"), ("bool", "false"), ("list", "a,b"), ("list", '["a", "b"]'), ("list", "one"),
         ("json", '{"a": [1]}'), ("json", "null"), ("yaml", "a:\n  - b\n"), ("yaml", "# \tcomment"), ("yaml", "a: &x 1\nb: *x"),
         ("hcl", 'a = "x"\nb = [1, { c = 2 }]'), ("hcl", "a = <<EOT\n}}\nEOT\n"), ("hcl", "# }\n/* ] */"),
-        ("hcl", 'a = "${f("x")}"'), ("number", ""), ("json", ""), ("unknown", "x"),
+        ("hcl", 'a = "${f("x")}"'), ("hcl", 'x = "${replace(var.a, "(", "")}"'), ("hcl", 'x = "${f({ a = "}" })}"'),
+        ("hcl", "a = <<-E-1\r\n}}\r\n  E-1\r\n"), ("hcl", '"${' * 50_000 + "x" + '}"' * 50_000), ("number", ""), ("json", ""), ("unknown", "x"),
     ],
 )  # fmt: skip
 def test_a_value_of_its_type_has_no_flaw(kind: str, text: str) -> None:
@@ -54,6 +55,7 @@ def test_a_value_of_its_type_has_no_flaw(kind: str, text: str) -> None:
         ("yaml", "a: [1", "did not find expected"), ("yaml", "a: *x", "no anchor before it at line 1, column 4"),
         ("yaml", "[" * 60_000, "nested too deeply"), ("yaml", "\x07", "a character"), ("yaml", "a: b: c", "column 5"),
         ("hcl", "a = 1\nb = # c\n", "`=` at line 2, column 3 has no value"), ("hcl", "a = (]", "`]` at line 1, column 6 closes nothing"), ("hcl", "/* x", "never closed"),
+        ("hcl", 'a = "${f(', "`${` at line 1, column 6 is never closed"), ("hcl", 'a = "${f("b)}\n', '`"` at line 1, column 10 is never closed'),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_is_told_what_is_wrong(kind: str, text: str, flaw: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from exclave.base.loop_time import note_step
 from exclave.control.runtime import loop_shares
 from exclave.control.runtime.loop_shares import LONGEST_WAIT_S, RESERVE_S, SHARE, LoopShares
-from exclave.control.runtime.request_slots import Busy, Turns
+from exclave.control.runtime.request_slots import Busy, RequestSlots
 
 
 class Server:
@@ -15,7 +15,7 @@ class Server:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        self.turns = Turns(8)
+        self.turns = RequestSlots(8)
         self.shares = LoopShares(self.turns, self.sleep)
         self.slept: list[float] = []
         monkeypatch.setattr(loop_shares, "_now", lambda: self.now)

@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[3]
 _FENCE = re.compile(r"^( *)```([a-z]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"`([^`\n]+)`")
+_BELOW = re.MULTILINE | re.DOTALL
 _STOPS = frozenset({"|", ">", "<", "&&", ";"})
 
 
@@ -46,6 +47,21 @@ class Page:
         return {
             make_anchor(line.lstrip("# ")) for line in self.prose.splitlines() if line[:1] == "#"
         }
+
+    def section(self, heading: str) -> str:
+        """The text below a heading, up to the next heading."""
+        found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", self.prose, _BELOW)
+        assert found is not None, heading
+        return found[1]
+
+    def first_cells(self, heading: str) -> list[str]:
+        """The first cells of the rows of a section's tables, without their heads."""
+        rows = re.findall(r"^\| ([^|]+) \|", self.section(heading), re.MULTILINE)
+        return [cell for cell in rows if cell.startswith("`")]
+
+    def first_column(self, heading: str) -> list[str]:
+        """Every name in backticks of the first column of a section's tables."""
+        return [name for cell in self.first_cells(heading) for name in _CODE.findall(cell)]
 
     def commands(self) -> Iterator[list[str]]:
         """Every `exclave` command line of the page's console examples, as words."""

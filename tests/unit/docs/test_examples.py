@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -13,13 +14,15 @@ from tests.unit.docs.pages import ROOT, Page, list_pages
 
 PAGES = list_pages()
 QUEUE = "ins_" + "0" * 26
+EXAMPLES = 3
+"""Whole workflows on the page that teaches to write them."""
 README = Page(ROOT / "README.md")
 
 
 def test_the_readme_names_what_a_new_user_types_first() -> None:
     makefile = (ROOT / "Makefile").read_text()
 
-    for target in ("run", "demo", "test", "check", "bench", "faults"):
+    for target in ("run", "demo", "test", "check", "docs", "bench", "faults"):
         assert f"make {target}" in README.text
         assert f"\n{target}:" in makefile
     assert len(list(README.commands())) >= 6
@@ -38,13 +41,29 @@ def test_every_command_of_a_page_parses(page: Page, monkeypatch: pytest.MonkeyPa
             pytest.fail(f"exclave {' '.join(words)}: {error.format_message()}")
 
 
+def list_workflows(page: Page) -> list[dict[str, Any]]:
+    """List the workflows that a page writes down, without the actions and runbooks of apps."""
+    examples = [tomllib.loads(fence) for fence in page.fences("toml")]
+    return [
+        data
+        for data in examples
+        # Actions have triggers, and steps of runbooks have types.
+        if "steps" in data
+        and "triggers" not in data
+        and not any("type" in step for step in data["steps"])
+    ]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_workflow_of_a_page_is_valid(page: Page) -> None:
-    for data in map(tomllib.loads, page.fences("toml")):
-        # Actions have triggers, and steps of runbooks types: these are parts of app directories.
-        is_app = "triggers" in data or any("type" in step for step in data.get("steps", []))
-        if "steps" in data and not is_app:
-            NewWorkflow.model_validate({**data, "queue_id": QUEUE})
+    for data in list_workflows(page):
+        NewWorkflow.model_validate({**data, "queue_id": QUEUE})
+
+
+def test_the_page_on_writing_workflows_has_examples() -> None:
+    page = Page(ROOT / "docs/how-to/write-a-workflow.md")
+
+    assert len(list_workflows(page)) >= EXAMPLES
 
 
 def _parse(root: click.Command, words: list[str]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from exclave.base.errors import Conflict
 from exclave.domain.jobs import JobState
 from exclave.domain.workflows import Step, StepKind, StepState, Workflow, WorkflowId, WorkflowState
-from exclave.flow.decide import Deed, Move, decide, gate_digest, lanes_wanted
+from exclave.flow.decide import Effect, StepEffect, decide, gate_digest, lanes_wanted
 from exclave.flow.events import (
     Answered,
     ApproveAllSet,
@@ -64,8 +64,8 @@ PLAN_APPLY = (
 def test_steps_without_needs_start_together_and_only_once() -> None:
     first = decide(flow(step("a"), step("b"), step("c", 0, 1)))
 
-    assert first.moves == (Move(Deed.START_JOB, 0), Move(Deed.START_JOB, 1))
-    assert decide(first.workflow).moves == ()
+    assert first.effects == (StepEffect(Effect.START_JOB, 0), StepEffect(Effect.START_JOB, 1))
+    assert decide(first.workflow).effects == ()
 
 
 def test_a_step_waits_for_all_its_needs() -> None:
@@ -227,7 +227,7 @@ def test_cancel_stops_jobs_and_ends_when_they_have_stopped() -> None:
     workflow = go(flow(step("a"), step("b", 0)))
     stopping = decide(apply_event(workflow, CancelRequested()))
 
-    assert stopping.moves == (Move(Deed.CANCEL_JOB, 0),)
+    assert stopping.effects == (StepEffect(Effect.CANCEL_JOB, 0),)
     assert stopping.workflow.state is WorkflowState.RUNNING
     ended = go(stopping.workflow, done(0, JobState.CANCELLED))
     assert states(ended) == ["cancelled", "cancelled"]

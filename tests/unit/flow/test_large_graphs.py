@@ -69,7 +69,7 @@ def test_gates_pass_in_any_order_of_the_list_up_to_what_holds_them_up(seed: int)
             assert step.state is StepState.PENDING
         else:
             assert step.state is StepState.SUCCEEDED
-    assert decide(progress.workflow).moves == ()
+    assert decide(progress.workflow).effects == ()
 
 
 @pytest.mark.parametrize("seed", range(20))

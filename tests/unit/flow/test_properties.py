@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from exclave.base.errors import Problem
 from exclave.domain.jobs import JobState
 from exclave.domain.workflows import Step, StepKind, StepState, Workflow, WorkflowId, WorkflowState
-from exclave.flow.decide import Deed, decide
+from exclave.flow.decide import Effect, decide
 from exclave.flow.events import (
     Answered,
     ApproveAllSet,
@@ -126,7 +126,7 @@ def test_no_step_starts_twice_or_early_and_nothing_is_stuck(
     blocked = ("component:c0",) if held else ()
     progress = decide(case.workflow, blocked)
     workflow = progress.workflow
-    started = [(m.step, workflow.steps[m.step].attempt) for m in progress.moves]
+    started = [(m.step, workflow.steps[m.step].attempt) for m in progress.effects]
     for _ in range(120):
         try:
             changed = apply_event(workflow, draw_event(rng, workflow))
@@ -134,8 +134,8 @@ def test_no_step_starts_twice_or_early_and_nothing_is_stuck(
             continue
         progress = decide(changed, blocked)
         workflow = progress.workflow
-        for move in progress.moves:
-            if move.deed is Deed.CANCEL_JOB:
+        for move in progress.effects:
+            if move.effect is Effect.CANCEL_JOB:
                 continue
             step = workflow.steps[move.step]
             assert all(workflow.steps[need].state.lets_pass for need in step.needs)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from exclave.domain.workflows import StepKind
+from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import find_unguarded
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.kinds import WorkflowKind
+from exclave.flow.plans.intents import PlanPart, RunAction
 from exclave.flow.plans.outline import Component, Hook, Outline, Request
 from exclave.flow.plans.script_gates import (
     SCRIPTS_GATE,
@@ -24,7 +24,7 @@ def test_every_script_of_a_provision_needs_the_gate_and_nothing_else_does() -> N
     drafts = put_gate_before_scripts(plan_steps(WorkflowKind.PROVISION, OUTLINE, Request()))
 
     gated = {draft.name for draft in drafts if SCRIPTS_GATE in draft.needs}
-    scripts = {draft.name for draft in drafts if draft.intent.get("do") == "action"}
+    scripts = {draft.name for draft in drafts if isinstance(draft.intent, RunAction)}
     assert gated == scripts == {"pre-provision.warm", "post-deploy-component.api.check"}
     assert drafts[0] == Draft(SCRIPTS_GATE, StepKind.GATE, ())
 
@@ -38,7 +38,9 @@ def test_a_workflow_without_scripts_gets_no_gate() -> None:
 def test_no_plan_is_approved_automatically() -> None:
     drafts = plan_steps(WorkflowKind.PROVISION, ask_for_every_plan(OUTLINE), Request())
 
-    assert not any(draft.intent.get("auto") for draft in drafts)
+    plans = [draft.intent for draft in drafts if isinstance(draft.intent, PlanPart)]
+    assert plans
+    assert not any(plan.auto for plan in plans)
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 import pytest
 
 from exclave.base.errors import InvalidInput
-from exclave.main.build_runner import tell_git_settings
+from exclave.main.build_runner import build_git_settings
 from exclave.main.settings import RunnerSettings, read_settings
 
 
 def test_by_default_only_public_https_and_ssh_are_fetched_from() -> None:
-    settings = tell_git_settings(RunnerSettings())
+    settings = build_git_settings(RunnerSettings())
 
     assert settings.protocols == {"https", "ssh"}
     assert not settings.allow_private
@@ -22,7 +22,7 @@ def test_protocols_addresses_and_mirrors_are_read() -> None:
         "EXCLAVE_GIT_REWRITE": "https://a/=https://b/",
     }
 
-    settings = tell_git_settings(read_settings(RunnerSettings, env))
+    settings = build_git_settings(read_settings(RunnerSettings, env))
 
     assert settings.protocols == {"https", "file"}
     assert settings.allow_private
@@ -32,4 +32,4 @@ def test_protocols_addresses_and_mirrors_are_read() -> None:
 @pytest.mark.parametrize(("name", "value"), [("git_protocols", "ext"), ("git_rewrite", "x")])
 def test_a_setting_that_means_nothing_is_refused_at_start(name: str, value: str) -> None:
     with pytest.raises(InvalidInput):
-        tell_git_settings(RunnerSettings.model_validate({name: value}))
+        build_git_settings(RunnerSettings.model_validate({name: value}))

@@ -109,7 +109,7 @@ def test_a_secret_that_is_too_short_to_be_masked_is_kept_with_a_warning(
     long = run(folder, "secrets", "set", "db", stdin="long enough")
 
     assert "too short to be masked" in short
-    assert "Kept `db`." in short
+    assert "Stored `db`." in short
     assert "too short" not in long
 
 

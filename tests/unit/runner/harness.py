@@ -11,11 +11,12 @@ from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.audit import verify_audit
 from exclave.runner.config import RunnerConfig
-from exclave.runner.jobs.executor import Stop, Work, end_by_stop
+from exclave.runner.executions.stats import Machine
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest
 from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import end_by_stop
 from exclave.runner.runner import Duty, Runner
-from exclave.runner.stats import Machine
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
@@ -26,7 +27,7 @@ TOKEN = "xce_" + "0" * 52
 
 
 class FakeWriter:
-    """Keeps what is written."""
+    """Records what is written."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -49,7 +50,7 @@ class FakeWriter:
 
 
 class FakeLog:
-    """Ships at once."""
+    """A log that ships immediately."""
 
     def __init__(self) -> None:
         self.kept = FakeWriter()
@@ -69,7 +70,7 @@ class FakeLog:
         return True
 
 
-class FakeExecutor:
+class FakeExecutor(Executor):
     """Works for a while; counts how often each execution ran and remembers how it was stopped."""
 
     def __init__(self, clock: Clock, *, lasts_s: float = 1.0, stops_in_s: float = 1.0) -> None:
@@ -81,8 +82,8 @@ class FakeExecutor:
         self.stopped: dict[str, tuple[Reason, float]] = {}
         self.began: dict[str, float] = {}
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        name = work.dispatch.execution_id
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        name = job.dispatch.execution_id
         self.runs[name] += 1
         self.running[name] = None
         self.began[name] = self.clock.monotonic()
@@ -103,8 +104,8 @@ class FakeExecutor:
         return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"a": 1})
 
 
-class House:
-    """A control plane, a data folder, and as many starts of the runner as a test wants."""
+class RunnerHarness:
+    """A fake control plane, a data folder, and a runner that can be started any number of times."""
 
     def __init__(self, folder: Path, *, lasts_s: float = 1.0, **config: Any) -> None:
         self.clock = VirtualClock()
@@ -162,18 +163,18 @@ class House:
         return [line.split('"event":"')[1].split('"')[0] for line in file.read_text().splitlines()]
 
 
-def play(
+def run_scenario(
     folder: Path,
-    story: Callable[[House], Awaitable[None]],
-    build: Callable[..., House] = House,
+    scenario: Callable[[RunnerHarness], Awaitable[None]],
+    build: Callable[..., RunnerHarness] = RunnerHarness,
     **config: Any,
-) -> House:
-    """Play a story in a house of its own, on virtual time."""
+) -> RunnerHarness:
+    """Run a scenario in a new harness, on virtual time, and return the harness."""
 
-    async def main() -> House:
-        house = build(folder, **config)
-        await story(house)
-        return house
+    async def main() -> RunnerHarness:
+        harness = build(folder, **config)
+        await scenario(harness)
+        return harness
 
     return run_virtual(main())
 

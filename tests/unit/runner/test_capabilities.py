@@ -9,7 +9,7 @@ from exclave.wire.jobs import JobKind
 from exclave.wire.runner import KINDS, Enrol, Enrolled, Poll, PollReply, QueueKind
 from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import House
+from tests.unit.runner.harness import RunnerHarness
 
 
 class Control(FakeControl):
@@ -28,7 +28,7 @@ class Control(FakeControl):
         return await super().poll(token, request)
 
 
-class EveryKind(House):
+class EveryKind(RunnerHarness):
     """A house whose runner has an executor for every kind of job."""
 
     def build(self) -> Runner:

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.jobs.environment import ChildSettings, build_env
-from exclave.runner.jobs.executor import Stop, WorkFailed
+from exclave.runner.jobs.executor import StopRequest
 from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import FileSecrets
 from exclave.wire.jobs import Reason
 
@@ -99,7 +100,7 @@ async def test_without_a_file_only_work_without_secrets_runs(tmp_path: Path) -> 
 
 
 async def test_the_first_wish_to_stop_wins() -> None:
-    stop = Stop()
+    stop = StopRequest()
 
     stop.request(Reason.DEADMAN, 5)
     stop.request(Reason.CANCELLED, 1)

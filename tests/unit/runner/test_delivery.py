@@ -5,7 +5,7 @@ from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Result, ResultReply
 from tests.unit.runner.fake_control import TIMINGS, FakeControl
-from tests.unit.runner.harness import FakeLog, House, expect, play
+from tests.unit.runner.harness import FakeLog, RunnerHarness, expect, run_scenario
 
 
 class SlowLog(FakeLog):
@@ -13,7 +13,7 @@ class SlowLog(FakeLog):
 
     through = False
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: RunnerHarness) -> None:
         super().__init__()
         self._house = house
 
@@ -22,7 +22,7 @@ class SlowLog(FakeLog):
         return self.through
 
 
-class SlowHouse(House):
+class SlowHouse(RunnerHarness):
     """Its logs take their time."""
 
     def open_log(self, folder: Path, execution_id: str, send: SendLog) -> ShippedLog:
@@ -30,7 +30,7 @@ class SlowHouse(House):
 
 
 def test_a_result_waits_for_its_log_while_nobody_answers(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         runner, task = house.start()
         name = house.control.add_job(mutating=True)
         await house.clock.sleep(3)
@@ -46,11 +46,11 @@ def test_a_result_waits_for_its_log_while_nobody_answers(tmp_path: Path) -> None
 
         assert house.control.result_of(name) is not None
 
-    play(tmp_path, story, SlowHouse)
+    run_scenario(tmp_path, scenario, SlowHouse)
 
 
 def test_a_log_that_does_not_get_through_does_not_hold_the_result_for_ever(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         runner, task = house.start()
         name = house.control.add_job()
         await house.clock.sleep(80)
@@ -58,7 +58,7 @@ def test_a_log_that_does_not_get_through_does_not_hold_the_result_for_ever(tmp_p
 
         assert house.control.result_of(name) is not None
 
-    play(tmp_path, story, SlowHouse, ship_logs_s=60.0)
+    run_scenario(tmp_path, scenario, SlowHouse, ship_logs_s=60.0)
 
 
 class Picky(FakeControl):
@@ -71,7 +71,7 @@ class Picky(FakeControl):
 
 
 def test_outputs_that_are_not_taken_fail_the_job_visibly(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = Picky(house.clock)
         runner, task = house.start()
         name = house.control.add_job()
@@ -84,7 +84,7 @@ def test_outputs_that_are_not_taken_fail_the_job_visibly(tmp_path: Path) -> None
         assert "refuses a body of 5000000 bytes" in outcome.message
         assert "client_max_body_size" in outcome.message
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 class Clashing(FakeControl):
@@ -100,7 +100,7 @@ class Clashing(FakeControl):
 
 
 def test_a_conflict_that_decides_nothing_does_not_settle_a_result(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = Clashing(house.clock)
         runner, task = house.start()
         name = house.control.add_job()
@@ -110,11 +110,11 @@ def test_a_conflict_that_decides_nothing_does_not_settle_a_result(tmp_path: Path
         expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)
         assert "result_refused" not in house.audit_events()
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_a_result_that_nobody_takes_for_too_long_is_kept_for_a_person(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control.timings = TIMINGS.model_copy(update={"result_retry_s": 3600.0})
         house.control.down_for["hand_in"] = None
         runner, task = house.start()
@@ -127,4 +127,4 @@ def test_a_result_that_nobody_takes_for_too_long_is_kept_for_a_person(tmp_path: 
         assert "result_abandoned" in house.audit_events()
         assert house.control.calls["hand_in"] > 3600 / 300
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)

@@ -9,13 +9,13 @@ import pytest
 from exclave.runner.runner import Runner
 from exclave.wire.jobs import OutcomeState
 from tests.support.virtual_time import run_virtual
-from tests.unit.runner.harness import House
+from tests.unit.runner.harness import RunnerHarness
 
 
 class Storm:
     """Random faults while jobs come in; then calm weather, in which everything must settle."""
 
-    def __init__(self, house: House, seed: int) -> None:
+    def __init__(self, house: RunnerHarness, seed: int) -> None:
         self.house = house
         self.random = random.Random(seed)
         self.runner: Runner | None = None
@@ -67,8 +67,8 @@ class Storm:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_storm_runs_nothing_twice_and_loses_no_result(tmp_path: Path, seed: int) -> None:
-    async def main() -> House:
-        house = House(tmp_path, lasts_s=20.0)
+    async def main() -> RunnerHarness:
+        house = RunnerHarness(tmp_path, lasts_s=20.0)
         house.control = type(house.control)(house.clock, seed=seed % 200 + 1)
         await Storm(house, seed).run()
         return house

@@ -9,7 +9,7 @@ from exclave.runner.commands import git
 from exclave.runner.git.credentials import Credential
 from exclave.runner.git.failures import explain_git
 from exclave.runner.git.urls import PROTOCOLS, Rewrite, parse_rewrites, resolve_address
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 

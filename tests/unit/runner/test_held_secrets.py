@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.secrets import Secret
-from exclave.main.runner import collect_held, tell_config
+from exclave.main.runner import build_config, collect_held
 from exclave.main.settings import RunnerSettings
 from exclave.runner.control_plane.identity import KEY
 from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
@@ -50,7 +50,7 @@ def settings(tmp_path: Path) -> RunnerSettings:
 
 @pytest.fixture
 def held(settings: RunnerSettings) -> HeldSecrets:
-    return collect_held(settings, tell_config(settings))
+    return collect_held(settings, build_config(settings))
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,6 @@ def test_names_and_numbers_among_outputs_are_masked(
     (tmp_path / "job").mkdir()
     log, _ = open_log(tmp_path / "job" / "log", ManualClock(), held=held.find)
 
-    told = mask_outputs(log, {"S3CRETVALUE99": [12345678, 7, True, None], "a": {"b": 1.5}})
+    told = mask_outputs(log.mask, {"S3CRETVALUE99": [12345678, 7, True, None], "a": {"b": 1.5}})
 
     assert told == {"***": ["***", 7, True, None], "a": {"b": 1.5}}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.main.runner import tell_config
+from exclave.main.runner import build_config
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import IDENTITY, KEY
@@ -52,14 +52,14 @@ def test_without_root_jobs_are_not_isolated_and_the_reason_is_told(
 def test_a_new_runner_of_root_isolates_its_jobs(data: Path) -> None:
     assert find_obstacle() == ""
     assert decide_isolation("", data) == Isolation("auto")
-    config = tell_config(RunnerSettings(runner_data=data))
+    config = build_config(RunnerSettings(runner_data=data))
     assert config.run_as == "auto"
     assert str(config.jobs_folder).startswith("/var/lib/exclave/jobs/")
 
 
 @needs_root
 def test_isolation_can_be_turned_off(data: Path) -> None:
-    config = tell_config(RunnerSettings(runner_data=data, run_as="none"))
+    config = build_config(RunnerSettings(runner_data=data, run_as="none"))
 
     assert (config.run_as, config.jobs_folder) == ("", None)
     assert claim_users(config.run_as, 4, data) is None

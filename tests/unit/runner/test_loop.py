@@ -7,11 +7,11 @@ from exclave.client.problems import Unreachable
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Poll, PollReply
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import House, expect, play
+from tests.unit.runner.harness import RunnerHarness, expect, run_scenario
 
 
 def test_a_job_runs_once_and_its_result_arrives(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         runner, task = house.start()
         name = house.control.add_job()
         await house.clock.sleep(5)
@@ -22,7 +22,7 @@ def test_a_job_runs_once_and_its_result_arrives(tmp_path: Path) -> None:
         assert list((house.config.data / "executions").iterdir()) == []
         assert list((house.config.data / "outbox").iterdir()) == []
 
-    house = play(tmp_path, story)
+    house = run_scenario(tmp_path, scenario)
 
     assert house.audit_events() == [
         "started",
@@ -36,7 +36,7 @@ def test_a_job_runs_once_and_its_result_arrives(tmp_path: Path) -> None:
 
 
 def test_a_lost_poll_reply_gives_the_same_offers_and_no_second_run(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control.lose_replies["poll"] = 2
         names = [house.control.add_job() for _ in range(3)]
         runner, task = house.start()
@@ -48,11 +48,11 @@ def test_a_lost_poll_reply_gives_the_same_offers_and_no_second_run(tmp_path: Pat
         assert house.control.polls[3].nonce != nonces[0]
         assert house.executor.runs == dict.fromkeys(names, 1)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_every_reply_lost_once_runs_and_reports_once(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         runner, task = house.start()
         await house.clock.sleep(1)
         for call in ("poll", "start", "renew", "hand_in", "ask_token"):
@@ -65,11 +65,11 @@ def test_every_reply_lost_once_runs_and_reports_once(tmp_path: Path) -> None:
         assert house.control.executions[name].results == [house.control.result_of(name)]
         assert not house.control.executions[name].lost_by_proof
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_an_hour_without_control_plane_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         runner, task = house.start()
         name = house.control.add_job(mutating=True)
         await house.clock.sleep(3)
@@ -87,11 +87,11 @@ def test_an_hour_without_control_plane_loses_nothing_and_repeats_nothing(tmp_pat
         expect(house.control.result_of(name), OutcomeState.SUCCEEDED, Reason.COMPLETED)
         assert house.executor.runs == {name: 1}
 
-    play(tmp_path, story, lasts_s=30.0)
+    run_scenario(tmp_path, scenario, lasts_s=30.0)
 
 
 def test_capacity_bounds_parallel_work_and_freed_slots_are_used_at_once(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         names = [house.control.add_job() for _ in range(6)]
         runner, task = house.start()
         await house.clock.sleep(1)
@@ -104,11 +104,11 @@ def test_capacity_bounds_parallel_work_and_freed_slots_are_used_at_once(tmp_path
         assert began[2] - began[0] < 10.5
         assert began[4] - began[2] < 10.5
 
-    play(tmp_path, story, capacity=2, lasts_s=10.0)
+    run_scenario(tmp_path, scenario, capacity=2, lasts_s=10.0)
 
 
 def test_a_full_disk_takes_no_work(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.free_bytes = 100
         runner, task = house.start()
         name = house.control.add_job()
@@ -120,11 +120,11 @@ def test_a_full_disk_takes_no_work(tmp_path: Path) -> None:
 
         assert house.executor.runs == {name: 1}
 
-    play(tmp_path, story, keep_free_bytes=1000)
+    run_scenario(tmp_path, scenario, keep_free_bytes=1000)
 
 
 def test_request_numbers_grow_and_never_miss_a_living_execution(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         for call in ("poll", "start", "renew", "hand_in"):
             house.control.lose_replies[call] = 3
         runner, task = house.start()
@@ -139,7 +139,7 @@ def test_request_numbers_grow_and_never_miss_a_living_execution(tmp_path: Path) 
         assert not any(one.lost_by_proof for one in house.control.executions.values())
         assert all(len(one.results) == 1 for one in house.control.executions.values())
 
-    play(tmp_path, story, lasts_s=3.0)
+    run_scenario(tmp_path, scenario, lasts_s=3.0)
 
 
 class CuttingProxy(FakeControl):
@@ -154,7 +154,7 @@ class CuttingProxy(FakeControl):
 
 
 def test_a_proxy_that_cuts_polls_makes_them_shorter(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = CuttingProxy(house.clock)
         runner, task = house.start()
         await house.clock.sleep(120)
@@ -163,12 +163,12 @@ def test_a_proxy_that_cuts_polls_makes_them_shorter(tmp_path: Path) -> None:
         assert house.control.polls[0].max_hold_s == 600.0
         assert house.control.polls[-1].max_hold_s < 10.0
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
     def trace(folder: Path) -> list[object]:
-        async def story(house: House) -> None:
+        async def scenario(house: RunnerHarness) -> None:
             house.control.lose_replies.update({"poll": 2, "start": 1, "hand_in": 2, "renew": 4})
             runner, task = house.start()
             for _ in range(5):
@@ -176,7 +176,7 @@ def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
                 await house.clock.sleep(11)
             await house.stop(runner, task)
 
-        house = play(folder, story)
+        house = run_scenario(folder, scenario)
         return [
             *house.control.polls,
             *house.control.renewals,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.outputs import merge_outputs, read_outputs, write_inputs
 from exclave.runner.jobs.workspace import check_room, prepare_workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import JsonValue, NoopSpec, Reason
 from tests.unit.runner.work_kit import make_dispatch
 

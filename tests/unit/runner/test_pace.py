@@ -5,7 +5,7 @@ from pathlib import Path
 from exclave.client.problems import Unreachable
 from exclave.wire.runner import Poll, PollReply, Renew, RenewReply
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import House, play
+from tests.unit.runner.harness import RunnerHarness, run_scenario
 
 HOUR = 3600.0
 
@@ -32,7 +32,7 @@ class DeafToPolls(BigFleet):
 
 
 def test_an_idle_runner_of_a_big_fleet_only_polls(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = BigFleet(house.clock)
         runner, task = house.start()
         await house.clock.sleep(10 * HOUR)
@@ -45,11 +45,11 @@ def test_an_idle_runner_of_a_big_fleet_only_polls(tmp_path: Path) -> None:
         assert all(poll.stats is not None for poll in house.control.polls)
         await house.stop(runner, task)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_work_brings_the_usual_pace_back_until_it_is_over(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = BigFleet(house.clock)
         house.executor.lasts_s = 60.0
         runner, task = house.start()
@@ -61,11 +61,11 @@ def test_work_brings_the_usual_pace_back_until_it_is_over(tmp_path: Path) -> Non
         assert 10 <= len(house.control.renewals) - before <= 20
         await house.stop(runner, task)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_a_runner_whose_polls_fail_still_shows_that_it_is_there(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = DeafToPolls(house.clock)
         runner, task = house.start()
         await house.clock.sleep(10 * HOUR)
@@ -73,4 +73,4 @@ def test_a_runner_whose_polls_fail_still_shows_that_it_is_there(tmp_path: Path) 
         assert len(house.control.renewals) >= 8
         await house.stop(runner, task)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)

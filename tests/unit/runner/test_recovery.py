@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from exclave.wire.jobs import OutcomeState, Reason
-from tests.unit.runner.harness import House, expect, play
+from tests.unit.runner.harness import RunnerHarness, expect, run_scenario
 
 
 def test_a_restart_reports_unfinished_work_and_never_runs_it_again(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         _, task = house.start()
         name = house.control.add_job(mutating=True)
         await house.clock.sleep(10)
@@ -25,11 +25,11 @@ def test_a_restart_reports_unfinished_work_and_never_runs_it_again(tmp_path: Pat
         assert not house.control.executions[name].lost_by_proof
         assert {poll.boot for poll in house.control.polls} == {1, 2}
 
-    play(tmp_path, story, lasts_s=500.0)
+    run_scenario(tmp_path, scenario, lasts_s=500.0)
 
 
 def test_a_restart_hands_in_a_result_that_was_only_written(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         _, task = house.start()
         name = house.control.add_job(mutating=True)
         house.control.down_for["hand_in"] = None
@@ -45,11 +45,11 @@ def test_a_restart_hands_in_a_result_that_was_only_written(tmp_path: Path) -> No
         assert house.executor.runs == {name: 1}
         assert house.killed == []
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_a_crash_before_the_work_began_reports_nothing_as_lost(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control.down_for["start"] = None
         name = house.control.add_job(mutating=True)
         _, task = house.start()
@@ -64,4 +64,4 @@ def test_a_crash_before_the_work_began_reports_nothing_as_lost(tmp_path: Path) -
         assert house.executor.runs == {}
         assert list((house.config.data / "executions").iterdir()) == []
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)

@@ -5,17 +5,20 @@ from typing import Any, cast
 
 import pytest
 
+from exclave.base.ids import SystemRandomness
 from exclave.client.problems import ProxyTooLarge
 from exclave.client.work import WorkApi
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.main.runner import send_rescued_states
+from exclave.runner.jobs.executor import EndedRun, JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.terraform.rescued_states import RESCUED, send_rescued
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.terraform.rescued_states import RESCUED, settle_state
 from exclave.runner.terraform.unsent_state import JOURNAL, keep_state
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.terraform import AttachmentReply, SealedState, StateHeader, unpack_state
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import FakeExecutor, House, play
+from tests.unit.runner.harness import FakeExecutor, RunnerHarness, run_scenario
 
 STATE = SealedState(
     header=StateHeader(serial=3, lineage="line", sha256="0" * 64), sealed=b"sealed bytes" * 50
@@ -61,22 +64,25 @@ class NarrowControl(FakeControl):
 class LeavingExecutor(FakeExecutor):
     """Leaves a state, and a journal, that nobody has taken."""
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         del log, stop
-        keep_state(work.folder, "sandbox", "lock", STATE)
-        (work.folder / JOURNAL).write_bytes(b"{}\n" * 100)
+        keep_state(job.folder, "sandbox", "lock", STATE)
+        (job.folder / JOURNAL).write_bytes(b"{}\n" * 100)
         return Outcome(state=OutcomeState.INTERRUPTED, reason=Reason.STATE_REFUSED)
+
+    async def settle(self, ended: EndedRun) -> None:
+        await settle_state(ended, Sealer(ended.data, SystemRandomness()))
 
 
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
     tmp_path: Path, *, restart: bool
 ) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         control = NarrowControl(house.clock)
         control.narrow = Narrow()
         house.control, house.executor = control, LeavingExecutor(house.clock)
-        house.duties = [send_rescued]
+        house.duties = [send_rescued_states]
         runner, task = house.start()
         name = control.add_job(mutating=True)
         await house.clock.sleep(30)
@@ -98,4 +104,4 @@ def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
         assert not kept.exists()
         assert "rescued_state_sent" in house.audit_events()
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)

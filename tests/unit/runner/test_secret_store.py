@@ -9,7 +9,8 @@ import pytest
 from exclave.base.ids import SeededRandomness, SystemRandomness
 from exclave.base.secrets import Secret
 from exclave.runner.executors.secrets import SecretsExecutor
-from exclave.runner.jobs.executor import Stop, Work, WorkFailed
+from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import FileSecrets, generate_secret
 from exclave.wire.jobs import NoopSpec, OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome
@@ -71,8 +72,8 @@ async def run(tmp_path: Path, *wanted: WantedSecret) -> tuple[Outcome, FakeWrite
     store = FileSecrets(tmp_path / "secrets.json")
     executor = SecretsExecutor(store, SeededRandomness(1), lambda name: f"run `set {name}`")
     log = FakeWriter()
-    work = Work(make_secrets_dispatch(*wanted), tmp_path, NO_UPLINK)
-    return await executor.run(work, log, Stop()), log
+    work = JobRun(make_secrets_dispatch(*wanted), tmp_path, NO_UPLINK)
+    return await executor.run(work, log, StopRequest()), log
 
 
 def make_secrets_dispatch(*wanted: WantedSecret) -> Dispatch:
@@ -118,14 +119,14 @@ async def test_all_missing_required_secrets_are_named_with_the_commands(tmp_path
 
 async def test_another_kind_of_job_and_a_stop_are_refused(tmp_path: Path) -> None:
     executor = SecretsExecutor(FileSecrets(None), SeededRandomness(1), str)
-    stop = Stop()
+    stop = StopRequest()
     stop.request(Reason.CANCELLED, 1.0)
 
     other = await executor.run(
-        Work(make_dispatch(NoopSpec()), tmp_path, NO_UPLINK), FakeWriter(), Stop()
+        JobRun(make_dispatch(NoopSpec()), tmp_path, NO_UPLINK), FakeWriter(), StopRequest()
     )
     stopped = await executor.run(
-        Work(make_secrets_dispatch(), tmp_path, NO_UPLINK), FakeWriter(), stop
+        JobRun(make_secrets_dispatch(), tmp_path, NO_UPLINK), FakeWriter(), stop
     )
 
     assert other.reason is Reason.KIND_UNSUPPORTED

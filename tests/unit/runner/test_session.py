@@ -59,24 +59,24 @@ async def use(session: Session, control: FakeControl) -> str:
     return await session.call(send)
 
 
-def at_desk(folder: Path, story: object, control_type: type[FakeControl] = FakeControl) -> None:
+def at_desk(folder: Path, scenario: object, control_type: type[FakeControl] = FakeControl) -> None:
     async def main() -> None:
         desk = Desk(folder, control_type(VirtualClock()))
         await desk.enrol()
-        await story(desk)  # type: ignore[operator]
+        await scenario(desk)  # type: ignore[operator]
 
     run_virtual(main())
 
 
 def test_enrolment_keeps_key_and_identity_private_and_is_done_once(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         for name in ("identity.key", "identity.json"):
             assert (desk.folder / name).stat().st_mode & 0o777 == 0o600
         assert desk.folder.stat().st_mode & 0o777 == 0o700
         with pytest.raises(AlreadyEnrolled):
             await desk.enrol()
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 def test_a_lost_enrolment_reply_is_repeated_with_the_same_key(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_lost_enrolment_reply_is_repeated_with_the_same_key(tmp_path: Path) ->
 
 
 def test_many_callers_share_one_token_and_it_is_replaced_before_it_ends(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         session = desk.open()
 
         tokens = await asyncio.gather(*(use(session, desk.control) for _ in range(20)))
@@ -111,21 +111,21 @@ def test_many_callers_share_one_token_and_it_is_replaced_before_it_ends(tmp_path
         assert asked[-1] == 2
         assert 440 < asked.index(2) < 680
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 def test_the_nonce_for_the_next_token_came_with_the_last_one(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         for _ in range(3):
             await use(desk.open(), desk.control)
 
         assert (desk.control.calls["ask_token"], desk.control.calls["ask_nonce"]) == (3, 1)
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 def test_a_nonce_that_came_too_early_is_replaced(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         session = desk.open()
         for _ in range(7):
             await use(session, desk.control)
@@ -135,22 +135,22 @@ def test_a_nonce_that_came_too_early_is_replaced(tmp_path: Path) -> None:
         assert desk.control.calls["ask_nonce"] == 7
         assert desk.control.locked == ""
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 def test_a_token_that_is_refused_is_replaced_once(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         session = desk.open()
         first = await use(session, desk.control)
         desk.control.tokens.clear()
 
         assert await use(session, desk.control) != first
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 def test_a_lost_token_reply_does_not_look_like_a_clone(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         session = desk.open()
         desk.control.lose_replies["ask_token"] = 3
         for _ in range(3):
@@ -163,11 +163,11 @@ def test_a_lost_token_reply_does_not_look_like_a_clone(tmp_path: Path) -> None:
 
         assert desk.control.locked == ""
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 def test_a_crash_between_reply_and_use_does_not_look_like_a_clone(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         desk.control.lose_replies["ask_token"] = 1
         with pytest.raises(Unreachable):
             await use(desk.open(), desk.control)
@@ -177,7 +177,7 @@ def test_a_crash_between_reply_and_use_does_not_look_like_a_clone(tmp_path: Path
 
         assert desk.control.locked == ""
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 class LateCopies(FakeControl):
@@ -196,7 +196,7 @@ class LateCopies(FakeControl):
 def test_a_late_copy_of_a_token_request_does_not_look_like_a_clone(
     tmp_path: Path, *, restarted: bool
 ) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         control = desk.control
         assert isinstance(control, LateCopies)
         session = desk.open()
@@ -211,11 +211,11 @@ def test_a_late_copy_of_a_token_request_does_not_look_like_a_clone(
 
         assert control.locked == ""
 
-    at_desk(tmp_path, story, LateCopies)
+    at_desk(tmp_path, scenario, LateCopies)
 
 
 def test_a_copied_identity_locks_the_runner_with_a_clear_problem(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         stolen = desk.open()
         session = desk.open()
         await use(session, desk.control)
@@ -228,7 +228,7 @@ def test_a_copied_identity_locks_the_runner_with_a_clear_problem(tmp_path: Path)
         with pytest.raises(IdentityRefused):
             await use(session, desk.control)
 
-    at_desk(tmp_path, story)
+    at_desk(tmp_path, scenario)
 
 
 class Forgetful(FakeControl):
@@ -239,7 +239,7 @@ class Forgetful(FakeControl):
 
 
 def test_an_identity_that_is_refused_again_and_again_is_given_up(tmp_path: Path) -> None:
-    async def story(desk: Desk) -> None:
+    async def scenario(desk: Desk) -> None:
         session = desk.open()
         problems: list[Problem] = []
         for _ in range(5):
@@ -251,4 +251,4 @@ def test_an_identity_that_is_refused_again_and_again_is_given_up(tmp_path: Path)
         assert isinstance(problems[-1], IdentityRefused)
         assert not any(isinstance(one, IdentityRefused) for one in problems[:-1])
 
-    at_desk(tmp_path, story, Forgetful)
+    at_desk(tmp_path, scenario, Forgetful)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from exclave.runner.builds.source_checks import check_files, check_module, locate_folder
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"

@@ -7,7 +7,7 @@ from exclave.runner.logs.protocols import SendLog, ShippedLog
 from exclave.runner.logs.spooled_log import bind_open_log
 from exclave.wire.runner import LogReply
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import House, play
+from tests.unit.runner.harness import RunnerHarness, run_scenario
 
 
 class Archive(FakeControl):
@@ -25,7 +25,7 @@ class Archive(FakeControl):
         return LogReply(next_offset=len(self.stream))
 
 
-class SpoolingHouse(House):
+class SpoolingHouse(RunnerHarness):
     """Its logs go through the real spool and uploader."""
 
     def open_log(self, folder: Path, execution_id: str, send: SendLog) -> ShippedLog:
@@ -34,7 +34,7 @@ class SpoolingHouse(House):
 
 
 def test_the_log_of_cut_off_work_arrives_whole_after_the_restart(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         control = house.control = Archive(house.clock)
         control.down_for["append_log"] = None
         _, task = house.start()
@@ -53,4 +53,4 @@ def test_the_log_of_cut_off_work_arrives_whole_after_the_restart(tmp_path: Path)
         assert b"began" in control.stream
         assert b"restarted" in control.stream
 
-    play(tmp_path, story, SpoolingHouse, lasts_s=500.0)
+    run_scenario(tmp_path, scenario, SpoolingHouse, lasts_s=500.0)

@@ -35,7 +35,7 @@ from exclave.wire.stacks import (
     StackTerms,
 )
 from tests.unit.runner.fake_control import FakeControl
-from tests.unit.runner.harness import House, play
+from tests.unit.runner.harness import RunnerHarness, run_scenario
 
 TERMS = StackTerms(
     install_id="ins_" + "0" * 26, install="acme", app="shop",
@@ -203,7 +203,7 @@ def test_a_stack_reports_at_first_after_changes_and_learns_new_terms(tmp_path: P
     api = FakeStackApi(Unreachable("down"))
     store = FileSecrets(folder.secrets)
 
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.duties = [Reporter(folder, api, store).run]
         runner, task = house.start()
         await house.clock.sleep(40)
@@ -217,7 +217,7 @@ def test_a_stack_reports_at_first_after_changes_and_learns_new_terms(tmp_path: P
         await house.clock.sleep(200)
         await house.stop(runner, task)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
     assert api.reports[-1].secrets == {"smtp": False}
     assert folder.read_document().enrolment == ""
@@ -237,7 +237,7 @@ def test_a_stack_of_a_big_fleet_reports_when_it_is_asked_to(tmp_path: Path) -> N
     folder.adopt()
     api = FakeStackApi()
 
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.control = AsksForReports(house.clock)
         house.duties = [Reporter(folder, api, FileSecrets(folder.secrets)).run]
         runner, task = house.start()
@@ -249,7 +249,7 @@ def test_a_stack_of_a_big_fleet_reports_when_it_is_asked_to(tmp_path: Path) -> N
         assert len(api.reports) == 2
         await house.stop(runner, task)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_a_refused_report_is_kept_for_the_customer_and_not_repeated(tmp_path: Path) -> None:
@@ -257,13 +257,13 @@ def test_a_refused_report_is_kept_for_the_customer_and_not_repeated(tmp_path: Pa
     folder.adopt()
     api = FakeStackApi(RemoteProblem(422, "bad_inputs", "`zone`: no such zone", hint="Try a."))
 
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         house.duties = [Reporter(folder, api, FileSecrets(folder.secrets)).run]
         runner, task = house.start()
         await house.clock.sleep(60)
         await house.stop(runner, task)
 
-    play(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
     told = json.loads(folder.reported.read_text())
     assert len(api.reports) == 1

@@ -16,7 +16,7 @@ from exclave.wire.jobs import JobKind, Reason, ScriptSpec, ScriptStep
 from exclave.wire.runner import Offer, QueueKind
 from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import TIMINGS, FakeControl
-from tests.unit.runner.harness import House, play
+from tests.unit.runner.harness import RunnerHarness, run_scenario
 
 
 class Court:
@@ -54,20 +54,20 @@ class Court:
         return f"{head}.{body}.{encode_bytes(self.control.key.sign(f'{head}.{body}'.encode()))}"
 
     async def judge(self, *offers: Offer) -> Judged:
-        return await self.trust.judge(offers, self.control.get_keys)
+        return await self.trust.verify(offers, self.control.get_keys)
 
 
-def in_court(folder: Path, story: Callable[[Court], Any]) -> Court:
+def in_court(folder: Path, scenario: Callable[[Court], Any]) -> Court:
     async def main() -> Court:
         court = Court(folder)
-        await story(court)
+        await scenario(court)
         return court
 
     return run_virtual(main())
 
 
 def test_a_good_envelope_is_accepted_and_its_sequence_survives_a_restart(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         offer = court.offer()
 
         first = await court.judge(offer)
@@ -78,18 +78,18 @@ def test_a_good_envelope_is_accepted_and_its_sequence_survives_a_restart(tmp_pat
         assert second.accepted == []
         assert "replayed" in second.refused[0].message
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_offers_out_of_order_are_all_accepted(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         offers = [court.offer() for _ in range(4)]
 
         judged = await court.judge(*reversed(offers))
 
         assert [one.execution_id for one in judged.accepted] == [one.execution_id for one in offers]
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 FOREIGN = "_" + "0" * 26
@@ -107,7 +107,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_is_not_for_this_runner_now_is_refused(tmp_path: Path, case: str) -> None:
     changes, message = CASES[case]
 
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         now = court.clock.now()
         facts = {
             name.replace("_after_s", "_at"): now + timedelta(seconds=value)
@@ -122,11 +122,11 @@ def test_what_is_not_for_this_runner_now_is_refused(tmp_path: Path, case: str) -
         assert message in judged.refused[0].message
         assert judged.refused[0].reason is Reason.ENVELOPE_REFUSED
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_an_unknown_field_is_refused_although_the_signature_is_good(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         offer = court.offer()
         dispatch = court.control.executions[offer.execution_id].dispatch
         payload = {**dispatch.model_dump(mode="json"), "run_as": "root"}
@@ -136,33 +136,33 @@ def test_an_unknown_field_is_refused_although_the_signature_is_good(tmp_path: Pa
         assert judged.accepted == []
         assert "unknown" in judged.refused[0].message
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_the_offer_and_its_envelope_must_name_the_same_execution(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         one, other = court.offer(), court.offer()
 
         judged = await court.judge(one.model_copy(update={"envelope": other.envelope}))
 
         assert judged.accepted == []
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_a_kind_that_this_runner_does_not_do_is_named(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         spec = ScriptSpec(steps=[ScriptStep(name="a", argv=["true"])])
 
         judged = await court.judge(court.offer(spec=spec))
 
         assert judged.refused[0].reason is Reason.KIND_UNSUPPORTED
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_no_mutation_of_a_valid_envelope_is_accepted(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         offer = court.offer()
         random_ = random.Random(20260101)
         accepted = 0
@@ -180,14 +180,14 @@ def test_no_mutation_of_a_valid_envelope_is_accepted(tmp_path: Path) -> None:
         assert accepted == 0
         assert len((await court.judge(offer)).accepted) == 1
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
     "envelope", ["", "a.b.c", "x" * 1000, "\ud800.a.b", "W1tb" * 30_000 + ".a.b", "é.é.é"]
 )
 def test_garbage_is_refused_not_an_error(tmp_path: Path, envelope: str) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         offer = court.offer()
 
         judged = await court.judge(
@@ -196,11 +196,11 @@ def test_garbage_is_refused_not_an_error(tmp_path: Path, envelope: str) -> None:
 
         assert len(judged.refused) == 1
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_a_chained_key_is_learnt_kept_and_audited(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         court.control.rotate_key()
         court.control.rotate_key()
 
@@ -212,13 +212,13 @@ def test_a_chained_key_is_learnt_kept_and_audited(tmp_path: Path) -> None:
         assert len(judged.accepted) == len(again.accepted) == 1
         assert court.control.calls["get_keys"] == fetched
 
-    court = in_court(tmp_path, story)
+    court = in_court(tmp_path, scenario)
 
     assert court.disk.audit.read_text().count("key_trusted") == 2
 
 
 def test_a_key_that_nobody_trusted_vouches_for_is_refused(tmp_path: Path) -> None:
-    async def story(court: Court) -> None:
+    async def scenario(court: Court) -> None:
         court.control.rotate_key(chained=False)
 
         judged = await court.judge(court.offer())
@@ -226,11 +226,11 @@ def test_a_key_that_nobody_trusted_vouches_for_is_refused(tmp_path: Path) -> Non
         assert judged.accepted == []
         assert "unknown key" in judged.refused[0].message
 
-    in_court(tmp_path, story)
+    in_court(tmp_path, scenario)
 
 
 def test_a_refusal_is_reported_and_audited_and_nothing_runs(tmp_path: Path) -> None:
-    async def story(house: House) -> None:
+    async def scenario(house: RunnerHarness) -> None:
         name = house.control.add_job(runner_id=f"run{FOREIGN}")
         runner, task = house.start()
         await house.clock.sleep(10)
@@ -242,4 +242,4 @@ def test_a_refusal_is_reported_and_audited_and_nothing_runs(tmp_path: Path) -> N
         assert house.executor.runs == {}
         assert house.control.renewals[-1][1].stats.envelopes_refused == 1
 
-    assert "envelope_refused" in play(tmp_path, story).audit_events()
+    assert "envelope_refused" in run_scenario(tmp_path, scenario).audit_events()

@@ -45,8 +45,8 @@ def test_a_user_that_cannot_keep_jobs_apart_is_refused(text: str, capacity: int)
 def test_each_job_gets_a_uid_of_a_range_and_no_other_runner_does(tmp_path: Path) -> None:
     users = Users(read_range(), tmp_path)
 
-    first, second = users.take(), users.take()
-    third = users.take()
+    first, second = users.acquire(), users.acquire()
+    third = users.acquire()
     with pytest.raises(NoSuchUser, match="another runner"):
         Users(read_range(), tmp_path)
     users.close()

@@ -1,4 +1,4 @@
-"""Clocks, dispatches and log readers for tests of doing work."""
+"""Clocks, dispatches and log readers for tests of executors."""
 
 import asyncio
 import hashlib
@@ -12,7 +12,7 @@ from exclave.base.ids import Ids, SystemRandomness
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.job_log import JobLog, open_log
 from exclave.runner.logs.spool import Spool
 from exclave.runner.secrets.store import FileSecrets
@@ -30,7 +30,7 @@ NO_UPLINK = cast("Uplink", None)
 
 
 class ManualClock:
-    """Time that moves only when somebody sleeps or says so."""
+    """A clock that moves only by `sleep` and `advance`."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -66,14 +66,14 @@ def make_dispatch(spec: JobSpec, **changes: Any) -> Dispatch:
     return Dispatch(**{**facts, **changes})
 
 
-class Bench:
+class ExecutionHarness:
     """One execution in a folder of its own, with its log."""
 
     def __init__(self, folder: Path, secrets: dict[str, str] | None = None) -> None:
         self.folder = folder / EXECUTION
         self.folder.mkdir()
         self.log, self.spool = open_log(self.folder / "log", CLOCK)
-        self.stop = Stop()
+        self.stop = StopRequest()
         self.secrets_file = folder / "secrets.json"
         self.secrets_file.write_text(json.dumps(secrets or {}))
         self.secrets_file.chmod(0o600)
@@ -87,7 +87,7 @@ class Bench:
             keep_free_bytes=0,
         )
         return await executor.run(
-            Work(make_dispatch(spec, **changes), self.folder, NO_UPLINK), self.log, self.stop
+            JobRun(make_dispatch(spec, **changes), self.folder, NO_UPLINK), self.log, self.stop
         )
 
     def texts(self, stream: Stream = Stream.STDOUT) -> list[str]:
@@ -95,7 +95,7 @@ class Bench:
 
 
 def script(text: str, **more: Any) -> ScriptSpec:
-    """Make a job of one shell script."""
+    """Return a job with one shell script."""
     return ScriptSpec.model_validate({"steps": [{"name": "main", "script": text}], **more})
 
 
@@ -115,7 +115,7 @@ def read_spool(spool: Spool) -> list[LogRecord]:
 
 
 def close_and_check(log: JobLog, spool: Spool) -> list[LogRecord]:
-    """Close a log; its length and digest must be those of what can be read."""
+    """Close a log and check that its length and digest match its content."""
     end, digest = log.close()
     stream = read_stream(spool)
     assert end == len(stream)

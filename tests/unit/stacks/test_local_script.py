@@ -9,29 +9,44 @@ from pathlib import Path
 
 import pytest
 
-from exclave.stacks.local import LocalStack, make_command, make_local_script, make_warning
+from exclave.domain.stacks import StackInput, StackSecret, StackTerms
+from exclave.stacks.base import RunnerProgram, SigningKey, StackAddress, StackDocument
+from exclave.stacks.local import LocalStack
 from exclave.stacks.local_script_template import prepare_folder
 
 TOKEN = "xce_" + "7" * 52
 NASTY = 'a \'quote\', """ three, \\ back, {braces},   # noqa: X and \n a line'
 
 
-def make_stack(**terms: object) -> LocalStack:
-    document = {
-        "terms": {
-            "install_id": "ins_" + "0" * 26,
-            "install": "acme",
-            "app": "shop",
-            "secrets": [{"name": "db_password", "description": NASTY, "required": True}],
-            "inputs": [{"name": "zone", "description": "", "default": None}],
-            **terms,
-        },
-        "runner_url": "https://runners.example.com",
-        "keys": [{"kid": "k1-abc", "public_key": "A" * 43}],
-        "version": "1.2.3",
-        "enrolment": TOKEN,
-    }
-    return LocalStack(document, "exclave-1.2.3-py3-none-any.whl", "f" * 64)
+def make_document(secrets: tuple[StackSecret, ...] | None = None) -> StackDocument:
+    declared = (StackSecret("db_password", description=NASTY, required=True),)
+    return StackDocument(
+        terms=StackTerms(
+            install_id="ins_" + "0" * 26,
+            install="acme",
+            app="shop",
+            secrets=declared if secrets is None else secrets,
+            inputs=(StackInput("zone"),),
+        ),
+        runner_url="https://runners.example.com",
+        keys=(SigningKey("k1-abc", "A" * 43),),
+        program=RunnerProgram("1.2.3", "exclave-1.2.3-py3-none-any.whl", "f" * 64),
+        enrolment=TOKEN,
+    )
+
+
+def render(document: StackDocument) -> str:
+    (file,) = LocalStack().render(document).files
+    return file.content
+
+
+def write_command(runner_url: str) -> str:
+    (command,) = LocalStack().write_instructions(StackAddress(runner_url, "xcs_1")).commands
+    return command
+
+
+def find_warning(runner_url: str) -> str:
+    return LocalStack().write_instructions(StackAddress(runner_url, "xcs_1")).warning
 
 
 def read_constant(script: str, name: str) -> object:
@@ -42,10 +57,38 @@ def read_constant(script: str, name: str) -> object:
 
 
 def test_the_script_compiles_and_carries_the_stack_as_it_is() -> None:
-    script = make_local_script(make_stack())
+    script = render(make_document())
 
     compile(script, "local.py", "exec")
-    assert read_constant(script, "STACK") == make_stack().document
+    assert read_constant(script, "STACK") == {
+        "terms": {
+            "install_id": "ins_" + "0" * 26,
+            "install": "acme",
+            "app": "shop",
+            "secrets": [
+                {
+                    "name": "db_password",
+                    "description": NASTY,
+                    "required": True,
+                    "auto_generate": False,
+                }
+            ],
+            "inputs": [
+                {
+                    "name": "zone",
+                    "description": "",
+                    "type": "string",
+                    "default": None,
+                    "required": False,
+                    "sensitive": False,
+                }
+            ],
+        },
+        "runner_url": "https://runners.example.com",
+        "keys": [{"kid": "k1-abc", "public_key": "A" * 43, "signed_by": None, "signature": None}],
+        "version": "1.2.3",
+        "enrolment": TOKEN,
+    }
     assert read_constant(script, "PACKAGE") == {
         "file": "exclave-1.2.3-py3-none-any.whl",
         "sha256": "f" * 64,
@@ -53,17 +96,17 @@ def test_the_script_compiles_and_carries_the_stack_as_it_is() -> None:
 
 
 def test_the_same_stack_gives_the_same_text() -> None:
-    assert make_local_script(make_stack()) == make_local_script(make_stack())
+    assert render(make_document()) == render(make_document())
 
 
 def test_the_one_time_token_is_the_only_secret_in_it() -> None:
-    script = make_local_script(make_stack())
+    script = render(make_document())
 
     assert re.findall(r"xc[a-z]_[0-9a-z]{20,}", script) == [TOKEN]
 
 
 def test_only_the_standard_library_is_imported() -> None:
-    tree = ast.parse(make_local_script(make_stack()))
+    tree = ast.parse(render(make_document()))
     names = {
         alias.name.partition(".")[0]
         for node in ast.walk(tree)
@@ -79,13 +122,13 @@ def test_only_the_standard_library_is_imported() -> None:
 
 
 def test_notes_for_our_linter_stay_with_us() -> None:
-    script = make_local_script(make_stack(secrets=[]))
+    script = render(make_document(secrets=()))
 
     assert "noqa" not in script
 
 
 def test_help_and_a_missing_stack_are_explained(tmp_path: Path) -> None:
-    script = make_local_script(make_stack())
+    script = render(make_document())
 
     helped = run(script, "--help")
     missing = run(script, "--status", "--folder", str(tmp_path / "none"))
@@ -100,7 +143,7 @@ def test_help_and_a_missing_stack_are_explained(tmp_path: Path) -> None:
 
 
 def test_the_command_is_one_line_that_a_shell_takes_as_it_is() -> None:
-    assert make_command("https://r.example.com/", "xcs_1") == (
+    assert write_command("https://r.example.com/") == (
         "printf %s 'url = \"https://r.example.com/v1/stacks/xcs_1/local.py\"'"
         " | curl -fsSK - | python3 -"
     )
@@ -112,7 +155,7 @@ def test_curl_gets_the_address_and_nobody_sees_it_in_arguments(tmp_path: Path, p
     tool = tmp_path / "curl"
     tool.write_text(f"#!/bin/sh\necho \"$@\" > {seen}\ncat > {tmp_path}/config\necho 'print(1)'\n")
     tool.chmod(0o700)
-    command = make_command(f"https://r.example.com/{place}", "xcs_1")
+    command = write_command(f"https://r.example.com/{place}")
 
     env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     ran = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=True)
@@ -126,14 +169,14 @@ def test_curl_gets_the_address_and_nobody_sees_it_in_arguments(tmp_path: Path, p
 
 @pytest.mark.parametrize("url", ["http://r.example.com", "http://10.0.0.1:8701", "r.example.com"])
 def test_a_line_over_plain_http_comes_with_a_warning(url: str) -> None:
-    assert "https" in make_warning(url)
+    assert "https" in find_warning(url)
 
 
 @pytest.mark.parametrize(
     "url", ["https://r.example.com", "http://127.0.0.1:8701", "http://[::1]:1"]
 )
 def test_a_line_over_https_or_to_this_machine_needs_none(url: str) -> None:
-    assert make_warning(url) == ""
+    assert find_warning(url) == ""
 
 
 def test_a_folder_of_others_is_left_as_it_is(tmp_path: Path) -> None:
@@ -142,7 +185,7 @@ def test_a_folder_of_others_is_left_as_it_is(tmp_path: Path) -> None:
     folder.chmod(0o755)
     (folder / "www").mkdir()
 
-    ran = run(make_local_script(make_stack()), "--folder", str(folder))
+    ran = run(render(make_document()), "--folder", str(folder))
 
     assert ran.returncode == 1
     assert f"{folder} is not used: it has files in it that are not a Stack's" in ran.stderr

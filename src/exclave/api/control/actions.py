@@ -27,11 +27,11 @@ async def list_actions(install: InstallOf, user: UserOf, deps: DepsOf) -> Page[A
 
 @router.post("/actions/run", status_code=202)
 async def run_action(
-    install: InstallOf, wish: RunAction, user: UserOf, once: OnceOf
+    install: InstallOf, body: RunAction, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
     """Run an action now."""
     return await once(
-        WorkflowReply, wish, lambda deps: actions.run_action(deps, user, install, wish)
+        WorkflowReply, body, lambda deps: actions.run_action(deps, user, install, body)
     )
 
 
@@ -53,9 +53,9 @@ async def list_runbooks(install: InstallOf, user: UserOf, deps: DepsOf) -> Page[
 
 @router.post("/runbooks/run", status_code=202)
 async def run_runbook(
-    install: InstallOf, wish: RunRunbook, user: UserOf, once: OnceOf
+    install: InstallOf, body: RunRunbook, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
     """Run a runbook now."""
     return await once(
-        WorkflowReply, wish, lambda deps: runbooks.run_runbook(deps, user, install, wish)
+        WorkflowReply, body, lambda deps: runbooks.run_runbook(deps, user, install, body)
     )

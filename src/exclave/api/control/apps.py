@@ -31,9 +31,9 @@ async def list_apps(page: PageOf, user: UserOf, deps: DepsOf) -> Page[AppReply]:
 
 
 @router.post("", status_code=201)
-async def create_app(wish: NewApp, user: UserOf, once: OnceOf) -> AppReply:
+async def create_app(body: NewApp, user: UserOf, once: OnceOf) -> AppReply:
     """Create an app that has no version yet."""
-    return await once(AppReply, wish, lambda deps: apps.create_app(deps, user, wish))
+    return await once(AppReply, body, lambda deps: apps.create_app(deps, user, body))
 
 
 @router.get("/{app}")
@@ -46,13 +46,13 @@ async def show_app(app: AppOf, user: UserOf, deps: DepsOf) -> AppReply:
 async def sync_app(
     app: AppOf, query: SyncOf, user: UserOf, deps: DepsOf, request: Request
 ) -> SyncReply:
-    """Take the app directory: one transaction stores a version and starts its builds, or nothing.
+    """Upload an app directory: one transaction stores a version and starts its builds, or nothing.
 
     422 `app_invalid` lists everything that is wrong in `diagnostics`. Content that is the same as
     that of the current version changes nothing, so a repeated request is harmless.
     """
-    wish = sync.SyncWish(strict=query.strict, dry_run=query.dry_run)
-    return await sync.sync_app(deps, user, app, request.stream(), wish)
+    body = sync.SyncWish(strict=query.strict, dry_run=query.dry_run)
+    return await sync.sync_app(deps, user, app, request.stream(), body)
 
 
 @router.get("/{app}/configs")
@@ -63,5 +63,5 @@ async def list_configs(app: AppOf, page: PageOf, user: UserOf, deps: DepsOf) -> 
 
 @router.get("/{app}/diff")
 async def compare_configs(app: AppOf, query: DiffOf, user: UserOf, deps: DepsOf) -> ConfigDiffReply:
-    """Tell what differs between two versions, and which installs would see the newer one."""
+    """Show what differs between two versions, and which installs the newer one would change."""
     return await configs.compare_configs(deps, user, app, query.before, query.after)

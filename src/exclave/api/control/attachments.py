@@ -1,4 +1,4 @@
-"""Files of a job that people may read: its plan, its journal."""
+"""Files of a job that users may read: its plan and its journal."""
 
 from typing import Literal
 
@@ -28,6 +28,6 @@ _TYPES = {"plan.json": "application/json", "journal.jsonl": "application/jsonl"}
 async def get_job_attachment(
     job: JobOf, name: Literal["plan.json", "journal.jsonl"], user: UserOf, deps: DepsOf
 ) -> Response:
-    """Read the plan or the journal of a job; both were redacted on the runner."""
+    """Return the plan or the journal of a job; both were redacted on the runner."""
     data = await attachments.get_for_user(deps, user, job, name)
     return StreamingResponse(data, media_type=_TYPES[name])

@@ -1,4 +1,4 @@
-"""The audit trail."""
+"""The audit log."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.queries import PageOf
@@ -12,5 +12,5 @@ router = make_router("/v1/audit", "audit", UserRoute)
 
 @router.get("")
 async def list_audit(page: PageOf, user: UserOf, deps: DepsOf) -> Page[AuditEntry]:
-    """List who did what to which thing, newest first."""
+    """List the audit log, newest first."""
     return await audit.list_audit(deps, user, page.cursor, page.limit)

@@ -1,4 +1,4 @@
-"""Builds: what became of the parts of an app, and building one again."""
+"""Builds of the parts of an app: list, show, build again."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import BuildOf
@@ -13,9 +13,9 @@ router = make_router("/v1/builds", "builds", UserRoute)
 
 
 @router.post("", status_code=202)
-async def create_build(wish: NewBuild, user: UserOf, once: OnceOf) -> BuildReply:
-    """Build a part of an app's current version again; a branch or tag is looked up anew."""
-    return await once(BuildReply, wish, lambda deps: builds.create_build(deps, user, wish))
+async def create_build(body: NewBuild, user: UserOf, once: OnceOf) -> BuildReply:
+    """Build a part of an app's current version again; a branch or tag is resolved again."""
+    return await once(BuildReply, body, lambda deps: builds.create_build(deps, user, body))
 
 
 @router.get("")
@@ -34,5 +34,5 @@ async def list_builds(query: BuildsOf, user: UserOf, deps: DepsOf) -> Page[Build
 
 @router.get("/{build}")
 async def show_build(build: BuildOf, user: UserOf, deps: DepsOf) -> BuildReply:
-    """Show a build with its artifact, or with what went wrong."""
+    """Show a build with its artifact, or with its error."""
     return await builds.show_build(deps, user, build)

@@ -29,9 +29,9 @@ async def list_installs(query: InstallsOf, user: UserOf, deps: DepsOf) -> Page[I
 
 
 @router.post("", status_code=201)
-async def create_install(wish: NewInstall, user: UserOf, once: OnceOf) -> InstallReply:
+async def create_install(body: NewInstall, user: UserOf, once: OnceOf) -> InstallReply:
     """Create an install; `workflow_id` is the workflow that provisions it."""
-    return await once(InstallReply, wish, lambda deps: installs.create_install(deps, user, wish))
+    return await once(InstallReply, body, lambda deps: installs.create_install(deps, user, body))
 
 
 @router.get("/{install}")
@@ -42,41 +42,41 @@ async def show_install(install: InstallOf, user: UserOf, deps: DepsOf) -> Instal
 
 @router.delete("/{install}", status_code=204)
 async def delete_install(install: InstallOf, query: ForgetOf, user: UserOf, deps: DepsOf) -> None:
-    """Delete an install that is deprovisioned, or forget one for a reason."""
+    """Delete an install that is deprovisioned, or one that is not, with a reason."""
     await installs.delete_install(deps, user, install, query.forget or "")
 
 
 @router.put("/{install}/labels")
 async def set_labels(
-    install: InstallOf, wish: SetLabels, user: UserOf, deps: DepsOf
+    install: InstallOf, body: SetLabels, user: UserOf, deps: DepsOf
 ) -> InstallReply:
     """Replace the labels of an install."""
-    return await installs.set_labels(deps, user, install, wish.labels)
+    return await installs.set_labels(deps, user, install, body.labels)
 
 
 @router.put("/{install}/approve-all")
 async def set_install_approve_all(
-    install: InstallOf, wish: SetApproveAll, user: UserOf, deps: DepsOf
+    install: InstallOf, body: SetApproveAll, user: UserOf, deps: DepsOf
 ) -> InstallReply:
-    """Switch automatic approval for the workflows that begin from now on."""
-    return await installs.set_approve_all(deps, user, install, on=wish.approve_all)
+    """Switch automatic approval for workflows that start from now on."""
+    return await installs.set_approve_all(deps, user, install, on=body.approve_all)
 
 
 @router.put("/{install}/managed-by")
 async def set_managed_by(
-    install: InstallOf, wish: SetManagedBy, user: UserOf, deps: DepsOf
+    install: InstallOf, body: SetManagedBy, user: UserOf, deps: DepsOf
 ) -> InstallReply:
-    """Say whether files or people decide about an install."""
-    return await installs.set_managed_by(deps, user, install, wish.managed_by)
+    """Set whether an install is managed by files or by users."""
+    return await installs.set_managed_by(deps, user, install, body.managed_by)
 
 
 @router.post("/{install}/lanes/{lane}/release")
 async def release_lane(
-    install: InstallOf, lane: LaneOf, wish: ReleaseLane, user: UserOf, once: OnceOf
+    install: InstallOf, lane: LaneOf, body: ReleaseLane, user: UserOf, once: OnceOf
 ) -> InstallDetail:
-    """Let work on a lane go on after a person has looked at it."""
+    """Release a lane after a person has checked its resources."""
     return await once(
         InstallDetail,
-        wish,
-        lambda deps: installs.release_lane(deps, user, install, lane, wish.reason),
+        body,
+        lambda deps: installs.release_lane(deps, user, install, lane, body.reason),
     )

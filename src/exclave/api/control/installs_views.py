@@ -1,4 +1,4 @@
-"""What an install knows: its inputs, the versions of its state, the app's README."""
+"""Views of an install: its inputs, the versions of its state, the app's README."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import InstallOf

@@ -1,4 +1,4 @@
-"""What is asked of an install: workflows, new inputs, another config; and its files."""
+"""Changes of an install: workflows, inputs, upgrades, install files."""
 
 from exclave.api.credentials import UserOf
 from exclave.api.ids import InstallOf
@@ -22,39 +22,39 @@ files = make_router("/v1/install-configs", "installs", UserRoute)
 
 @router.post("/{install}/workflows", status_code=202)
 async def start_work(
-    install: InstallOf, wish: StartWork, user: UserOf, once: OnceOf
+    install: InstallOf, body: StartWork, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Begin a workflow: provision, deploy, tear down, look for drift and so on."""
+    """Start a workflow: provision, deploy, tear down, scan for drift and so on."""
     return await once(
-        WorkflowReply, wish, lambda deps: workflow_requests.start_work(deps, user, install, wish)
+        WorkflowReply, body, lambda deps: workflow_requests.start_work(deps, user, install, body)
     )
 
 
 @router.post("/{install}/inputs", status_code=202)
 async def set_inputs(
-    install: InstallOf, wish: SetInputs, user: UserOf, once: OnceOf
+    install: InstallOf, body: SetInputs, user: UserOf, once: OnceOf
 ) -> InputsChanged:
-    """Give inputs new values; the workflow deploys again exactly what reads the changed ones."""
+    """Set inputs; the workflow redeploys exactly the parts that read changed ones."""
     return await once(
-        InputsChanged, wish, lambda deps: inputs.set_inputs(deps, user, install, wish)
+        InputsChanged, body, lambda deps: inputs.set_inputs(deps, user, install, body)
     )
 
 
 @router.post("/{install}/upgrade", status_code=202)
 async def upgrade_install(
-    install: InstallOf, wish: Upgrade, user: UserOf, once: OnceOf
+    install: InstallOf, body: Upgrade, user: UserOf, once: OnceOf
 ) -> UpgradeReply:
-    """Move an install to a config of its app, or show what that would mean."""
+    """Move an install to a config of its app, or show what that would change."""
     return await once(
         UpgradeReply,
-        wish,
-        lambda deps: upgrades.upgrade_install(deps, user, install, wish),
+        body,
+        lambda deps: upgrades.upgrade_install(deps, user, install, body),
     )
 
 
 @files.post("", status_code=202)
-async def sync_installs(wish: SyncInstalls, user: UserOf, once: OnceOf) -> InstallsSynced:
-    """Make installs what their files say; if one is refused, nothing is done to any."""
+async def sync_installs(body: SyncInstalls, user: UserOf, once: OnceOf) -> InstallsSynced:
+    """Apply install files to installs; if one is refused, none is changed."""
     return await once(
-        InstallsSynced, wish, lambda deps: config_files.sync_installs(deps, user, wish)
+        InstallsSynced, body, lambda deps: config_files.sync_installs(deps, user, body)
     )

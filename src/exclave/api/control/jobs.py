@@ -34,11 +34,11 @@ async def show_job(job: JobOf, user: UserOf, deps: DepsOf) -> JobReply:
 
 @router.post("/{job}/cancel", status_code=202)
 async def cancel_job(job: JobOf, user: UserOf, once: OnceOf) -> JobReply:
-    """Ask for the end of a job."""
+    """Cancel a job."""
     return await once(JobReply, None, lambda deps: jobs.cancel_job(deps, user, job))
 
 
 @router.post("/{job}/declare-lost")
-async def declare_lost(job: JobOf, wish: DeclareLost, user: UserOf, once: OnceOf) -> JobReply:
-    """Say that the machine which ran the job is gone, instead of waiting for it."""
-    return await once(JobReply, wish, lambda deps: jobs.declare_lost(deps, user, job, wish.reason))
+async def declare_lost(job: JobOf, body: DeclareLost, user: UserOf, once: OnceOf) -> JobReply:
+    """Declare the machine that ran the job as gone, instead of waiting for it."""
+    return await once(JobReply, body, lambda deps: jobs.declare_lost(deps, user, job, body.reason))

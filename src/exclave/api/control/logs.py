@@ -25,7 +25,7 @@ _PLACE = re.compile(r"([a-z]{2,4}_[0-9a-z]{26}):([0-9]{1,15})")
 
 @router.get("/jobs/{job}/logs")
 async def read_log(job: JobOf, query: LogOf, user: UserOf, deps: DepsOf) -> LogPage:
-    """Read records from an offset on; with `wait_s`, wait that long for the first."""
+    """Return records from an offset on; with `wait_s`, wait that long for the first."""
     return await logs.read_log(
         deps,
         user,
@@ -46,9 +46,9 @@ async def follow_log(
     request: Request,
     last: LastEventOf = "",
 ) -> EventStream:
-    """Send records as events `record` over all attempts; `end` once the job and its log are over.
+    """Stream records of all attempts as events `record`; `end` once job and log are complete.
 
-    The id of an event names its place; sent back as `Last-Event-ID`, the stream goes on there.
+    The id of an event is its position; sent back as `Last-Event-ID`, the stream continues there.
     """
     at = _find_place(query, last)
     await logs.read_log(deps, user, job, execution=at.execution, offset=at.offset, limit=1)
@@ -61,13 +61,13 @@ async def follow_log(
 
 @router.get("/jobs/{job}/logs/search")
 async def search_job(job: JobOf, query: SearchOf, user: UserOf, deps: DepsOf) -> LogMatches:
-    """Find records of a job that contain the text, ignoring case."""
+    """Search the log of a job for a text, ignoring case."""
     return await search.search_job(deps, user, job, query.q, query.cursor)
 
 
 @router.get("/logs/search")
 async def search_logs(query: QueueSearchOf, user: UserOf, deps: DepsOf) -> LogMatches:
-    """Find records of all jobs of an install that contain the text, newest attempts first."""
+    """Search the logs of all jobs of an install for a text, newest attempts first."""
     return await search.search_queue(deps, user, query.queue_id, query.q, query.cursor)
 
 

@@ -1,4 +1,4 @@
-"""Metrics of the whole instance; open to everybody, so they name no tenant."""
+"""Metrics of the whole instance, without authentication, so they name no tenant."""
 
 from fastapi import Request
 from starlette.responses import PlainTextResponse
@@ -13,7 +13,7 @@ router = make_router("", "health", PublicRoute)
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def show_metrics(request: Request, deps: DepsOf) -> PlainTextResponse:
-    """Show figures in Prometheus' text format."""
+    """Return the metrics in Prometheus' text format."""
     metrics: Metrics = request.app.state.metrics
     text = metrics.render(await gather_totals(deps))
     return PlainTextResponse(text, media_type=CONTENT_TYPE)

@@ -21,7 +21,7 @@ router = make_router("/v1", "orgs", UserRoute)
 
 @router.get("/whoami")
 async def show_caller(user: UserOf, deps: DepsOf) -> WhoAmI:
-    """Tell who the token speaks for."""
+    """Show the account and the org of the token."""
     return await accounts.who_am_i(deps, user)
 
 
@@ -33,7 +33,7 @@ async def show_org(user: UserOf, deps: DepsOf) -> OrgReply:
 
 @router.get("/org/usage")
 async def show_usage(user: UserOf, deps: DepsOf) -> UsageReply:
-    """Show what the caller's org has stored, and how much it may store."""
+    """Show how much the caller's org stores, and its quotas."""
     return await usage.show_usage(deps, user)
 
 
@@ -44,14 +44,14 @@ async def show_four_eyes(user: UserOf, deps: DepsOf) -> FourEyesReply:
 
 
 @router.put("/org/four-eyes")
-async def set_four_eyes(wish: SetFourEyes, user: UserOf, deps: DepsOf) -> FourEyesReply:
-    """Let every change need two people. Off takes two admins: one asks, another agrees."""
-    return await four_eyes.set_four_eyes(deps, user, on=wish.on)
+async def set_four_eyes(body: SetFourEyes, user: UserOf, deps: DepsOf) -> FourEyesReply:
+    """Require two people for every change. Switching it off takes two admins."""
+    return await four_eyes.set_four_eyes(deps, user, on=body.on)
 
 
 @router.post("/orgs", status_code=201)
-async def create_org(wish: NewOrg, user: UserOf, once: OnceOf) -> OrgCreated:
-    """Create another tenant, as an instance admin. The reply holds its first token, once."""
+async def create_org(body: NewOrg, user: UserOf, once: OnceOf) -> OrgCreated:
+    """Create another org, as an instance admin. The reply holds its first token, shown once."""
     return await once(
-        OrgCreated, wish, lambda deps: accounts.add_org(deps, user, wish.name), secret=True
+        OrgCreated, body, lambda deps: accounts.add_org(deps, user, body.name), secret=True
     )

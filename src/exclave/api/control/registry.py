@@ -1,4 +1,4 @@
-"""The registry for people: credentials for its clients, what is stored, what may go."""
+"""The registry in the Control API: tokens for its clients, repositories, garbage collection."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import RegistryTokenOf
@@ -22,20 +22,20 @@ router = make_router("/v1/registry", "registry", UserRoute)
 
 @router.post("/tokens", status_code=201)
 async def create_registry_token(
-    wish: NewRegistryToken, user: UserOf, once: OnceOf
+    body: NewRegistryToken, user: UserOf, once: OnceOf
 ) -> RegistryTokenCreated:
-    """Make a short-lived password for registry clients. It is shown once."""
+    """Create a short-lived password for registry clients. It is shown once."""
     return await once(
         RegistryTokenCreated,
-        wish,
-        lambda deps: tokens.create_registry_token(deps, user, wish),
+        body,
+        lambda deps: tokens.create_registry_token(deps, user, body),
         secret=True,
     )
 
 
 @router.get("/tokens")
 async def list_registry_tokens(page: PageOf, user: UserOf, deps: DepsOf) -> Page[RegistryTokenInfo]:
-    """List the registry tokens that are good, without their secrets."""
+    """List the valid registry tokens, without their secrets."""
     return await tokens.list_registry_tokens(deps, user, page.cursor, page.limit)
 
 
@@ -62,6 +62,6 @@ async def list_tags(page: TagsOf, user: UserOf, deps: DepsOf) -> Page[TagInfo]:
 
 
 @router.post("/gc")
-async def collect_garbage(wish: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
-    """Remove what nothing names, or tell what would go; what a version pins stays."""
-    return await once(GarbageReport, wish, lambda deps: gc.collect_garbage(deps, user, wish))
+async def collect_garbage(body: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
+    """Delete unreferenced content, or show what would be deleted; pinned content is kept."""
+    return await once(GarbageReport, body, lambda deps: gc.collect_garbage(deps, user, body))

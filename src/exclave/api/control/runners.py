@@ -1,4 +1,4 @@
-"""Runners and the one-time tokens by which they join."""
+"""Runners and their enrolment tokens."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import RunnerIdOf
@@ -14,12 +14,12 @@ router = make_router("/v1", "runners", UserRoute)
 
 
 @router.post("/enrolments", status_code=201)
-async def create_enrolment(wish: NewEnrolment, user: UserOf, once: OnceOf) -> EnrolmentCreated:
-    """Make a one-time token for a runner of an install or of the build queue; shown once."""
-    queue = QueueId(wish.queue_id)
+async def create_enrolment(body: NewEnrolment, user: UserOf, once: OnceOf) -> EnrolmentCreated:
+    """Create a one-time token, shown once, for a runner of an install or of the build queue."""
+    queue = QueueId(body.queue_id)
     return await once(
         EnrolmentCreated,
-        wish,
+        body,
         lambda deps: runners.create_enrolment(deps, user, queue),
         secret=True,
     )
@@ -40,9 +40,9 @@ async def show_runner(runner: RunnerIdOf, user: UserOf, deps: DepsOf) -> RunnerR
 
 @router.post("/runners/{runner}/revoke")
 async def revoke_runner(
-    runner: RunnerIdOf, wish: RevokeRunner, user: UserOf, once: OnceOf
+    runner: RunnerIdOf, body: RevokeRunner, user: UserOf, once: OnceOf
 ) -> RunnerReply:
-    """Take a runner's identity away at once."""
+    """Revoke a runner at once."""
     return await once(
-        RunnerReply, wish, lambda deps: runners.revoke_runner(deps, user, runner, wish.reason)
+        RunnerReply, body, lambda deps: runners.revoke_runner(deps, user, runner, body.reason)
     )

@@ -1,4 +1,4 @@
-"""Stacks of installs: make one for the customer, look at it."""
+"""Stacks of installs: create one for the customer, show what it reported."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import InstallOf
@@ -12,13 +12,13 @@ router = make_router("/v1/installs/{install}/stack", "installs", UserRoute)
 
 @router.get("")
 async def show_stack(install: InstallOf, user: UserOf, deps: DepsOf) -> StackReply:
-    """Show what the customer's Stack told last."""
+    """Show what the customer's Stack reported last."""
     return await stacks.show_stack(deps, user, install)
 
 
 @router.post("", status_code=201)
 async def create_stack(install: InstallOf, user: UserOf, once: OnceOf) -> StackCreated:
-    """Make a fresh Stack with a one-time token, shown once; older unused ones are void."""
+    """Create a Stack with a one-time token, shown once; older unused ones are void."""
     return await once(
         StackCreated, None, lambda deps: stacks.create_stack(deps, user, install), secret=True
     )

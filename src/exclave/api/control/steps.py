@@ -12,25 +12,25 @@ router = make_router("/v1/workflows/{workflow}/steps/{step}", "steps", UserRoute
 
 @router.post("/approve", status_code=202)
 async def approve_step(
-    workflow: WorkflowOf, step: StepOf, wish: Approve, user: UserOf, once: OnceOf
+    workflow: WorkflowOf, step: StepOf, body: Approve, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
     """Approve exactly the digest that a gate shows."""
     return await once(
         WorkflowReply,
-        wish,
-        lambda deps: workflows.approve_step(deps, user, workflow, step, wish),
+        body,
+        lambda deps: workflows.approve_step(deps, user, workflow, step, body),
     )
 
 
 @router.post("/deny", status_code=202)
 async def deny_step(
-    workflow: WorkflowOf, step: StepOf, wish: Deny, user: UserOf, once: OnceOf
+    workflow: WorkflowOf, step: StepOf, body: Deny, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Refuse a gate; with `skip`, what needs it is left out and the rest goes on."""
+    """Deny a gate; with `skip`, steps that need it are skipped and the rest goes on."""
     return await once(
         WorkflowReply,
-        wish,
-        lambda deps: workflows.deny_step(deps, user, workflow, step, wish),
+        body,
+        lambda deps: workflows.deny_step(deps, user, workflow, step, body),
     )
 
 
@@ -38,7 +38,7 @@ async def deny_step(
 async def retry_step(
     workflow: WorkflowOf, step: StepOf, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Do a step again that failed, was lost or was cancelled."""
+    """Retry a step that failed, was lost or was cancelled."""
     return await once(
         WorkflowReply, None, lambda deps: workflows.retry_step(deps, user, workflow, step)
     )
@@ -46,23 +46,23 @@ async def retry_step(
 
 @router.post("/skip", status_code=202)
 async def skip_step(
-    workflow: WorkflowOf, step: StepOf, wish: SkipStep, user: UserOf, once: OnceOf
+    workflow: WorkflowOf, step: StepOf, body: SkipStep, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Go on without a step."""
+    """Skip a step."""
     return await once(
         WorkflowReply,
-        wish,
-        lambda deps: workflows.skip_step(deps, user, workflow, step, wish.reason),
+        body,
+        lambda deps: workflows.skip_step(deps, user, workflow, step, body.reason),
     )
 
 
 @router.post("/event", status_code=202)
 async def send_event(
-    workflow: WorkflowOf, step: StepOf, wish: SendEvent, user: UserOf, once: OnceOf
+    workflow: WorkflowOf, step: StepOf, body: SendEvent, user: UserOf, once: OnceOf
 ) -> WorkflowReply:
-    """Answer a step that waits for the outside world."""
+    """Answer a step that waits for an external event."""
     return await once(
         WorkflowReply,
-        wish,
-        lambda deps: workflows.send_event(deps, user, workflow, step, wish),
+        body,
+        lambda deps: workflows.send_event(deps, user, workflow, step, body),
     )

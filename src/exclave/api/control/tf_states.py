@@ -1,4 +1,4 @@
-"""Terraform states of an install: headers, resources, locks, and what interrupted applies left."""
+"""Terraform states of an install: headers, resources, locks, rescued states, orphans."""
 
 from exclave.api.credentials import DepsOf, UserOf
 from exclave.api.ids import InstallOf, WorkspaceOf
@@ -29,19 +29,19 @@ async def list_tf_states(install: InstallOf, user: UserOf, deps: DepsOf) -> Page
 async def show_tf_state(
     install: InstallOf, workspace: WorkspaceOf, query: VersionOf, user: UserOf, deps: DepsOf
 ) -> TfWorkspaceDetail:
-    """Show a state's header and resources; its content is sealed and stays so."""
+    """Show a state's header and resources; its content is sealed."""
     return await workspaces.show_workspace(deps, user, install, workspace, query.version)
 
 
 @router.post("/tf-states/{workspace}/unlock")
 async def unlock_tf_state(
-    install: InstallOf, workspace: WorkspaceOf, wish: UnlockWorkspace, user: UserOf, once: OnceOf
+    install: InstallOf, workspace: WorkspaceOf, body: UnlockWorkspace, user: UserOf, once: OnceOf
 ) -> TfWorkspaceDetail:
-    """Remove the lock that an ended execution left."""
+    """Remove a lock that an ended execution left behind."""
     return await once(
         TfWorkspaceDetail,
-        wish,
-        lambda deps: workspaces.unlock_workspace(deps, user, install, workspace, wish.reason),
+        body,
+        lambda deps: workspaces.unlock_workspace(deps, user, install, workspace, body.reason),
     )
 
 
@@ -49,19 +49,19 @@ async def unlock_tf_state(
 async def list_rescued_states(
     install: InstallOf, workspace: WorkspaceOf, user: UserOf, deps: DepsOf
 ) -> Page[RescuedState]:
-    """List the states that runners could not store and handed in."""
+    """List rescued states, which runners could not store normally."""
     return await rescued_states.list_rescued(deps, user, install, workspace)
 
 
 @router.post("/tf-states/{workspace}/restore")
 async def restore_tf_state(
-    install: InstallOf, workspace: WorkspaceOf, wish: RestoreState, user: UserOf, once: OnceOf
+    install: InstallOf, workspace: WorkspaceOf, body: RestoreState, user: UserOf, once: OnceOf
 ) -> TfWorkspaceDetail:
-    """Make a rescued state or an older version the next one; 409 while a job works on the lane."""
+    """Restore a rescued state or an older version; 409 while a job holds the lane."""
     return await once(
         TfWorkspaceDetail,
-        wish,
-        lambda deps: rescued_states.restore_state(deps, user, install, workspace, wish),
+        body,
+        lambda deps: rescued_states.restore_state(deps, user, install, workspace, body),
     )
 
 
@@ -69,5 +69,5 @@ async def restore_tf_state(
 async def list_orphans(
     install: InstallOf, query: OrphansOf, user: UserOf, deps: DepsOf
 ) -> OrphansReply:
-    """List resources that interrupted applies made and that no state knows."""
+    """List resources that interrupted applies created and that are in no state."""
     return await orphans.list_orphans(deps, user, install, every=query.all)

@@ -21,21 +21,21 @@ async def list_tokens(page: PageOf, user: UserOf, deps: DepsOf) -> Page[TokenInf
 
 
 @router.post("", status_code=201)
-async def create_token(wish: NewToken, user: UserOf, once: OnceOf) -> TokenCreated:
+async def create_token(body: NewToken, user: UserOf, once: OnceOf) -> TokenCreated:
     """Create a token. The reply holds its secret, which is shown once."""
     return await once(
-        TokenCreated, wish, lambda deps: accounts.create_token(deps, user, wish), secret=True
+        TokenCreated, body, lambda deps: accounts.create_token(deps, user, body), secret=True
     )
 
 
 @router.put("/{token}/confirmed", status_code=204)
 async def confirm_token(token: TokenOf, user: UserOf, deps: DepsOf) -> None:
-    """Vouch, as another admin than its maker, that a token belongs to a person of its own."""
+    """Confirm, as an admin other than its creator, that a token belongs to another person."""
     await four_eyes.confirm_token(deps, user, token)
 
 
 @router.delete("/{token}")
 async def revoke_token(token: TokenOf, query: RevokeOf, user: UserOf, deps: DepsOf) -> TokenRevoked:
-    """Revoke a token at once, with `cascade` also all that was made with it."""
-    wish = RevokeWish(cascade=query.cascade, runners=query.runners, dry_run=query.dry_run)
-    return await token_revocation.revoke_token(deps, user, token, wish)
+    """Revoke a token at once; with `cascade`, also everything that was created with it."""
+    body = RevokeWish(cascade=query.cascade, runners=query.runners, dry_run=query.dry_run)
+    return await token_revocation.revoke_token(deps, user, token, body)

@@ -1,4 +1,4 @@
-"""Workflows: create, list, show, follow, steer."""
+"""Workflows: create, list, show, follow, cancel."""
 
 from collections.abc import AsyncGenerator
 
@@ -28,20 +28,20 @@ described = make_router(CREATE, "workflows", UserRoute)
 
 
 class CreateRoute(BareUserRoute):
-    """The start of a workflow, by which every job begins."""
+    """Creates workflows; a bare route, because every job begins with it."""
 
     status = 202
 
     async def answer(self, request: LimitedRequest, who: User) -> BaseModel | None:
-        """Start it, once under its key."""
-        wish = await read_model(request, NewWorkflow)
-        return await create_workflow(wish, who, make_once(self.deps, who, request, self.status))
+        """Create the workflow, once per idempotency key."""
+        body = await read_model(request, NewWorkflow)
+        return await create_workflow(body, who, make_once(self.deps, who, request, self.status))
 
 
 @described.post("", status_code=202)
-async def create_workflow(wish: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
+async def create_workflow(body: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
     """Start a workflow: its steps are stored, and run as their needs allow."""
-    return await once(WorkflowReply, wish, lambda deps: workflows.create_workflow(deps, user, wish))
+    return await once(WorkflowReply, body, lambda deps: workflows.create_workflow(deps, user, body))
 
 
 @router.get("")
@@ -67,7 +67,7 @@ async def show_workflow(workflow: WorkflowOf, user: UserOf, deps: DepsOf) -> Wor
 async def follow_workflow(
     workflow: WorkflowOf, user: UserOf, deps: DepsOf, request: Request
 ) -> EventStream:
-    """Send the workflow now and after each change as event `workflow`; `end` once it is over."""
+    """Stream the workflow now and after each change as event `workflow`; `end` at its end."""
     await workflows.show_workflow(deps, user, workflow)
     return open_stream(
         _write_changes(deps, user, workflow),
@@ -78,7 +78,7 @@ async def follow_workflow(
 
 @router.post("/{workflow}/cancel", status_code=202)
 async def cancel_workflow(workflow: WorkflowOf, user: UserOf, once: OnceOf) -> WorkflowReply:
-    """Ask for the end of a workflow; running jobs are stopped."""
+    """Cancel a workflow; running jobs are stopped."""
     return await once(
         WorkflowReply, None, lambda deps: workflows.cancel_workflow(deps, user, workflow)
     )
@@ -86,10 +86,10 @@ async def cancel_workflow(workflow: WorkflowOf, user: UserOf, once: OnceOf) -> W
 
 @router.put("/{workflow}/approve-all")
 async def set_approve_all(
-    workflow: WorkflowOf, wish: SetApproveAll, user: UserOf, deps: DepsOf
+    workflow: WorkflowOf, body: SetApproveAll, user: UserOf, deps: DepsOf
 ) -> WorkflowReply:
-    """Switch automatic approval of open and coming gates."""
-    return await workflows.set_approve_all(deps, user, workflow, on=wish.approve_all)
+    """Switch automatic approval of open and future gates."""
+    return await workflows.set_approve_all(deps, user, workflow, on=body.approve_all)
 
 
 async def _write_changes(deps: Deps, user: User, workflow: WorkflowId) -> AsyncGenerator[bytes]:

@@ -1,4 +1,4 @@
-"""The Runner API as one app: bare routes for what is asked all the time, beside FastAPI."""
+"""The Runner API as one app: bare routes for frequent requests, FastAPI for the others."""
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
@@ -59,7 +59,7 @@ def build_runner_app(
 
 
 def build_inner_app(deps: Deps) -> FastAPI:
-    """Build what FastAPI serves; its OpenAPI document tells about the bare routes too."""
+    """Build the FastAPI app; its OpenAPI document describes the bare routes too."""
     app = FastAPI(
         title="Exclave Runner API",
         version=__version__,

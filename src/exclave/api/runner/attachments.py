@@ -1,4 +1,4 @@
-"""Files that an execution hands in, and that a later one of the same install reads."""
+"""Files that an execution uploads, and that a later one of the same install reads."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def put_attachment(
     deps: DepsOf,
     request: Request,
 ) -> AttachmentReply:
-    """Hand in a file. The same name again replaces it; 409 `superseded` means: too late."""
+    """Upload a file. The same name again replaces it; 409 `superseded` means: too late."""
     body = request.stream()
     return await attachments.put_attachment(deps, who, execution, name, query.epoch, body)
 
@@ -46,6 +46,6 @@ async def put_attachment(
 async def get_attachment(
     execution: ExecutionOf, name: AttachmentName, who: RunnerOf, deps: DepsOf
 ) -> Response:
-    """Read a file that an execution of the same install handed in."""
+    """Return a file that an execution of the same install uploaded."""
     data = await attachments.get_for_runner(deps, who, execution, name)
     return StreamingResponse(data, media_type="application/octet-stream")

@@ -21,7 +21,7 @@ _TAR: dict[int | str, dict[str, Any]] = {
 
 @router.get("/{config}/archive", response_class=StreamingResponse, responses=_TAR)
 async def read_archive(config: ConfigOf, who: RunnerOf, deps: DepsOf) -> StreamingResponse:
-    """Read the directory that a version was synced from; for build runners of the org only."""
+    """Return the archive that a version was synced from; for build runners of the org only."""
     digest, pieces = await configs.open_archive(deps, who, config)
     headers = {"X-Content-Digest": digest}
     return StreamingResponse(pieces, media_type="application/x-tar", headers=headers)

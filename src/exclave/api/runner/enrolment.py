@@ -1,4 +1,4 @@
-"""How a runner gets its identity and its access tokens."""
+"""Enrolment and access tokens of runners."""
 
 from pydantic import BaseModel
 
@@ -23,14 +23,14 @@ router = make_router("/v1", "identity", PublicRoute)
 
 @router.post("/enrol")
 async def enrol_runner(request: Enrol, deps: DepsOf) -> Enrolled:
-    """Exchange a one-time token for an identity; the same key may ask again."""
+    """Exchange a one-time token for an identity; the same key may repeat the request."""
     return await enrolment.enrol_runner(deps, request)
 
 
 @router.post("/token/nonce")
 async def give_nonce(request: AskNonce, deps: DepsOf) -> NonceReply:
-    """Give a nonce to sign."""
-    return await enrolment.give_nonce(deps, RunnerId(request.runner_id))
+    """Return a nonce to sign."""
+    return await enrolment.issue_nonce(deps, RunnerId(request.runner_id))
 
 
 described = make_router("/v1", "identity", PublicRoute)
@@ -39,20 +39,20 @@ described = make_router("/v1", "identity", PublicRoute)
 
 @described.post("/token")
 async def give_token(request: AskToken, deps: DepsOf) -> TokenReply:
-    """Give an access token for a signed nonce; a reused generation locks the runner."""
-    return await enrolment.give_token(deps, request)
+    """Issue an access token for a signed nonce; a reused generation locks the runner."""
+    return await enrolment.issue_token(deps, request)
 
 
 @router.get("/keys")
 async def list_keys(deps: DepsOf) -> ServerKeys:
-    """List the chain of signing keys."""
+    """Return the chain of signing keys."""
     return await enrolment.list_server_keys(deps)
 
 
 class TokenRoute(BarePublicRoute):
-    """Access tokens: every runner asks for one every few minutes."""
+    """Access tokens, which every runner requests every few minutes."""
 
     async def answer(self, request: LimitedRequest, who: None) -> BaseModel | None:
-        """Give an access token."""
+        """Issue an access token."""
         del who
-        return await enrolment.give_token(self.deps, await read_model(request, AskToken))
+        return await enrolment.issue_token(self.deps, await read_model(request, AskToken))

@@ -1,4 +1,4 @@
-"""What a runner tells about its executions."""
+"""Executions of a runner: start, log, result."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ _ZSTD: dict[str, Any] = {
 async def start_execution(
     execution: ExecutionOf, request: Start, who: RunnerOf, deps: DepsOf
 ) -> StartReply:
-    """Ask for leave to begin. 409 `superseded` means: it is not yours, do nothing."""
+    """Request permission to start. 409 `superseded` means: it is not yours, do nothing."""
     return await executions.start_execution(deps, who, execution, request)
 
 
@@ -45,7 +45,7 @@ async def start_execution(
 async def append_log(
     execution: ExecutionOf, query: AppendOf, who: RunnerOf, deps: DepsOf, request: Request
 ) -> LogReply:
-    """Append a piece. 409 `log_offset` tells where the stream continues, 413 `log_full`: stop."""
+    """Append a piece. 409 `log_offset` says where the stream continues, 413 `log_full`: stop."""
     body = await request.body()
     return await logs.append_log(deps, who, execution, query.epoch, query.offset, body)
 
@@ -54,26 +54,26 @@ async def append_log(
 async def hand_in_result(
     execution: ExecutionOf, request: Result, who: RunnerOf, deps: DepsOf
 ) -> ResultReply:
-    """Hand in the outcome. The same again is fine; 409 `superseded` means: too late."""
+    """Store the outcome. It may be sent again; 409 `superseded` means: too late."""
     return await executions.hand_in(deps, who, execution, request)
 
 
 class StartRoute(BareRunnerRoute):
-    """Leave to begin."""
+    """Permission to start an execution."""
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Start."""
-        wish = await read_model(request, Start)
-        return await executions.start_execution(self.deps, who, _find_id(request), wish)
+        """Permit the execution to start."""
+        body = await read_model(request, Start)
+        return await executions.start_execution(self.deps, who, _find_id(request), body)
 
 
 class ResultRoute(BareRunnerRoute):
-    """The outcome."""
+    """The outcome of an execution."""
 
     limit = LIMITS[RESULT]
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Record it."""
+        """Store the outcome."""
         result = await read_model(request, Result)
         return await executions.hand_in(self.deps, who, _find_id(request), result)
 

@@ -1,4 +1,4 @@
-"""The two calls that every runner makes all the time, as bare routes: ten thousand may be held."""
+"""Poll and renewal as bare routes: every runner repeats them all the time."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -39,28 +39,28 @@ async def poll(request: Poll, who: RunnerOf, deps: DepsOf) -> PollReply:
 
 @described.post("/renew")
 async def renew(request: Renew, who: RunnerOf, deps: DepsOf) -> RenewReply:
-    """Keep executions alive, and show that the runner is there."""
+    """Renew the leases of executions; also the heartbeat of the runner."""
     return await executions.renew_executions(deps, who, request)
 
 
 class PollRoute(BareRunnerRoute):
-    """The long poll; a runner that hangs up gives its place up at once."""
+    """The long poll; it ends at once when the runner hangs up."""
 
     async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Answer at once: polls are held by the thousand, and cost nothing while they are."""
+        """Run without a slot: polls are held by the thousand, and cost nothing while they wait."""
         return await self.answer(request, who)
 
     async def admit(self, request: Request) -> RunnerIdentity:
-        """Let runners in; the poll's own transaction confirms the token."""
+        """Authenticate a runner; the poll's own transaction confirms the token."""
         who = await recognise_runner(self.deps, read_bearer(request))
         return note_runner(self.deps, request, who)
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Hold the request until there is something to say."""
-        wish = await read_model(request, Poll)
-        reply = await run_while_connected(request.receive, polls.poll(self.deps, who, wish))
+        """Hold the request until there is something to reply."""
+        body = await read_model(request, Poll)
+        reply = await run_while_connected(request.receive, polls.poll(self.deps, who, body))
         if reply is None:
-            await presence.note_disconnect(self.deps, who, wish.boot, wish.no)
+            await presence.note_disconnect(self.deps, who, body.boot, body.no)
         return reply
 
 
@@ -68,15 +68,15 @@ class RenewRoute(BareRunnerRoute):
     """The renewal."""
 
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Renew."""
-        wish = await read_model(request, Renew)
-        return await executions.renew_executions(self.deps, who, wish)
+        """Renew the leases."""
+        body = await read_model(request, Renew)
+        return await executions.renew_executions(self.deps, who, body)
 
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
-    """Run until done, or until the client hangs up: then cancel it and answer None.
+    """Run until done; if the client hangs up first, cancel and return None.
 
-    The work stays in the task of its request, so that what it answers is sent without a detour.
+    It runs in the task of its request, so that the reply is sent without another task switch.
     """
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in one

@@ -1,4 +1,4 @@
-"""Which registry a runner uses; the registry itself is served at `/v2`."""
+"""The registry that a runner uses; the embedded one is served at `/v2`."""
 
 from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.routes import RunnerRoute, make_router
@@ -10,5 +10,5 @@ router = make_router("/v1/registry", "registry", RunnerRoute)
 
 @router.get("")
 async def show_registry(who: RunnerOf, deps: DepsOf) -> RegistryPlace:
-    """Tell where artifacts are: in an external registry, or in this server's own."""
+    """Show where artifacts are stored: in an external registry, or in the embedded one."""
     return await access.show_place(deps, who)

@@ -1,4 +1,4 @@
-"""Stacks: fetched by customers with a code, and what they tell about themselves."""
+"""Stacks: files that customers fetch with a code, and reports of running Stacks."""
 
 from typing import Annotated
 
@@ -18,25 +18,27 @@ CodeOf = Annotated[str, Path(max_length=200, description="The one-time code, `xc
 FileOf = Annotated[str, Path(max_length=200)]
 
 
-@public.get("/{code}/local.py", response_class=PlainTextResponse)
-async def fetch_script(code: CodeOf, deps: DepsOf) -> PlainTextResponse:
-    """Fetch the script of a Stack; until its runner has enrolled, each time with a fresh token."""
-    return PlainTextResponse(await stacks.fetch_script(deps, code), media_type="text/x-python")
-
-
+# Before the route with a code: the first route that matches is taken.
 @public.get("/package/{file}", response_class=Response)
 async def fetch_package(file: FileOf) -> Response:
-    """Fetch the runner program that the script names, hash and all."""
+    """Fetch the runner program; the files of a Stack name it and its hash."""
     return Response(stacks.find_package(file).data, media_type="application/zip")
+
+
+@public.get("/{code}/{file}", response_class=PlainTextResponse)
+async def fetch_file(code: CodeOf, file: FileOf, deps: DepsOf) -> PlainTextResponse:
+    """Fetch a file of a Stack; each time with a new token, until its runner has enrolled."""
+    found = await stacks.fetch_file(deps, code, file)
+    return PlainTextResponse(found.content, media_type=found.media_type)
 
 
 @router.post("/report")
 async def report_stack(report: StackReport, who: RunnerOf, deps: DepsOf) -> StackTerms:
-    """Phone home: facts, names of secrets, inputs of the customer. Answers what the app asks."""
+    """Report facts, names of secrets and the customer's inputs. Answers what the app asks now."""
     return await stacks.report_stack(deps, who, report)
 
 
 @router.post("/resign")
 async def resign_runner(_: Request, who: RunnerOf, deps: DepsOf) -> Resigned:
-    """Give the identity up: the customer removes the Stack."""
+    """Close the runner's identity: the customer removes the Stack."""
     return await stacks.resign_runner(deps, who)

@@ -46,7 +46,7 @@ _SEALED: dict[str, Any] = {
 async def read_state(
     execution: ExecutionOf, query: StateOf, who: RunnerOf, deps: DepsOf
 ) -> Response:
-    """Read the newest state of a workspace of the runner's install."""
+    """Return the newest state of a workspace of the runner's install."""
     found = await states.read_state(deps, who, execution, query.epoch, query.workspace)
     if found is None:
         return Response(status_code=204)
@@ -57,7 +57,7 @@ async def read_state(
 async def write_state(
     execution: ExecutionOf, query: StateWriteOf, who: RunnerOf, deps: DepsOf, request: Request
 ) -> StateReply:
-    """Add a version. 409 `superseded`, `lock_held` or `state_refused`: nothing was stored."""
+    """Store a version. 409 `superseded`, `lock_held` or `state_refused`: nothing was stored."""
     header, sealed = await split_state(request.stream())
     return await states.write_state(
         deps, who, execution, query.epoch, query.workspace, query.lock_id, header, sealed
@@ -65,29 +65,29 @@ async def write_state(
 
 
 @router.post("/state/lock", status_code=204)
-async def lock_state(execution: ExecutionOf, wish: LockState, who: RunnerOf, deps: DepsOf) -> None:
-    """Take the lock of a workspace. 409 `lock_held` tells who has it."""
-    await states.lock_state(deps, who, execution, wish)
+async def lock_state(execution: ExecutionOf, body: LockState, who: RunnerOf, deps: DepsOf) -> None:
+    """Lock a workspace. 409 `lock_held` says who has it."""
+    await states.lock_state(deps, who, execution, body)
 
 
 @router.post("/state/unlock", status_code=204)
 async def unlock_state(
-    execution: ExecutionOf, wish: UnlockState, who: RunnerOf, deps: DepsOf
+    execution: ExecutionOf, body: UnlockState, who: RunnerOf, deps: DepsOf
 ) -> None:
-    """Give the lock of a workspace back."""
-    await states.unlock_state(deps, who, execution, wish)
+    """Unlock a workspace."""
+    await states.unlock_state(deps, who, execution, body)
 
 
 @router.get("/sensitive")
 async def get_sensitive(
     execution: ExecutionOf, query: EpochOf, who: RunnerOf, deps: DepsOf
 ) -> SensitiveValues:
-    """Read the sensitive inputs that the specification of the execution's job names."""
+    """Return the sensitive inputs that the specification of the execution's job names."""
     return await sensitive_inputs.get_sensitive(deps, who, execution, query.epoch)
 
 
 async def join_state(header: StateHeader, sealed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Write the header as one line, then the sealed bytes."""
+    """Yield the header as one line, then the sealed bytes."""
     yield header.write_line()
     async for chunk in sealed:
         yield chunk
@@ -96,7 +96,7 @@ async def join_state(header: StateHeader, sealed: AsyncIterator[bytes]) -> Async
 async def split_state(
     chunks: AsyncIterator[bytes],
 ) -> tuple[StateHeader, AsyncIterator[bytes]]:
-    """Read the header; the sealed bytes follow piece by piece."""
+    """Return the header, and the stream of sealed bytes that follows it."""
     line, found = bytearray(), -1
     async for chunk in chunks:
         line += chunk

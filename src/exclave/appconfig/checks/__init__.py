@@ -1,1 +1,1 @@
-"""Checks that look at more than one key: one module per noun, all findings at once."""
+"""Checks that involve more than one key: one module per noun. All findings are reported."""

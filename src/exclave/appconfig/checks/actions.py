@@ -7,12 +7,11 @@ from exclave.appconfig.checks.common import (
     check_unique,
     names_of,
 )
-from exclave.appconfig.codes import Code
 from exclave.appconfig.commands import BadCommand, mark_command
-from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.model.app import App, Entry
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
+from exclave.appconfig.model.app import App, Entry, Text
 from exclave.appconfig.model.kinds.actions import COMPONENT_TRIGGERS, Action, ActionTrigger
-from exclave.appconfig.reading.decode import Text
 from exclave.appconfig.templates import ROOT, Fault, find_uses
 
 
@@ -86,7 +85,7 @@ def _check_steps(report: Report, entry: Entry, action: Action) -> None:
 def check_command(
     report: Report, place: Place, command: str, roots: tuple[str, ...] = (ROOT,)
 ) -> None:
-    """Report a command that cannot be cut into words; templates are checked by themselves."""
+    """Report a command that cannot be split into words; templates are checked elsewhere."""
     if not command or isinstance(find_uses(command, roots), Fault):
         return
     try:
@@ -96,7 +95,7 @@ def check_command(
 
 
 def check_script(report: Report, script: Text | None) -> None:
-    """Report a script that does not say what runs it."""
+    """Report a script without an interpreter line."""
     if script is None or script.remote or not script.content.strip():
         return
     start = script.content.lstrip("\ufeff")

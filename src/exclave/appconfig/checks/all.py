@@ -1,4 +1,4 @@
-"""Every check of an app, in one place."""
+"""Runs every check of an app."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,7 +22,7 @@ from exclave.appconfig.checks import (
     stack,
     triggers,
 )
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.uses import Found
 

@@ -1,8 +1,8 @@
 """Checks of branches."""
 
 from exclave.appconfig.checks.common import check_exists, check_one_of, check_unique, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.branches import Branch
 

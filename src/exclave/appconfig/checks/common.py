@@ -1,9 +1,9 @@
-"""Questions that several checks ask."""
+"""Checks that several modules share."""
 
 from collections.abc import Collection, Iterable, Sequence
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, list_words, suggest
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report, list_words, suggest
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.shared import RoleRules
@@ -18,7 +18,7 @@ def check_exists(
     *,
     soft: bool = False,
 ) -> None:
-    """Report a name that nothing has."""
+    """Report a reference to a name that does not exist."""
     if not name or name in known:
         return
     what = code.removeprefix("unknown_").replace("_", " ")
@@ -32,7 +32,7 @@ def check_exists(
 def check_one_of(
     report: Report, place: Place, value: Table, keys: Sequence[str], *, needed: bool = True
 ) -> None:
-    """Report when not exactly one of several keys is given."""
+    """Report unless exactly one of several keys is given."""
     given = [key for key in keys if getattr(value, key)]
     shown = list_words(keys)
     if not given and needed:
@@ -58,7 +58,7 @@ def check_unique(
 
 
 def check_role_rules(app: App, report: Report, entry: Entry) -> None:
-    """Check the roles that single operations of a thing run with."""
+    """Check the role rules of a component, sandbox or action."""
     value = entry.value
     if not isinstance(value, RoleRules):
         return
@@ -77,22 +77,22 @@ def check_role_rules(app: App, report: Report, entry: Entry) -> None:
 
 
 def check_role(app: App, report: Report, place: Place, role: str, *, soft: bool = True) -> None:
-    """Check the name of a role, as it is written, without its spaces."""
+    """Check that a role exists; spaces in its name are ignored."""
     known = {squeeze(each.name): each.name for each in (*app.roles, *app.break_glass_roles)}
     if role and squeeze(role) not in known:
         check_exists(report, Code.UNKNOWN_ROLE, place, role, known.values(), soft=soft)
 
 
 def squeeze(name: str) -> str:
-    """Take the spaces out of a name."""
+    """Return a name without spaces."""
     return "".join(name.split())
 
 
 def names_of(items: Iterable[Table]) -> set[str]:
-    """Collect the names of things."""
+    """Return the names of tables."""
     return {str(getattr(item, "name", "")) for item in items} - {""}
 
 
 def is_template(text: str) -> bool:
-    """Whether a text can only be judged when it is rendered."""
+    """Return whether a text can only be checked once it is rendered."""
     return "{{" in text

@@ -9,8 +9,8 @@ from exclave.appconfig.checks.common import (
     check_unique,
     names_of,
 )
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, list_words
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.components import Component, Health, WatchedComponent
 from exclave.appconfig.model.kinds.container_image import AzureAcr, ContainerImage, ImageSource
@@ -44,7 +44,7 @@ def check(app: App, report: Report) -> None:
 
 
 def check_types(app: App, before: Mapping[str, str], report: Report) -> None:
-    """Report components that changed their type: what is deployed could not become the other."""
+    """Report components whose type changed: what is deployed cannot be converted."""
     for entry in app.entries_of(Component):
         kind = entry.value.type if isinstance(entry.value, Component) else ""
         old = before.get(entry.name, kind)

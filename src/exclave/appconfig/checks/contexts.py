@@ -1,8 +1,8 @@
 """Checks of Kubernetes contexts."""
 
 from exclave.appconfig.checks.common import check_exists
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.kubernetes_contexts import KubernetesContext
 
@@ -10,7 +10,7 @@ _MAKERS = ("terraform_module", "pulumi")
 
 
 def check(app: App, report: Report) -> None:
-    """Check that a component which can make a cluster stands behind each context."""
+    """Check that each context belongs to a component that can create a cluster."""
     types = {each.name: each.type for each in app.components}
     for entry in app.entries_of(KubernetesContext):
         context = entry.value

@@ -1,9 +1,9 @@
-"""How much of everything an app may have: whatever a tenant can make long is bounded."""
+"""Limits on the number of things in an app, so that every list a tenant controls is bounded."""
 
 from collections.abc import Iterator, Mapping
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.actions import Action
@@ -26,14 +26,14 @@ IN_A_KEY: Mapping[str, int] = {
     "vars": 500, "var_file": 50, "env_vars": 150, "values": 500, "values_file": 50,
     "steps": 100, "triggers": 50, "dependencies": 200,
 }  # fmt: skip
-"""Of the elements of a list or a map, by its key."""
+"""The maximum number of elements of a list or a map, by its key."""
 IN_OTHER_KEYS = 500
 HOOKS = 500
 """Triggers of all actions together."""
 
 
 def check(app: App, report: Report) -> None:
-    """Report what there is too much of."""
+    """Report sections and lists that exceed their limit."""
     for model, most in OF_A_KIND.items():
         entries = app.entries_of(model)
         if len(entries) > most:

@@ -3,8 +3,8 @@
 import json
 
 from exclave.appconfig.checks.common import check_exists, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookInput
@@ -41,14 +41,14 @@ def _check_input(report: Report, place: Place, value: Input | RunbookInput) -> N
 
 
 def report_flaw(report: Report, place: Place, kind: str, message: str) -> None:
-    """Report a value that does not fit its type: it stays text, so only JSON must be right."""
+    """Report a default that does not fit its type; values stay text, so only JSON is parsed."""
     tell = report.error if kind == "json" else report.warn
     code = Code.BAD_FORMAT if kind == "json" else Code.DOUBTFUL_FORMAT
     tell(code, place, message, f"Its type is `{kind}`.")
 
 
 def find_flaw(kind: str, text: str) -> str:
-    """Say why a text is not a value of an input type; empty if it is one."""
+    """Return why a text is not a value of an input type; empty if it is one."""
     if "{{" in text:
         return ""
     match kind:

@@ -1,10 +1,10 @@
-"""Checks of install configs against the app that they are installs of."""
+"""Checks of install configs against their app."""
 
 from exclave.appconfig.checks.common import check_exists, check_one_of, names_of
 from exclave.appconfig.checks.inputs import find_flaw, report_flaw
 from exclave.appconfig.checks.stack import check_nested
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, list_words
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.installs import Install, InstallsPointer
 
@@ -58,7 +58,7 @@ def _check_inputs(app: App, report: Report, place: Place, install: Install) -> N
 
 
 def _locate_input(place: Place, name: str) -> Place:
-    """Find the last of the tables of inputs that has a name: it is the one that counts."""
+    """Return the place of an input in the last table that sets it; later tables win."""
     tables = [place, *(place.child(index) for index in range(_MOST_TABLES))]
     return next((each.child(name) for each in reversed(tables) if each.has(name)), place)
 

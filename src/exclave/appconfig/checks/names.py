@@ -1,8 +1,8 @@
 """Names that must be unique."""
 
 from exclave.appconfig.checks.common import squeeze
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.actions import Action

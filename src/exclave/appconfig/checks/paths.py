@@ -1,14 +1,14 @@
-"""Checks of what templates read: that it exists, and that it exists by then."""
+"""Checks that the values templates read exist, and exist by the time of rendering."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from exclave.appconfig.checks.common import names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, guess_closely, list_words, suggest
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.positions import KeyPath
+from exclave.appconfig.diagnostics.report import Place, Report, guess_closely, list_words, suggest
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.runbooks import Runbook
-from exclave.appconfig.reading.positions import KeyPath
 from exclave.appconfig.templates import ROOT
 from exclave.appconfig.tree import (
     ANYTHING,
@@ -26,14 +26,14 @@ from exclave.appconfig.uses import Found
 
 
 def check(app: App, uses: Sequence[Found], report: Report) -> None:
-    """Check every use of every template."""
+    """Check every value that a template reads."""
     checker = _Checker(app, report)
     for found in uses:
         checker.check(found)
 
 
 _OLD_KEYS = ("populated", "components")
-"""What some documents say stands beside the components."""
+"""Keys that some documents place beside the components."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Checker:
         self.report = report
         self.app = app
         self.told: set[tuple[int, int, _Problem]] = set()
-        """What was told about a line of a text, or (0) about the text."""
+        """What was reported for a line of a text, or (0) for the whole text."""
         self.inputs = names_of(app.inputs)
         self.secrets = names_of(app.secrets)
         self.actions = {each.name: each for each in app.actions}
@@ -70,17 +70,17 @@ class _Checker:
             problem = self._check_other_root(found)
         else:
             problem = self._check_scope(found) or self._check_path(path[1:])
-        if problem is not None and not self._was_told(found, problem):
+        if problem is not None and not self._is_reported(found, problem):
             soft = problem.soft or found.use.optional or found.text.field.key == "readme"
             tell = self.report.warn if soft else self.report.error
             place: Place = found.place
             tell(problem.code, place, problem.message, problem.hint)
 
-    def _was_told(self, found: Found, problem: _Problem) -> bool:
-        """Whether it is no new mistake.
+    def _is_reported(self, found: Found, problem: _Problem) -> bool:
+        """Return whether this mistake was already reported.
 
-        It was told about this line, or about what is used here by another name, such as the dot
-        inside of `with` or a variable.
+        That is the case for the same line, and for a value used here by another name, such as the
+        dot inside `with` or a variable.
         """
         text, line = found.text, found.use.position.line
         at_line, in_text = (id(text), line, problem), (id(text), 0, problem)
@@ -207,7 +207,7 @@ class _Checker:
 
 
 def _check_step(runbook: Runbook, at: KeyPath, name: str) -> _Problem | None:
-    """Check that a step exists, and runs before the one that reads its outputs."""
+    """Check that a step exists and runs before the step that reads its outputs."""
     steps = [each.name for each in runbook.steps]
     if name not in steps:
         return _missing(Code.UNKNOWN_ACTION, name, steps, soft=True, what="step")

@@ -1,11 +1,11 @@
-"""Checks of roles and the policies they have."""
+"""Checks of roles and their policies."""
 
 import json
 from collections.abc import Mapping
 
 from exclave.appconfig.checks.common import check_exists, is_template, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, list_words
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.permissions import STANDARD_ROLES, NamedPolicy, Role, RolePolicy
 
@@ -16,7 +16,7 @@ _WAYS: Mapping[str, str] = {
 
 
 def check(app: App, report: Report) -> None:
-    """Check all roles, and that the three which every install needs exist."""
+    """Check all roles, and that the three roles that every install needs exist."""
     for entry in (*app.entries_of(Role), *app.entries_of(NamedPolicy)):
         if isinstance(entry.value, Role):
             _check_role(app, report, entry, entry.value)
@@ -69,7 +69,7 @@ def _check_policy(app: App, report: Report, place: Place, policy: RolePolicy) ->
 
 
 def check_json(report: Report, place: Place, text: str) -> None:
-    """Report a policy document that is not JSON; templates are judged when rendered."""
+    """Report a policy document that is not JSON; a template is checked when it is rendered."""
     if not text or is_template(text) or text.startswith(("http", "git")):
         return
     try:

@@ -3,13 +3,13 @@
 import re
 
 from exclave.appconfig.checks.common import check_exists, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.policies import CLUSTER, COMPONENT_POLICIES, OLD_POLICIES, Policy
 
 _PACKAGE = re.compile(r"^\s*package\s+nuon\s*(?:#.*)?$", re.MULTILINE)
-_RULE = re.compile(r"^\s*(?:deny|warn)\b", re.MULTILINE)
+_RULE = re.compile(r"^\s*(?:deny|warn|pass)\b", re.MULTILINE)
 
 
 def check(app: App, report: Report) -> None:
@@ -38,8 +38,8 @@ def _check_engine(report: Report, entry: Entry, policy: Policy) -> None:
         message = "the policy is not in `package nuon`"
         report.error(Code.POLICY_CONTENTS, place, message, "Start it with `package nuon`.")
     elif not _RULE.search(text.content):
-        message = "the policy has neither a `deny` nor a `warn` rule"
-        hint = "Only these two are asked: write `deny contains msg if { … }`."
+        message = "the policy has no `deny`, `warn` or `pass` rule"
+        hint = "Only these rules are evaluated: write `deny contains msg if { … }`."
         report.error(Code.POLICY_CONTENTS, place, message, hint)
 
 

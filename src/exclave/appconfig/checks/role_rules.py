@@ -1,8 +1,8 @@
 """Checks of the role matrix in `operation_roles.toml`."""
 
 from exclave.appconfig.checks.common import check_exists, check_role, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.operation_roles import RoleRule
 

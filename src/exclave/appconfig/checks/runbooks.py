@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from exclave.appconfig.checks.actions import check_command, check_script
 from exclave.appconfig.checks.common import check_exists, check_role, check_unique, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookStep
 from exclave.appconfig.templates import ROOT, RUNBOOK_ROOTS

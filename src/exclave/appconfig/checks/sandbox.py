@@ -1,8 +1,8 @@
 """Checks of `sandbox.toml`."""
 
 from exclave.appconfig.checks.common import check_one_of, check_role_rules
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 

@@ -3,8 +3,8 @@
 import re
 
 from exclave.appconfig.checks.common import is_template
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.secrets import Secret
 

@@ -1,11 +1,11 @@
-"""Checks of sizes: a text that no job can hold is reported at sync, not in an install."""
+"""Checks of sizes: a text that is too large for a job is reported at sync, not in an install."""
 
 import re
 from collections.abc import Mapping
 
 from exclave.appconfig.checks.common import is_template
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.actions import Action, ActionStep
 from exclave.appconfig.model.kinds.policies import Policy
@@ -19,7 +19,7 @@ _ENV_NAME = re.compile(job_limits.ENV_NAME)
 
 
 def check(app: App, report: Report) -> None:
-    """Check what becomes a part of jobs; what templates add is known only in an install."""
+    """Check texts that become part of jobs; what templates add is known only in an install."""
     for entry in app.entries:
         place = entry.place
         match entry.value:

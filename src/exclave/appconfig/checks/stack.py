@@ -3,8 +3,8 @@
 import re
 
 from exclave.appconfig.checks.common import check_unique, is_template
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.kinds.stack import STACK_TYPES, NestedStack, Stack
 

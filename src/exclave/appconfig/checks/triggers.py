@@ -1,8 +1,8 @@
 """Checks of rules for events from outside."""
 
 from exclave.appconfig.checks.common import check_exists, names_of
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
 from exclave.appconfig.model.app import App
 from exclave.appconfig.model.kinds.runbooks import Runbook
 from exclave.appconfig.model.kinds.triggers import MAX_FILTERS, EventRule, Filter, Target

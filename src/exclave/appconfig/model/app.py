@@ -1,10 +1,12 @@
-"""An app as typed, frozen values: what a directory says, once it is read."""
+"""An app as typed, frozen values."""
 
 from dataclasses import dataclass
 from typing import TypeVar
 
-from exclave.appconfig.diagnostics import Place
-from exclave.appconfig.model.fields import Table
+from exclave.appconfig.diagnostics.positions import KeyPath
+from exclave.appconfig.diagnostics.report import Place
+from exclave.appconfig.diagnostics.sources import WHOLE, Source
+from exclave.appconfig.model.fields import Field, Table
 from exclave.appconfig.model.kinds.actions import Action
 from exclave.appconfig.model.kinds.branches import Branch
 from exclave.appconfig.model.kinds.components import Component
@@ -21,14 +23,37 @@ from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.secrets import Secret
 from exclave.appconfig.model.kinds.stack import Stack
 from exclave.appconfig.model.kinds.triggers import EventRule
-from exclave.appconfig.reading.decode import Text
 
 T = TypeVar("T", bound=Table)
 
 
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text of the app: its location, and the field that describes it."""
+
+    at: KeyPath
+    """The key path in its table, without the name of its owner."""
+    content: str
+    field: Field
+    place: Place
+    file: Source | None = None
+    """The file that it came from, if it is not inline in the TOML."""
+    remote: bool = False
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether it may be a template: a `template_url` may, the file that it names may not."""
+        return self.field.templated and (self.file is None or self.field.key != "template_url")
+
+    @property
+    def start(self) -> Place:
+        """The location of its start: in the TOML, or in the file that the TOML names."""
+        return self.place if self.file is None else Place(self.file, (), WHOLE)
+
+
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """One thing of the app, where it is written, and all texts in it."""
+    """One part of the app, its location, and all texts in it."""
 
     section: str
     value: Table
@@ -37,12 +62,12 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """Its name; empty for things that need none."""
+        """The name; empty for parts without one."""
         return str(getattr(self.value, "name", ""))
 
     @property
     def title(self) -> str:
-        """What a person calls it."""
+        """The name for messages, such as "component `x`"."""
         kind = _TITLES.get(self.section, self.section.replace("_", " ").removesuffix("s"))
         kind = "input group" if isinstance(self.value, InputGroup) else kind
         return f"{kind} `{self.name}`" if self.name and self.section != "stack" else kind
@@ -57,13 +82,13 @@ _TITLES = {
 
 @dataclass(frozen=True, eq=False)
 class App:
-    """An app directory."""
+    """An app: all parts that its directory defines."""
 
     name: str
     entries: tuple[Entry, ...]
 
     def list(self, model: type[T], section: str = "") -> tuple[T, ...]:
-        """List the things of a type."""
+        """Return the parts of a type."""
         return tuple(
             entry.value
             for entry in self.entries
@@ -71,7 +96,7 @@ class App:
         )
 
     def entries_of(self, model: type[Table], section: str = "") -> tuple[Entry, ...]:
-        """List the things of a type, with their places."""
+        """Return the entries of a type."""
         return tuple(
             entry
             for entry in self.entries
@@ -108,12 +133,12 @@ class App:
 
     @property
     def inputs(self) -> tuple[Input, ...]:
-        """The inputs, in the order in which they are shown."""
+        """The inputs, in display order."""
         return self.list(Input)
 
     @property
     def input_groups(self) -> tuple[InputGroup, ...]:
-        """The groups of inputs, in the order in which they are shown."""
+        """The groups of inputs, in display order."""
         return self.list(InputGroup)
 
     @property
@@ -123,7 +148,7 @@ class App:
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles of permissions."""
+        """The roles of `permissions`."""
         return self.list(Role, "permissions")
 
     @property
@@ -173,7 +198,7 @@ class App:
 
     @property
     def triggers(self) -> tuple[EventRule, ...]:
-        """The rules for events from outside."""
+        """The rules for external events."""
         return self.list(EventRule)
 
     @property

@@ -1,4 +1,4 @@
-"""How a key of the format is described: one description drives reading, checks, schema and docs."""
+"""Field descriptions: one description of a key drives reading, checks, schema and docs."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Shape(StrEnum):
-    """What a value looks like in TOML."""
+    """The shape of a value in TOML."""
 
     TEXT = "text"
     FLAG = "bool"
@@ -37,7 +37,7 @@ class Need(StrEnum):
 
 
 class Since(StrEnum):
-    """Which generation of the format knows a key."""
+    """The generation of the format that introduced a key."""
 
     OLD = "D"
     NEW = "N"
@@ -63,7 +63,7 @@ class Field:
     old_choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: NOTHING)
     """Former spellings of choices, and what replaces each ("" = nothing does)."""
     other_choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: NOTHING)
-    """Other spellings that are just as good."""
+    """Equivalent spellings."""
     format: str = ""
     """The name of a check in `formats`."""
     example: str = ""
@@ -73,17 +73,17 @@ class Field:
     model: "type[Table] | None" = None
     deprecated: str = ""
     unless: tuple[str, str] | None = None
-    """A key beside it, and the value of that key which makes this one needless."""
+    """A sibling key, and the value of it that makes this key optional."""
 
     @property
     def is_strict(self) -> bool:
-        """Whether only text will do, because its very spelling matters."""
+        """Whether only a string is accepted, because the exact spelling matters."""
         return bool(self.choices or self.format) or self.key in {"name", "type"}
 
 
 @dataclass(frozen=True)
 class Dead:
-    """A key that the format does not know, but that people write."""
+    """A key that is not part of the format, but that people write."""
 
     hint: str
     error: bool = False
@@ -93,10 +93,10 @@ class Dead:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Table:
-    """The base of every typed value: frozen, made by keyword, each field with its description.
+    """Base class of all typed values: frozen, keyword-only, each field with its description.
 
-    A dataclass in all but the making: 70 classes of `dataclasses` cost a tenth of a second at
-    start-up, because each is compiled from generated source.
+    Like a dataclass, but cheaper to define: 70 dataclasses cost a tenth of a second at start-up,
+    because each is compiled from generated source.
     """
 
     DEAD: ClassVar[Mapping[str, Dead]] = NOTHING
@@ -145,35 +145,35 @@ _FIRST: Final = {"type": 0, "version": 0, "name": 1}
 
 
 def text(doc: str, example: str = "", *, default: str = "", **more: Any) -> Any:
-    """Describe a text."""
+    """Describe a string."""
     shown = example or (f'"{more["choices"][0]}"' if more.get("choices") else "")
     return _describe(Shape.TEXT, doc, default=default, example=shown, **more)
 
 
 def flag(doc: str, *, default: bool | None = False, **more: Any) -> Any:
-    """Describe a switch; the default None means that the platform decides."""
+    """Describe a boolean; with the default None the platform decides."""
     return _describe(
         Shape.FLAG, doc, default=default, example="false" if default else "true", **more
     )
 
 
 def number(doc: str, example: str = "1", *, default: int | None = 0, **more: Any) -> Any:
-    """Describe a whole number."""
+    """Describe an integer."""
     return _describe(Shape.NUMBER, doc, default=default, example=example, **more)
 
 
 def anything(doc: str, example: str, **more: Any) -> Any:
-    """Describe a value of any type that is kept as text; absent is None."""
+    """Describe a value of any type that is stored as a string; absent is None."""
     return _describe(Shape.ANY, doc, default=None, example=example, **more)
 
 
 def texts(doc: str, example: str, **more: Any) -> Any:
-    """Describe a list of texts."""
+    """Describe a list of strings."""
     return _describe(Shape.TEXTS, doc, default=(), example=example, **more)
 
 
 def text_map(doc: str, example: str, *, shape: Shape = Shape.TEXT_MAP, **more: Any) -> Any:
-    """Describe a map of texts; numbers, switches, lists and tables in it become text."""
+    """Describe a map of strings; numbers, booleans, lists and tables in it become strings."""
     return _describe(shape, doc, default=NOTHING, example=example, **more)
 
 
@@ -188,7 +188,7 @@ def tables(model: type[Table], doc: str, **more: Any) -> Any:
 
 
 def table_map(model: type[Table], doc: str, **more: Any) -> Any:
-    """Describe tables under names of the author's choice."""
+    """Describe a map of tables with arbitrary names."""
     return _describe(Shape.TABLE_MAP, doc, default=NOTHING, model=model, **more)
 
 

@@ -1,4 +1,4 @@
-"""Forms that texts must have: durations, schedules, versions, names, addresses."""
+"""Formats of strings: durations, schedules, versions, names, URLs."""
 
 import re
 import warnings
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from exclave.appconfig.codes import Code
+from exclave.appconfig.diagnostics.codes import Code
 
 HOUR: Final = 3600.0
 _UNITS: Mapping[str, float] = {
@@ -36,7 +36,7 @@ RESERVED = "nuon_component_override_v1_"
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why a text does not have its form."""
+    """Why a string does not match its format."""
 
     message: str
     hint: str
@@ -45,7 +45,7 @@ class Flaw:
 
 
 def parse_duration(text: str) -> float | None:
-    """Read a duration as Go writes it (`1h30m`, `90s`) in seconds; None if it is none."""
+    """Return a Go duration (`1h30m`, `90s`) in seconds; None if it is not one."""
     body = text.removeprefix("+")
     if body == "0":
         return 0.0
@@ -67,7 +67,7 @@ def check_duration(text: str) -> Flaw | None:
 
 
 def check_cron(text: str) -> Flaw | None:
-    """Check a schedule of five fields."""
+    """Check a cron schedule of five fields."""
     if text in _CRON_WORDS or (text.startswith("@every ") and parse_duration(text[7:])):
         return None
     fields = _CRON_ZONE.sub("", text).split()
@@ -115,7 +115,7 @@ def check_name(text: str) -> Flaw | None:
 
 
 def check_key(text: str) -> Flaw | None:
-    """Check a name that templates read, where any other name is fine as well."""
+    """Check a name that templates can read."""
     if re.fullmatch(r"[A-Za-z_]\w*", text):
         return None
     hint = "Use letters, digits and `_`; other names need `index` in templates."
@@ -152,7 +152,7 @@ def check_terraform_version(text: str) -> Flaw | None:
 
 
 def check_url(text: str) -> Flaw | None:
-    """Check an address."""
+    """Check a URL."""
     if re.match(r"[a-z][a-z0-9+.-]*://[^\s/]", text):
         return None
     hint = "Write it with its scheme, as in `https://example.com`."

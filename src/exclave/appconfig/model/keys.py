@@ -1,15 +1,15 @@
-"""Keys and choices: unknown ones, missing ones, old spellings."""
+"""Checks of keys and choices: unknown, missing, or in an old spelling."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, guess, list_words
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report, guess, list_words
 from exclave.appconfig.model.fields import Field, Need, Table
 
 
 def check_choice(report: Report, place: Place, spec: Field, content: str) -> bool:
-    """Report a value that is not one of those that are possible."""
+    """Report a value that is not one of the choices."""
     if content in spec.choices or content in spec.other_choices:
         return True
     if spec.templated and "{{" in content:
@@ -30,7 +30,7 @@ def check_choice(report: Report, place: Place, spec: Field, content: str) -> boo
 
 
 def check_needs(report: Report, place: Place, model: type[Table], data: Mapping[str, Any]) -> None:
-    """Report keys that are missing from a table, or empty."""
+    """Report required keys of a table that are missing or empty."""
     for key, spec in model.FIELDS.items():
         if spec.need is Need.OPTIONAL or data.get(key) not in (None, "", [], {}):
             continue
@@ -45,7 +45,7 @@ def check_needs(report: Report, place: Place, model: type[Table], data: Mapping[
 
 
 def report_unknown(report: Report, place: Place, model: type[Table], key: str) -> None:
-    """Report a key that a table does not have, with what to write instead."""
+    """Report an unknown key of a table, with a suggestion."""
     dead = model.DEAD.get(key)
     if dead is not None and dead.silent:
         return

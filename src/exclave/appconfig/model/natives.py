@@ -1,4 +1,4 @@
-"""How TOML values of other types are written where the format knows text only."""
+"""Conversion of TOML values to strings, where the format accepts strings only."""
 
 import json
 from datetime import date, datetime, time
@@ -7,9 +7,9 @@ Native = str | int | float | bool | datetime | date | time | list["Native"] | di
 
 
 def write_text(value: object) -> str:
-    """Write a value as text.
+    """Return a value as a string.
 
-    Switches are `true` and `false`, numbers are decimal, times are ISO 8601, and lists and tables
+    Booleans are `true` and `false`, numbers are decimal, times are ISO 8601, and lists and tables
     are compact JSON with their keys in order: what Terraform, Helm and shell scripts can read.
     """
     match value:
@@ -30,7 +30,7 @@ def write_text(value: object) -> str:
 
 
 def name_type(value: object) -> str:
-    """Say what a TOML value is."""
+    """Return the name of a TOML value's type."""
     match value:
         case str():
             return "text"

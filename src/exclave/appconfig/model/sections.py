@@ -1,4 +1,4 @@
-"""The table of all files and folders of an app directory, and what is read from each."""
+"""The table of all files and folders of an app directory, and the type read from each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ OWN = "."
 
 @dataclass(frozen=True, slots=True)
 class FileForm:
-    """A section as one file."""
+    """A section in a single file."""
 
     path: str
     model: type[Table]
@@ -50,7 +50,7 @@ class FileForm:
 
 @dataclass(frozen=True, slots=True)
 class FolderForm:
-    """A section as a folder, with one thing per file."""
+    """A section in a folder, with one part per file."""
 
     path: str
     model: type[Table]
@@ -61,7 +61,7 @@ class FolderForm:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of an app, in one of its forms."""
+    """A section of an app and its possible forms."""
 
     name: str
     file: FileForm | None = None

@@ -1,1 +1,1 @@
-"""Read an app directory: files, TOML, references, positions."""
+"""Reading of an app directory: files, TOML, file references, typed values."""

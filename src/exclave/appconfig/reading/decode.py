@@ -1,56 +1,33 @@
-"""From a TOML table to a typed value: every key is checked, and every text is remembered."""
+"""Decoding of TOML tables to typed values: every key is checked, every text is recorded."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.positions import KeyPath
+from exclave.appconfig.diagnostics.report import Place, Report
+from exclave.appconfig.diagnostics.sources import Source
+from exclave.appconfig.model.app import Text
 from exclave.appconfig.model.fields import Field, Shape, Table
 from exclave.appconfig.model.formats import FORMATS
 from exclave.appconfig.model.keys import check_choice, check_needs, report_unknown
 from exclave.appconfig.model.natives import name_type, write_text
-from exclave.appconfig.reading.positions import KeyPath
 from exclave.appconfig.reading.references import References
-from exclave.appconfig.reading.sources import WHOLE, Source
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text of the app: where it stands, and what may stand in it."""
-
-    at: KeyPath
-    """Where in its table; the name of its owner is not part of it."""
-    content: str
-    field: Field
-    place: Place
-    file: Source | None = None
-    """The file that it came from, if it is not written in the TOML itself."""
-    remote: bool = False
-
-    @property
-    def is_rendered(self) -> bool:
-        """Whether it may be a template: a Stack's own file is not, only its address is."""
-        return self.field.templated and (self.file is None or self.field.key != "template_url")
-
-    @property
-    def start(self) -> Place:
-        """Where it starts: in the TOML, or in the file that the TOML names."""
-        return self.place if self.file is None else Place(self.file, (), WHOLE)
 
 
 class _Invalid:
-    """Stands for a value that was reported and is left out."""
+    """Marks a value that was reported and is left out."""
 
 
 INVALID: Final = _Invalid()
 _LOSSLESS = (int, bool)
-"""Types that may stand where the format knows text, because nothing is lost."""
+"""Types that are accepted in place of a string, because the conversion is lossless."""
 
 
 @dataclass(slots=True)
 class Decoder:
-    """Reads the tables of one TOML file."""
+    """Decodes the tables of one TOML file."""
 
     source: Source
     report: Report
@@ -60,7 +37,7 @@ class Decoder:
     texts: list[Text] = field(default_factory=list)
 
     def decode(self, model: type[Table], data: Mapping[str, Any], at: KeyPath = ()) -> Table:
-        """Make a typed value; keys with findings keep their default."""
+        """Return a typed value; invalid keys keep their default."""
         values: dict[str, object] = {}
         for written, raw in data.items():
             key = model.ALIASES.get(written, written)
@@ -75,7 +52,7 @@ class Decoder:
         return model(**values)
 
     def place(self, at: KeyPath) -> Place:
-        """Say where a key stands."""
+        """Return the location of a key."""
         source = self.included.get(str(at[0]), self.source) if at else self.source
         return Place(source, at)
 
@@ -87,32 +64,32 @@ class Decoder:
         return _SHAPES[spec.shape](self, spec, raw, at)
 
     def decode_text(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a text, or the file that it names."""
+        """Return a string, or the content of the file that it names."""
         if not isinstance(raw, str) and (spec.is_strict or not isinstance(raw, _LOSSLESS)):
             return self._refuse(spec, raw, at, f'"{write_text(raw)}"' if _is_flat(raw) else "")
         content = write_text(raw)
         return self._check_text(spec, content, at)
 
     def decode_any(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a value of any type as text."""
+        """Return a value of any type as a string."""
         return self._check_text(spec, write_text(raw), at)
 
     def decode_flag(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a switch."""
+        """Return a boolean."""
         if isinstance(raw, bool):
             return raw
         wish = str(raw).lower()
         return self._refuse(spec, raw, at, wish if wish in {"true", "false"} else "true")
 
     def decode_number(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a whole number."""
+        """Return an integer."""
         if isinstance(raw, int) and not isinstance(raw, bool):
             return raw
         wish = raw if isinstance(raw, str) and raw.isdigit() else "1"
         return self._refuse(spec, raw, at, wish)
 
     def decode_texts(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a list of texts."""
+        """Return a list of strings."""
         if not isinstance(raw, list):
             return self._refuse(spec, raw, at, f'["{raw}"]' if isinstance(raw, str) else "")
         found = []
@@ -126,7 +103,7 @@ class Decoder:
         return tuple(found)
 
     def decode_text_map(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a map of texts."""
+        """Return a map of strings."""
         if not isinstance(raw, dict):
             return self._refuse(spec, raw, at, "")
         found: dict[str, str] = {}
@@ -143,7 +120,7 @@ class Decoder:
         return found
 
     def decode_maps(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a map of texts that may be split into several; later ones win."""
+        """Return a map of strings that may be split over several tables; later ones win."""
         if not isinstance(raw, list):
             return self.decode_text_map(spec, raw, at)
         merged: dict[str, str] = {}
@@ -154,27 +131,27 @@ class Decoder:
         return merged
 
     def decode_flag_map(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a map of switches."""
+        """Return a map of booleans."""
         if not isinstance(raw, dict):
             return self._refuse(spec, raw, at, "")
         found = {name: self.decode_flag(spec, each, (*at, name)) for name, each in raw.items()}
         return {name: each for name, each in found.items() if each is not INVALID}
 
     def decode_table(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a table."""
+        """Return a table."""
         if not isinstance(raw, dict) or spec.model is None:
             return self._refuse(spec, raw, at, f"[{spec.key}]")
         return self.decode(spec.model, raw, at)
 
     def decode_tables(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read a list of tables."""
+        """Return a list of tables."""
         if not isinstance(raw, list) or spec.model is None:
             return self._refuse(spec, raw, at, f"[[{spec.key}]]")
         found = [self.decode_table(spec, each, (*at, index)) for index, each in enumerate(raw)]
         return tuple(each for each in found if each is not INVALID)
 
     def decode_table_map(self, spec: Field, raw: object, at: KeyPath) -> object:
-        """Read tables under names."""
+        """Return a map of named tables."""
         if not isinstance(raw, dict):
             return self._refuse(spec, raw, at, f"[{spec.key}.name]")
         found = {name: self.decode_table(spec, each, (*at, name)) for name, each in raw.items()}

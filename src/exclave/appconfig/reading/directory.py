@@ -1,4 +1,4 @@
-"""Safe access to the files of an app directory: limits, links, and nothing that is not its own."""
+"""Safe access to the files of an app directory: size limits, and no links to foreign files."""
 
 import os
 import stat
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.reading.sources import Source
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
+from exclave.appconfig.diagnostics.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is read at most."""
+    """Limits on what is read."""
 
     file_bytes: int = 4 * 1024 * 1024
     total_bytes: int = 16 * 1024 * 1024
@@ -25,11 +25,11 @@ class Limits:
 
 
 class Directory:
-    """An app directory; every path that goes in is relative to it, with `/`.
+    """An app directory; every path argument is relative to it, with `/`.
 
     A symbolic link or `..` may lead out of it, because apps share files that way: as far as the
-    repository the app lies in, or the folders around it when there is none. A directory that is
-    sealed has no such surroundings.
+    repository around the app, or the parent folders if there is none. A sealed directory allows
+    neither.
     """
 
     def __init__(self, root: Path, report: Report, limits: Limits, *, sealed: bool = False) -> None:
@@ -47,7 +47,7 @@ class Directory:
         """TOML files that are not UTF-8, as far as they can be read."""
 
     def has(self, path: str) -> bool:
-        """Whether there is a file with content; a file of no bytes does not count."""
+        """Return whether a file exists and is not empty."""
         try:
             found = os.stat(self.root / path)  # noqa: PTH116 - one call for kind and size
         except (OSError, ValueError):
@@ -55,11 +55,11 @@ class Directory:
         return not stat.S_ISDIR(found.st_mode) and found.st_size > 0
 
     def has_folder(self, path: str) -> bool:
-        """Whether there is such a folder."""
+        """Return whether a folder exists."""
         return os.path.isdir(self.root / path)  # noqa: PTH112 - never raises
 
     def has_file(self, path: str) -> bool:
-        """Whether there is a file of that name, in the directory or where a link may lead."""
+        """Return whether a file exists, in the directory or behind an allowed link."""
         if "\0" in path or path.startswith(("/", "~")):
             return False
         full = self.root / path
@@ -68,11 +68,11 @@ class Directory:
         return os.path.exists(full) and not os.path.isdir(full)  # noqa: PTH110, PTH112 - never raise
 
     def list_names(self) -> list[str]:
-        """List what lies directly in the directory."""
+        """Return the names directly in the directory."""
         return sorted(os.listdir(self.root))  # noqa: PTH208 - names are wanted
 
     def list_files(self, folder: str) -> list[str]:
-        """List the names of the files in a folder; none if it cannot be listed."""
+        """Return the names of the files in a folder; empty if it cannot be listed."""
         try:
             with os.scandir(self.root / folder) as entries:
                 return sorted(entry.name for entry in entries if entry.is_file())
@@ -80,13 +80,13 @@ class Directory:
             return []
 
     def walk(self, folder: str) -> list[str]:
-        """List the `.toml` files below a folder, in the order of their paths."""
+        """Return the `.toml` files below a folder, ordered by path."""
         if not self.has_folder(folder):
             return []
         return sorted(self._walk(folder, (), 0))
 
     def read(self, path: str, place: Place | str | None = None, *, toml: bool) -> Source | None:
-        """Read a file as text; what prevents it is reported at the place that asked for it."""
+        """Return a file as text; a failure is reported at the location that refers to it."""
         if (path, toml) not in self._cache:
             source = self._open(path, path if place is None else place, toml=toml)
             self._cache[path, toml] = source
@@ -153,7 +153,7 @@ class Directory:
         return f"`{path}` is larger than the limit of {self.limits.file_bytes} bytes"
 
     def _find_target(self, real: str, data: bytes, *, toml: bool) -> str:
-        """Find the file that a path names which is all that a file holds."""
+        """Return the target of a file that holds only a path (a link checked out as a file)."""
         if len(data) > _LONGEST_LINK or len(data.split()) != 1 or b"\0" in data or b"=" in data:
             return ""
         if not toml and not data.startswith((b"../", b"./")):
@@ -167,7 +167,7 @@ class Directory:
         self.report.error(Code.TOO_MANY_FILES, ".", message, "Is this the directory of one app?")
 
     def _read_bytes(self, real: str) -> bytes | None:
-        """Read a regular file, or answer None when it passes a limit."""
+        """Return the bytes of a regular file, or None if it exceeds a limit."""
         found = os.stat(real)  # noqa: PTH116 - raises what the caller reports
         if not stat.S_ISREG(found.st_mode):
             raise OSError(0, "it is not a regular file")
@@ -198,7 +198,7 @@ class Directory:
         return Source(path, text.replace("\r\n", "\n") if toml else text, is_toml=toml)
 
     def owns(self, real: str) -> bool:
-        """Whether the file behind a path, all links followed, may belong to the app."""
+        """Return whether the file behind a path, with links resolved, may belong to the app."""
         if _contains(self._real, real):
             return True
         if not self._workspace or not _contains(self._workspace, real):
@@ -208,7 +208,7 @@ class Directory:
 
 
 def leaves(path: str) -> bool:
-    """Whether a relative path leads out of where it starts."""
+    """Return whether a relative path leads out of its starting folder."""
     return os.path.normpath(path).split(os.sep, 1)[0] == ".." or path.startswith(("/", "~"))
 
 
@@ -225,7 +225,7 @@ def _contains(folder: str, path: str) -> bool:
 
 
 def _find_workspace(real: str) -> str:
-    """Find the repository around a directory, or else two folders up; never a home or all."""
+    """Return the repository around a directory, or else two levels up; never a home or the root."""
     folder = Path(real)
     around = [folder, *folder.parents]
     for each in around:

@@ -1,7 +1,7 @@
-"""Remote files over https, for those who ask for them: small, quick, and never from inside.
+"""Opt-in download of remote files over https: bounded in size and time, public hosts only.
 
-The address is resolved once, every answer of the resolver must be public, and the connection goes
-to exactly that address; so a name that points inside, or changes its mind, gets nowhere.
+The host is resolved once, every resolved address must be public, and the connection goes to
+exactly that address. So a name that points to a private network, or is rebound, is refused.
 """
 
 import contextlib
@@ -22,10 +22,10 @@ _PIECE: Final = 64 * 1024
 
 
 class HttpsFetcher:
-    """Gets texts over https."""
+    """Downloads text files over https."""
 
     def fetch(self, address: str) -> str:
-        """Get a text; raises `FetchFailed`."""
+        """Return the text at a URL; raise `FetchFailed`."""
         for _ in range(_MAX_REDIRECTS + 1):
             answer = _get(address)
             if isinstance(answer, bytes):
@@ -38,7 +38,7 @@ class HttpsFetcher:
 
 
 def find_public_address(host: str, port: int) -> str:
-    """Resolve a host to an address of the public internet."""
+    """Return a public address of a host; raise `FetchFailed` if it has any other."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -51,7 +51,7 @@ def find_public_address(host: str, port: int) -> str:
 
 
 class _Connection(http.client.HTTPSConnection):
-    """A connection to an address that was checked, for the name that was asked for."""
+    """A connection to a checked address, with TLS for the requested host name."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, timeout=_TIMEOUT_S)
@@ -65,7 +65,7 @@ class _Connection(http.client.HTTPSConnection):
 
 
 def _read_body(answer: http.client.HTTPResponse) -> bytes:
-    """Read as much as is allowed; a server that hands it out in drops is left alone."""
+    """Return the body up to the size limit; give up on a server that sends it too slowly."""
     clock = SystemClock()
     until = clock.monotonic() + _TIMEOUT_S
     body = b""
@@ -80,7 +80,7 @@ def _read_body(answer: http.client.HTTPResponse) -> bytes:
 
 
 def _get(address: str) -> bytes | str:
-    """Get the body, or where to look for it."""
+    """Return the body, or the URL of a redirect."""
     try:
         url = urllib.parse.urlsplit(address)
         host, port = url.hostname, url.port or 443

@@ -1,4 +1,4 @@
-"""Reading an app directory: every section in its form, every file, all findings at once."""
+"""The loader: reads every section and file of an app directory and reports all findings."""
 
 import dataclasses
 import posixpath
@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, guess, list_words
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.positions import KeyPath
+from exclave.appconfig.diagnostics.report import Place, Report, guess, list_words
+from exclave.appconfig.diagnostics.sources import Source
 from exclave.appconfig.model.app import Entry
 from exclave.appconfig.model.fields import Shape, Table
 from exclave.appconfig.model.kinds.actions import Action
@@ -27,9 +29,7 @@ from exclave.appconfig.model.sections import (
 )
 from exclave.appconfig.reading.decode import Decoder
 from exclave.appconfig.reading.directory import Directory, leaves
-from exclave.appconfig.reading.positions import KeyPath
 from exclave.appconfig.reading.references import Fetcher, References
-from exclave.appconfig.reading.sources import Source
 from exclave.appconfig.reading.toml_files import parse_toml
 
 _SINGLE = ("metadata", "sandbox", "runner", "stack", "branches", "installs_source")
@@ -40,7 +40,7 @@ _NAMES = re.compile(r"""^name\s*=\s*["']([\w.-]+)["']""", re.MULTILINE)
 
 
 class Loader:
-    """Reads the sections of one directory."""
+    """Reads the sections of an app directory."""
 
     def __init__(self, directory: Directory, fetcher: Fetcher | None) -> None:
         self.directory = directory
@@ -48,12 +48,12 @@ class Loader:
         self.fetcher = fetcher
 
     def load(self) -> tuple[Entry, ...]:
-        """Read everything that the format knows."""
+        """Return all entries of the directory."""
         self._look_around()
         return tuple(entry for section in SECTIONS for entry in self._load_section(section))
 
     def load_installs(self, paths: Sequence[str]) -> tuple[Entry, ...]:
-        """Read files of installs, wherever they lie."""
+        """Return the installs in files at any paths."""
         section = next(each for each in SECTIONS if each.name == "installs")
         form = section.folders[0]
         return tuple(entry for path in paths for entry in self._load_one(section, form, path))
@@ -131,7 +131,7 @@ class Loader:
     def _salvage(
         self, section: Section, path: str, models: Sequence[type[Table]]
     ) -> Iterator[Entry]:
-        """Keep the names in a file that cannot be parsed: what refers to them is not wrong."""
+        """Yield the names in a file that cannot be parsed, so that references to them resolve."""
         source = self.directory.read(path, toml=True) or self.directory.damaged.get(path)
         for model in models:
             if source is not None and model in _SALVAGED:
@@ -193,7 +193,7 @@ class Loader:
         return Component
 
     def _check_both_forms(self, form: FileForm, files: Mapping[FolderForm, list[str]]) -> None:
-        """Report a section in two forms; if one of them holds nothing, it is clear what counts."""
+        """Report a section in two forms, unless one of them is empty."""
         folders = [folder.path for folder, paths in files.items() if paths]
         if not folders:
             return
@@ -221,7 +221,7 @@ class Loader:
             self.report.error(Code.FOLDER_MISSING, "components", message, hint)
 
     def _look_around(self) -> None:
-        """Report names that are not read, but look as if they were meant to be."""
+        """Report files and folders that are not read, but whose names are close to known ones."""
         for name in self.directory.list_names():
             if name in KNOWN_NAMES or name == "lint.toml":
                 continue
@@ -252,7 +252,7 @@ def _folders(section: Section) -> list[str]:
 
 
 def _sketch(data: dict[str, Any]) -> Component:
-    """Keep the name of a component of unknown type, so that what refers to it finds it."""
+    """Return a component of unknown type with only its name, so that references to it resolve."""
     name, needs = data.get("name"), data.get("dependencies")
     return Component(
         name=name if isinstance(name, str) else "",
@@ -261,7 +261,7 @@ def _sketch(data: dict[str, Any]) -> Component:
 
 
 def _split(section: str, value: Table, decoder: Decoder) -> Iterator[Entry]:
-    """Take the things out of a file that lists them."""
+    """Return the parts in a file that lists them."""
     for key, spec in type(value).FIELDS.items():
         found = getattr(value, spec.attribute)
         if spec.shape is Shape.TABLES:

@@ -1,14 +1,14 @@
-"""Values that name a file: which ones do, where the file is looked for, what stands in it."""
+"""Values that name a file: detection, search paths, and the embedded content."""
 
 import posixpath
 import re
 from dataclasses import dataclass
 from typing import Protocol
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, guess
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, guess
+from exclave.appconfig.diagnostics.sources import Source
 from exclave.appconfig.reading.directory import Directory, leaves
-from exclave.appconfig.reading.sources import Source
 
 _REMOTE = ("http", "git")
 _LOCAL = ("./", "../")
@@ -28,15 +28,15 @@ _NEVER = "./nuon"
 
 
 class Fetcher(Protocol):
-    """Gets remote files, for those who ask for it."""
+    """Downloads remote files."""
 
     def fetch(self, address: str) -> str:
-        """Get the text behind an address; raises a `Problem` that says why it cannot."""
+        """Return the text at a URL; raise a `Problem` with the reason if that fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What takes the place of a value."""
+    """The content that replaces a value."""
 
     content: str
     source: Source | None = None
@@ -47,7 +47,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Finds the files that the values of one TOML file name."""
+    """Resolves the file references in one TOML file."""
 
     directory: Directory
     bases: tuple[str, ...]
@@ -55,7 +55,7 @@ class References:
     fetcher: Fetcher | None = None
 
     def embed(self, value: str, place: Place) -> Embedded | None:
-        """Replace a value by the content it names; None if that failed, which is reported."""
+        """Return the content that a value names; report and return None on failure."""
         if not value.startswith((*_LOCAL, *_REMOTE, "file")):
             self._check_forgotten(value, place)
             return Embedded(value)
@@ -72,11 +72,11 @@ class References:
         return self._embed_remote(value, place)
 
     def embed_path(self, value: str, place: Place) -> Embedded | None:
-        """Replace a plain path from the app directory by the content of that file."""
+        """Return the content of a file by its plain path from the app directory."""
         return self._find(value, [posixpath.normpath(value)], place)
 
     def _check_forgotten(self, value: str, place: Place) -> None:
-        """Report the name of a file that lacks its `./`."""
+        """Report a file name without the leading `./`."""
         if len(value) > _LONGEST_NAME or len(value.split()) != 1 or value.startswith(("/", "~")):
             return
         if any(map(self.directory.has_file, self._resolve(value))):
@@ -91,7 +91,7 @@ class References:
         return self._find(value, self._resolve(value), place)
 
     def _resolve(self, value: str) -> list[str]:
-        """List the places that a relative reference can mean, best first."""
+        """Return the paths that a relative reference can mean, best first."""
         tried = [posixpath.normpath(posixpath.join(base, value)) for base in self.bases]
         return list(dict.fromkeys(tried))
 
@@ -171,7 +171,7 @@ class References:
 
 
 def find_raw_address(value: str) -> str:
-    """Find where a file of a public repository can be had without git; empty if nowhere."""
+    """Return the URL of a file of a public repository that needs no git; empty if there is none."""
     found = _IN_REPOSITORY.fullmatch(value)
     if found is None:
         return ""
@@ -180,7 +180,7 @@ def find_raw_address(value: str) -> str:
 
 
 class FetchFailed(Exception):  # noqa: N818 - the house words problems like this
-    """A remote file could not be had."""
+    """A remote file could not be downloaded."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""A look at TOML before it is parsed: the standard library's parser is quadratic in long keys.
+"""A scan before parsing: the standard library's TOML parser is quadratic in dotted keys.
 
-The scan reads each character once. It need not judge what is not valid: where it cannot go on, the
-parser cannot either, and has read only what was scanned.
+The scan reads each character once. It need not handle invalid TOML: where it stops, the parser
+stops too, and has read only what was scanned.
 """
 
 import re
@@ -19,7 +19,7 @@ _IN_LONG_BASIC = re.compile(r'\\.|"""', re.DOTALL)
 
 
 def find_long_key(text: str) -> int | None:
-    """Find the offset of the first key with too many parts; a key never spans lines."""
+    """Return the offset of the first key with too many parts; a key never spans lines."""
     if all(line.count(".") < MOST_PARTS for line in text.split("\n")):
         return None
     at, parts, start = 0, 0, 0
@@ -44,7 +44,7 @@ _WORD = re.compile(r"[\"'A-Za-z0-9_\-]")
 
 
 def _skip_word(text: str, at: int) -> int | None:
-    """Find the end of a comment, a string or a word; None if it has none."""
+    """Return the end of a comment, string or word; None if it is not terminated."""
     match text[at]:
         case "#":
             return _skip(_COMMENT, text, at)

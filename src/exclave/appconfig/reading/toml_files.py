@@ -1,13 +1,13 @@
-"""Parsing TOML, with the place and the remedy when it is not."""
+"""Parsing of TOML files, with the position and a hint for syntax errors."""
 
 import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any, cast
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report
-from exclave.appconfig.reading.sources import Position, Source
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.report import Place, Report
+from exclave.appconfig.diagnostics.sources import Position, Source
 from exclave.appconfig.reading.toml_depth import MOST_PARTS, find_long_key
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -28,12 +28,12 @@ _HINTS: Mapping[str, str] = {
 
 
 _LINE_LONG = ("Invalid value", _TWICE, "Unescaped '\\'")
-"""Mistakes that end with their line: what follows can be judged without it."""
+"""Syntax errors that end with their line, so that the following lines can still be checked."""
 _MOST_MISTAKES = 10
 
 
 def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
-    """Parse a file; None if it is not valid, which is reported."""
+    """Return a parsed file; report and return None if it is invalid."""
     if _refuse_long_key(source, report, source.text):
         return None
     try:
@@ -53,7 +53,7 @@ def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
 
 
 def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
-    """Report a mistake, and those after it as far as they are not made by it."""
+    """Report a syntax error, and later ones that do not follow from it."""
     lines = source.text.split("\n")
     for _ in range(_MOST_MISTAKES):
         told, position = _read_error(source, error)
@@ -81,7 +81,7 @@ def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
 
 
 def _refuse_long_key(source: Source, report: Report, text: str) -> bool:
-    """Report a key that would take the parser long; whether there is one."""
+    """Report a key with too many parts; return whether there is one."""
     offset = find_long_key(text)
     if offset is None:
         return False
@@ -114,7 +114,7 @@ def _holds_zero(value: object) -> bool:
 
 
 def _refuse_depth(data: dict[str, Any]) -> None:
-    """Raise if tables lie deeper in each other than anything that looks at them should go."""
+    """Raise if tables are nested too deep for recursive code."""
     level: list[object] = [data]
     for _ in range(_DEEPEST):
         level = [

@@ -1,36 +1,36 @@
-"""Sources that lie in the app directory itself: which folders they are, and what is in them."""
+"""Source folders inside the app directory: which parts use them, and their digests."""
 
 import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from exclave.appconfig.codes import Code
-from exclave.appconfig.diagnostics import Place, Report, guess
+from exclave.appconfig.diagnostics.codes import Code
+from exclave.appconfig.diagnostics.positions import KeyPath
+from exclave.appconfig.diagnostics.report import Place, Report, guess
 from exclave.appconfig.model.app import App, Entry
 from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.branches import Branch
 from exclave.appconfig.model.kinds.installs import InstallsPointer
 from exclave.appconfig.model.kinds.shared import HERE, Repo
 from exclave.appconfig.reading.directory import Directory, leaves
-from exclave.appconfig.reading.positions import KeyPath
 
 
 def find_folder(repo: Repo | None) -> str:
-    """Name the folder of the app directory that a source is; empty for other repositories."""
+    """Return the folder of the app directory that a source names; empty for other repositories."""
     if repo is None or repo.repo != HERE:
         return ""
     return posixpath.normpath(repo.directory)
 
 
 def list_folders(table: Table) -> tuple[str, ...]:
-    """Name the folders of the app directory that a thing is built from."""
+    """Return the folders of the app directory that a part is built from."""
     found = {find_folder(repo) for _, repo in _find_repos(table, ())}
     return tuple(sorted(found - {""}))
 
 
 def check_folders(app: App, directory: Directory, report: Report) -> Mapping[str, str]:
-    """Check the sources that lie in the app directory; answer the digest of each such folder."""
+    """Check the source folders in the app directory and return their digests."""
     digests: dict[str, str] = {}
     for entry in app.entries:
         for at, repo in _find_repos(entry.value, ()):
@@ -70,7 +70,7 @@ def _check_use(entry: Entry, at: KeyPath, report: Report) -> bool:
 
 
 def _digest(directory: Directory, folder: str, place: Place, report: Report) -> str:
-    """Name the content of a folder; empty if it cannot be a source, which is reported."""
+    """Return the digest of a folder; report and return "" if it cannot be a source."""
     flaw = _find_flaw(directory, folder)
     if flaw is not None:
         report.error(flaw[0], place, flaw[1], flaw[2])

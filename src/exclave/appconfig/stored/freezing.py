@@ -1,4 +1,4 @@
-"""Typed tables as plain JSON and back: what a stored config version is made of."""
+"""Conversion of typed tables to JSON and back, as stored in a config version."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -10,16 +10,16 @@ T = TypeVar("T", bound=Table)
 
 
 class FrozenElsewhere(Conflict):
-    """A stored part has a key that this version of the format does not know."""
+    """A stored part has a key that this version does not know."""
 
     code = "config_too_new"
     hint = "The app was synced by a newer server; upgrade this one."
 
 
 def freeze(table: Table) -> dict[str, Any]:
-    """Write a table as plain JSON: its keys as in TOML, only those that differ from their default.
+    """Return a table as JSON: keys as in TOML, only values that differ from their default.
 
-    The contents of files that the app names are part of it, so nothing else is needed to read it.
+    The contents of referenced files are included, so nothing else is needed to read it.
     """
     return {
         key: _freeze_value(value)
@@ -29,7 +29,7 @@ def freeze(table: Table) -> dict[str, Any]:
 
 
 def thaw(model: type[T], frozen: Mapping[str, Any]) -> T:
-    """Make the table again that `freeze` has written."""
+    """Return the table that `freeze` was called with."""
     values: dict[str, object] = {}
     for key, value in frozen.items():
         field = model.FIELDS.get(key)

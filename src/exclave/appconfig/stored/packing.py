@@ -1,4 +1,4 @@
-"""An app directory as the one archive that a sync uploads."""
+"""Packing of an app directory into the archive that a sync uploads."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from exclave.appconfig.diagnostics import Report
+from exclave.appconfig.diagnostics.report import Report
 from exclave.appconfig.reading.directory import Directory, Limits
 from exclave.base.archives import LEFT_OUT, ArchiveLimits, ArchiveProblem, pack_folder
 from exclave.base.errors import InvalidInput
@@ -18,11 +18,10 @@ INSTALLS: Final = "installs"
 
 
 def pack_app(directory: Path, out: BinaryIO) -> str:
-    """Write an app directory as an archive that only its content decides; answer its digest.
+    """Write an app directory as a deterministic archive and return its digest.
 
-    Links to other files of the repository, by which apps share files, are followed: what they
-    lead to is packed in their place. The values of installs are left out: they are none of the
-    app's, and may be secret.
+    Links to other files of the repository, by which apps share files, are replaced by their
+    targets. Install configs are left out: they are not part of the app, and may be secret.
     """
     if not directory.is_dir():
         hint = "Name the directory of an app."
@@ -31,7 +30,7 @@ def pack_app(directory: Path, out: BinaryIO) -> str:
         root = directory
         if _has_far_links(directory) or (directory / INSTALLS).is_dir():
             root = Path(staging, "app")
-            _Stage(directory).copy(directory, root, ())
+            _StagingCopy(directory).copy(directory, root, ())
         return pack_folder(root, out, limits=UPLOAD_LIMITS)
 
 
@@ -46,7 +45,7 @@ def _has_far_links(directory: Path) -> bool:
 
 
 def _leads_far(link: Path, root: str) -> bool:
-    """Whether a link leads out of the directory, or names its target from the top of the disk."""
+    """Return whether a link leads out of the directory, or is absolute."""
     return link.readlink().is_absolute() or not _is_below(os.path.realpath(link), root)
 
 
@@ -54,8 +53,8 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-class _Stage:
-    """Copies a directory, with the targets of far links in their place."""
+class _StagingCopy:
+    """Copies a directory, with far links replaced by their targets."""
 
     def __init__(self, directory: Path) -> None:
         self._owner = Directory(directory, Report(), Limits())
@@ -88,7 +87,7 @@ class _Stage:
             shutil.copy2(path, target)
 
     def _stays(self, link: Path) -> bool:
-        """Whether a link is kept as it is: it is a near one, or one that packing must refuse."""
+        """Return whether a link is kept: it stays inside, or packing must refuse it."""
         near = _is_below(os.path.realpath(link.parent), self._root)
         if near and not _leads_far(link, self._root):
             return True

@@ -1,4 +1,4 @@
-"""An app as what is stored of it: its parts, an outline for planning, and the digest of it all."""
+"""The stored form of an app: its parts, an outline for planning, and the digest of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from exclave.appconfig.model.app import Entry
 from exclave.appconfig.model.kinds.actions import Action
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.inputs import InputGroup
-from exclave.appconfig.read_app import Reading
+from exclave.appconfig.read_app import CheckedApp
 from exclave.appconfig.stored.freezing import freeze
 from exclave.base.digests import digest_json
 
@@ -18,20 +18,20 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "kubernetes_contexts": "kubernetes_context", "components": "component", "actions": "action",
     "runbooks": "runbook", "branches": "branch", "triggers": "trigger",
 }  # fmt: skip
-"""What one thing of a section is called; the other sections are one thing themselves."""
+"""The name of a part of each section that has several parts; other sections are one part."""
 _LEFT_OUT: Final = frozenset({"installs"})
-"""Values of single installs are none of the app's; `installs sync` reads them."""
+"""Install configs are not part of the app; `installs sync` reads them."""
 _ORDERED: Final = frozenset({"input", "input_group", "role_rule", "policy"})
 """Sections whose order people see, or which is a rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenPart:
-    """One thing of an app."""
+    """One part of an app."""
 
     section: str
     name: str
-    """Unique in its section; empty for sections that are one thing."""
+    """Unique in its section; empty for sections with a single part."""
     hash: str
     value: Mapping[str, Any]
 
@@ -43,31 +43,31 @@ class FrozenApp:
     parts: tuple[FrozenPart, ...]
     outline: Mapping[str, Any]
     digest: str
-    """Names the content, whatever its files are called."""
+    """The digest of the content, independent of file names."""
 
 
-def freeze_app(reading: Reading) -> FrozenApp:
-    """Freeze an app that was read without errors."""
-    parts = _freeze_parts(reading)
-    return FrozenApp(parts, _outline(reading), _digest(parts))
+def freeze_app(checked: CheckedApp) -> FrozenApp:
+    """Return the stored form of an app that has no errors."""
+    parts = _freeze_parts(checked)
+    return FrozenApp(parts, _outline(checked), _digest(parts))
 
 
-def _freeze_parts(reading: Reading) -> tuple[FrozenPart, ...]:
+def _freeze_parts(checked: CheckedApp) -> tuple[FrozenPart, ...]:
     names: set[tuple[str, str]] = set()
     parts = []
-    for entry in reading.app.entries:
+    for entry in checked.app.entries:
         if entry.section in _LEFT_OUT:
             continue
         section = "input_group" if isinstance(entry.value, InputGroup) else entry.section
         section = _SECTIONS.get(section, section)
         name = _choose_name(names, section, entry)
         names.add((section, name))
-        parts.append(FrozenPart(section, name, reading.hash_of(entry.value), freeze(entry.value)))
+        parts.append(FrozenPart(section, name, checked.hash_of(entry.value), freeze(entry.value)))
     return tuple(parts)
 
 
 def _choose_name(names: set[tuple[str, str]], section: str, entry: Entry) -> str:
-    """Name a part; those without a name of their own are counted."""
+    """Return the name of a part; parts without one are numbered."""
     if entry.section not in _SECTIONS and section not in {"input_group", "break_glass"}:
         return ""
     if entry.name and (section, entry.name) not in names:
@@ -86,34 +86,34 @@ def _digest(parts: Sequence[FrozenPart]) -> str:
     return digest_json([ordered, others])
 
 
-def _outline(reading: Reading) -> dict[str, Any]:
-    app, graph = reading.app, reading.graph
+def _outline(checked: CheckedApp) -> dict[str, Any]:
+    app, graph = checked.app, checked.graph
     sandbox = app.sandbox
     return {
-        "components": [_outline_component(reading, each) for each in app.components],
+        "components": [_outline_component(checked, component) for component in app.components],
         "order": [list(names) for names in graph.groups()],
         "sandbox": sandbox
         and {
             "inputs": sorted(graph.sandbox_inputs),
-            "hash": reading.hash_of(sandbox),
+            "hash": checked.hash_of(sandbox),
         },
-        "actions": [_outline_action(each) for each in app.actions],
-        "runbooks": [each.name for each in app.runbooks],
-        "inputs": [each.name for each in app.inputs],
-        "secrets": [each.name for each in app.secrets],
+        "actions": [_outline_action(action) for action in app.actions],
+        "runbooks": [runbook.name for runbook in app.runbooks],
+        "inputs": [variable.name for variable in app.inputs],
+        "secrets": [secret.name for secret in app.secrets],
         "cloud": app.cloud,
-        "folders": dict(reading.folders),
+        "folders": dict(checked.folders),
     }
 
 
-def _outline_component(reading: Reading, component: Component) -> dict[str, Any]:
+def _outline_component(checked: CheckedApp, component: Component) -> dict[str, Any]:
     name = component.name
     return {
         "name": name,
         "type": component.type,
-        "needs": list(reading.graph.needs[name]),
-        "hash": reading.hashes[name],
-        "inputs": sorted(reading.graph.inputs.get(name, ())),
+        "needs": list(checked.graph.needs[name]),
+        "hash": checked.hashes[name],
+        "inputs": sorted(checked.graph.inputs.get(name, ())),
         "toggleable": component.toggleable,
         "default_enabled": component.default_enabled,
     }
@@ -122,11 +122,11 @@ def _outline_component(reading: Reading, component: Component) -> dict[str, Any]
 def _outline_action(action: Action) -> dict[str, Any]:
     triggers = [
         {
-            "type": each.type,
-            "component": each.component_name,
-            "cron": each.cron_schedule,
-            "index": each.index,
+            "type": trigger.type,
+            "component": trigger.component_name,
+            "cron": trigger.cron_schedule,
+            "index": trigger.index,
         }
-        for each in action.triggers
+        for trigger in action.triggers
     ]
     return {"name": action.name, "triggers": triggers}

@@ -1,4 +1,4 @@
-"""What differs between two config versions: part by part, field by field; pure."""
+"""Compare two config versions part by part and field by field."""
 
 import difflib
 import json
@@ -11,14 +11,14 @@ from typing import Any, Protocol
 from exclave.appconfig.model.kinds.shared import HERE
 
 Folders = Mapping[str, str]
-"""What each folder of the app's directory holds, by its path."""
+"""The digest of each folder of the app's directory, by path."""
 NOTHING: Folders = {}
 FILES = "files"
 """The field that stands for the content of a source folder."""
 
 
 class Change(StrEnum):
-    """What became of a part."""
+    """How a part differs between two versions."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -46,7 +46,7 @@ class Part(Hashed, Protocol):
 
     @property
     def value(self) -> Mapping[str, Any]:
-        """What it says, as plain JSON."""
+        """Its definition as plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)

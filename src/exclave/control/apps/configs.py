@@ -55,7 +55,7 @@ async def list_configs(
 async def compare_configs(
     deps: Deps, user: User, app: str, before: int, after: int
 ) -> ConfigDiffReply:
-    """Tell what differs between two versions of an app, and which installs would see it."""
+    """Return the differences between two versions of an app, and the installs they affect."""
 
     def compare(tx: Tx) -> ConfigDiffReply:
         found = find_app(tx, user, app, Right.READ)
@@ -142,7 +142,7 @@ def _list_folders(tx: Tx, org: OrgId, config: str) -> Folders:
 
 
 async def add_line_diffs(deps: Deps, org: OrgId, reply: ConfigDiffReply) -> ConfigDiffReply:
-    """Add to texts of several lines what differs in them, as far as that is soon found out."""
+    """Add line diffs to changed texts, as far as the time limit allows."""
     fields = [
         field
         for part in reply.parts

@@ -33,7 +33,7 @@ class AppInvalid(Problem):
 
 
 class _Moved(Conflict):
-    """Another sync was faster."""
+    """Another sync stored a version in the meantime."""
 
     hint = "Others sync this app at the same time; try again."
 
@@ -77,7 +77,7 @@ class _Upload:
 async def sync_app(
     deps: Deps, user: User, app: str, chunks: AsyncIterable[bytes], wish: SyncWish
 ) -> SyncReply:
-    """Take an archive of an app directory: check it, store a version, have it built.
+    """Check an archive of an app directory, store a config version, and start its builds.
 
     The content decides: what is the same as in the current version makes no version and no job.
     """

@@ -1,4 +1,4 @@
-"""What a sync answers: findings with their lines, what differs, what is built, who would see it."""
+"""Build the reply to a sync: findings, differences, builds, affected installs."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ def show_findings(findings: Sequence[ShownFinding]) -> list[AppFinding]:
 def show_unchanged(
     tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, made: Sequence[str]
 ) -> SyncReply:
-    """Say that the content is that of the current version, and what is built again."""
+    """Return the reply for content that equals the current version, with repeated builds."""
     started = configs.list_new_builds(tx, org, made)
     diff = ConfigDiffReply(
         app=app.name,
@@ -58,7 +58,7 @@ def show_unchanged(
 def show_stored(
     tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, frozen: FrozenApp, made: Sequence[str]
 ) -> SyncReply:
-    """Tell what a new version changes against the one before, and what is built for it."""
+    """Return the reply for a new version: its changes and its builds."""
     before = configs.find_config(tx, org, app.config_id) if app.config_id else None
     old = configs.list_all_parts(tx, org, before.id) if before else []
     folders = before.outline.get("folders", {}) if before else {}
@@ -85,7 +85,7 @@ def show_stored(
 
 
 def show_tried(reply: SyncReply, before: AnyRow | None) -> SyncReply:
-    """Turn the answer of a sync into that of one which is undone."""
+    """Return the reply of a dry run from that of a sync."""
     diff = reply.diff.model_copy(update={"after": None}) if reply.changed else reply.diff
     current = None if before is None else show_config(before, current=True)
     return reply.model_copy(

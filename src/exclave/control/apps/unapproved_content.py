@@ -1,4 +1,4 @@
-"""What of a config nobody is asked about later: policies, automatic approval, scripts."""
+"""Find changes of a config that no gate asks about: policies, automatic approval, scripts."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Giving up: executions whose runner is silent for too long, offers that nobody starts."""
+"""End executions whose runner was silent for too long, and withdraw offers never started."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from exclave.base.logs import Log
 from exclave.control import chores
 from exclave.control.chores import RowWorker
 from exclave.control.deps import Deps
-from exclave.control.dispatch.completion import Account, end_interrupted, withdraw_offers
+from exclave.control.dispatch.completion import ResultDetails, end_interrupted, withdraw_offers
 from exclave.domain.jobs import Reason, Silence, find_silence
 from exclave.storage import executions
 from exclave.storage.engine.database import AnyRow, StatementFailed, Tx
@@ -27,7 +27,7 @@ _GAP_S = 30.0
 
 
 class Sweeper:
-    """Gives up on silence, but only on silence that it has listened to itself."""
+    """Ends executions of silent runners, counting only silence while this server was listening."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -36,7 +36,7 @@ class Sweeper:
         self._last: datetime | None = None
 
     async def sweep(self) -> float:
-        """Do one round; answer when the next one is due.
+        """Run one round; return when the next one is due.
 
         Each execution ends in a transaction of its own, whose statement checks again that it is
         what was listed. So one that cannot be ended keeps nobody else waiting.
@@ -64,7 +64,7 @@ class Sweeper:
             raise
 
     def _listen(self, now: datetime) -> datetime:
-        """Answer since when we listen. Only pauses of this very chore count as deafness."""
+        """Return since when this server listens; only pauses of this chore interrupt that."""
         paused = self._last is None or now - self._last > timedelta(seconds=_GAP_S)
         if self._listening_since is None or paused:
             self._listening_since = now
@@ -76,7 +76,7 @@ class Sweeper:
         list_from: _ListFrom,
         work: Callable[[AnyRow], Awaitable[object]],
     ) -> None:
-        """List page after page, each from after the last id of the one before."""
+        """Process all rows page by page, each page after the last id of the one before."""
         after = ""
         while rows := await self._read(lambda tx: list_from(tx, after)):  # noqa: B023 - awaited here
             await self._rows.work_off(rows, lambda row: str(row.id), work)
@@ -89,9 +89,9 @@ class Sweeper:
         await deps.db.write(lambda tx: withdraw_offers(tx, deps, [row]), key=row.queue_id)
 
     async def _give_up(self, silence: Silence, row: AnyRow) -> None:
-        def end(tx: Tx, account: Account | None = None) -> bool:
+        def end(tx: Tx, details: ResultDetails | None = None) -> bool:
             gone = silent_since(silence.until)
-            return end_interrupted(tx, self._deps, row, Reason.RUNNER_SILENT, gone, account)
+            return end_interrupted(tx, self._deps, row, Reason.RUNNER_SILENT, gone, details)
 
         try:
             await self._deps.db.write(end, key=row.queue_id)
@@ -99,7 +99,9 @@ class Sweeper:
             raise
         except Exception as error:  # noqa: BLE001 - lanes must not stay taken because of it
             log.error("ending_broken", exc=error, org_id=row.org_id, execution_id=row.id)
-            await self._deps.db.write(lambda tx: end(tx, Account(bare=True)), key=row.queue_id)
+            await self._deps.db.write(
+                lambda tx: end(tx, ResultDetails(bare=True)), key=row.queue_id
+            )
 
 
 def _list_silent(tx: Tx, after: str, *, silence: Silence, mutating: bool) -> Sequence[AnyRow]:

@@ -1,4 +1,4 @@
-"""All that a server does by itself, beside answering requests."""
+"""The background tasks of a server."""
 
 from datetime import timedelta
 from functools import partial
@@ -24,7 +24,7 @@ _GARBAGE_AFTER_S = 60.0
 
 
 def list_chores(deps: Deps) -> list[Chore]:
-    """List the chores of a server; each is to run as a task of its own."""
+    """Return the chores of a server; each runs as a task of its own."""
     sweeper = Sweeper(deps)
     return [
         Chore("announce", partial(_announce, deps)),
@@ -69,5 +69,5 @@ async def _settle(deps: Deps) -> float:
 
 
 async def _merge_logs(deps: Deps) -> float:
-    """Merge some logs; as long as there are more, the next round follows at once."""
+    """Merge a batch of logs; if there are more, the next round follows at once."""
     return 0.0 if await merge.merge_logs(deps) else chores.PACE_S

@@ -1,11 +1,11 @@
-"""Timers that ring, gates that expire, and workflows that nobody has looked at for a while."""
+"""Fire timers, expire gates, and advance workflows whose wake-up was lost."""
 
 from datetime import datetime, timedelta
 
 from exclave.control import chores
 from exclave.control.chores import RowWorker, count_rest
 from exclave.control.deps import Deps
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.domain.workflows import StepKind
 from exclave.flow.events import Answered, Denied
 from exclave.storage import workflows
@@ -22,7 +22,7 @@ _UNMOVED_S = 60.0
 
 
 async def ring_timers(deps: Deps, worker: RowWorker) -> float:
-    """Do one round; answer when the next one is due."""
+    """Run one round; return when the next one is due."""
     failed, due = await fire_due(deps, worker)
     return count_rest(deps, due, least_s=_AFTER_FAILURE_S if failed else 0.0)
 
@@ -30,15 +30,15 @@ async def ring_timers(deps: Deps, worker: RowWorker) -> float:
 async def fire_due(
     deps: Deps, worker: RowWorker | None = None
 ) -> tuple[list[AnyRow], datetime | None]:
-    """Ring the timers and close the gates whose time has come.
+    """Fire the timers and expire the gates that are due.
 
-    Answers which of them failed, and when the next one is due.
+    Returns which of them failed, and when the next one is due.
     """
     rows = await deps.db.read(lambda tx: workflows.list_due(tx, _BATCH))
 
     async def fire(row: AnyRow) -> None:
-        happening = Happening(row.org_id, row.workflow_id, _event_of(row))
-        answers = await deps.db.write(lambda tx: advance(tx, deps, [happening]), key=row.org_id)
+        event = WorkflowEvent(row.org_id, row.workflow_id, _event_of(row))
+        answers = await deps.db.write(lambda tx: advance(tx, deps, [event]), key=row.org_id)
         if answers[0] is not None:
             await _put_off(deps, row)
 
@@ -52,7 +52,7 @@ async def fire_due(
 
 
 async def _put_off(deps: Deps, row: AnyRow) -> None:
-    """Let others go first: those that are due are listed in the order of their times."""
+    """Postpone steps that failed, so that others come first: due steps are listed by time."""
 
     def put_off(tx: Tx) -> None:
         later = tx.now + timedelta(seconds=_AGAIN_S)
@@ -72,14 +72,14 @@ def _name_step(row: AnyRow) -> str:
 
 
 async def move_unmoved(deps: Deps, worker: RowWorker) -> float:
-    """Look once more at workflows that nothing has moved: a wake-up may have been lost."""
+    """Advance workflows that have not moved for a while: a wake-up may have been lost."""
     keys = await deps.db.read(
         lambda tx: workflows.list_unmoved(tx, tx.now - timedelta(seconds=_UNMOVED_S), _BATCH)
     )
 
     async def move(key: Key) -> None:
         def look(tx: Tx) -> None:
-            advance(tx, deps, [Happening(*key)])
+            advance(tx, deps, [WorkflowEvent(*key)])
             workflows.note_looked(tx, [key])
 
         await deps.db.write(look, key=key[0])

@@ -1,19 +1,20 @@
-"""Builds: what is built of a config version, and what became of it."""
+"""Use cases of builds: start those of a config version, repeat one, list and show them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.access import require
 from exclave.control.audit import record
-from exclave.control.builds.targets import Wanted, list_wanted, name_part
+from exclave.control.builds.targets import Wanted, find_target, list_wanted
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
+from exclave.domain.builds import may_be_reused
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
-from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
 from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
@@ -58,7 +59,7 @@ async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
         if locked is None or locked.config_id is None:
             raise Conflict(f"the app `{app.name}` has no version yet", hint="Sync it first.")
         config = _find_config(tx, user.org, locked.config_id)
-        one = _aim(name_part(list_wanted(tx, user.org, config), wish.part), wish.commit)
+        one = _aim(find_target(list_wanted(tx, user.org, config), wish.part), wish.commit)
         build = deps.ids.new("bui")
         _begin(tx, deps, user.org, user.name, config, [(build, one)])
         if not _is_good(builds.find_pinned(tx, user.org, config.id, one.part)):
@@ -123,7 +124,7 @@ def _begin(
     app = apps.find_app(tx, org, config.app_id)
     if app is None:
         raise NotFound("there is no such app")
-    deps.standing.begin_work(deps.quotas, org)
+    deps.exhausted_quotas.begin_work(deps.quotas, org)
     workflow = WorkflowId(deps.ids.new("wfl"))
     repository = f"apps/{app.name}"
     builds.add_builds(
@@ -143,39 +144,28 @@ def _begin(
             for build, one in fresh
         ],
     )
-    workflows.add_workflows(
+    workflows.add_workflow(
         tx,
-        [
-            {
-                "org_id": org,
-                "id": workflow,
-                "queue_id": queues.find_build_queue(tx, org),
-                "name": "build",
-                "kind": "",
-                "state": WorkflowState.RUNNING,
-                "approve_all": False,
-                "plan_only": False,
-                "cancel_requested": False,
-                "revision": 1,
-                # Builds end one after the other: the last one finds what waits for all of them.
-                "laned": True,
-                "labels": {"app": app.name, "config": str(config.version)},
-                "created_by": by,
-            }
-        ],
-        [
-            _make_step(org, workflow, position, build, one, repository)
-            for position, (build, one) in enumerate(fresh)
-        ],
+        NewWorkflow(
+            org=org,
+            id=workflow,
+            queue=queues.find_build_queue(tx, org),
+            name="build",
+            author=Author(by),
+            steps=[
+                _make_step(position, build, one, repository)
+                for position, (build, one) in enumerate(fresh)
+            ],
+            labels={"app": app.name, "config": str(config.version)},
+            serial=True,  # builds end one after the other: the last finds what waits for all
+        ),
     )
-    advance(tx, deps, [Happening(org, workflow)])
+    advance(tx, deps, [WorkflowEvent(org, workflow)])
     for step, (build, _) in zip(workflows.list_steps(tx, org, workflow), fresh, strict=True):
         builds.set_work(tx, org, build, workflow, step.job_id)
 
 
-def _make_step(
-    org: OrgId, workflow: WorkflowId, position: int, build: str, one: Wanted, repository: str
-) -> dict[str, Any]:
+def _make_step(position: int, build: str, one: Wanted, repository: str) -> NewStep:
     job = BuildSpec.model_validate(
         {
             "build_id": build,
@@ -186,19 +176,11 @@ def _make_step(
             "timeout_s": one.timeout_s,
         }
     )
-    return {
-        "org_id": org,
-        "workflow_id": workflow,
-        "position": position,
-        "name": f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
-        "kind": StepKind.JOB,
-        "state": StepState.PENDING,
-        "needs": "",
-        "lanes": "",
-        "mutating": False,
-        "outputs": {},
-        "spec": {"job": job.model_dump(mode="json"), "priority": 0, "delay_s": None},
-    }
+    return NewStep(
+        name=f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
+        kind=StepKind.JOB,
+        job=job.model_dump(mode="json"),
+    )
 
 
 def _aim(one: Wanted, commit: str | None) -> Wanted:
@@ -213,7 +195,7 @@ def _aim(one: Wanted, commit: str | None) -> Wanted:
 
 
 def _is_good(row: AnyRow | None) -> bool:
-    return row is not None and row.state in {builds.RUNNING, builds.SUCCEEDED}
+    return row is not None and may_be_reused(row.state)
 
 
 def _find_config(tx: Tx, org: OrgId, config_id: str) -> AnyRow:

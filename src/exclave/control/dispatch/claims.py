@@ -1,4 +1,4 @@
-"""Claiming jobs for a runner: oldest first, lanes respected, each under a fresh epoch, signed."""
+"""Claim jobs for a runner: by priority and age, lanes respected, each signed with a new epoch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from exclave.control.deps import Deps
-from exclave.control.runtime.parked_polls import Place
+from exclave.control.runtime.parked_polls import PollSlot
 from exclave.domain.identity import OrgId, QueueId, RunnerIdentity
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.engine.database import Tx
-from exclave.storage.engine.statements import Asked
+from exclave.storage.engine.statements import Deferred
 from exclave.storage.jobs import Queued
 from exclave.wire.runner import Dispatch
 
@@ -30,10 +30,11 @@ class Claimed:
 
 
 class Search:
-    """A look for jobs under the queue's lock, which makes claims take turns.
+    """A search for queued jobs under the queue's lock, which serialises claims.
 
-    What it asks first travels with whatever else the transaction asks before it reads the answer;
-    until then the transaction may add jobs, but not change those that are there.
+    Its first page is queried when it is made and read later, so that the query shares an exchange
+    with others of the transaction. Until it is read, the transaction may add jobs (which are merged
+    into the page), but not change those that exist.
     """
 
     def __init__(self, tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> None:
@@ -46,21 +47,21 @@ class Search:
         self._flushes = tx.flushes
 
     def read_turn(self) -> tuple[int, int]:
-        """Tell the counter and the generation of the queue's epochs."""
+        """Return the counter and the generation of the queue's epochs."""
         (row,) = self._turn()
         return row.counter, row.generation
 
-    def choose(self, place: Place) -> Iterator[Queued]:
-        """Choose as many jobs as the runner has room for, of those that it can do."""
+    def choose(self, slot: PollSlot) -> Iterator[Queued]:
+        """Yield jobs of the runner's kinds with free lanes, as many as it has capacity for."""
         taken: list[str] | None = None
-        left = place.free
+        left = slot.free
         for page in range(_PAGES):
             rows = self._ask(page)() if page else self._read_first()
             for job in rows:
-                if job.kind not in place.kinds:
+                if job.kind not in slot.kinds:
                     continue
                 if job.lanes and taken is None:
-                    taken = list(queues.is_busy(self._tx, self._org, self._queue))
+                    taken = list(queues.list_busy_lanes(self._tx, self._org, self._queue))
                 if left and not conflicts_any(job.lanes, taken or ()):
                     taken = [*(taken or ()), *job.lanes] if job.lanes else taken
                     left -= 1
@@ -69,35 +70,35 @@ class Search:
                 return
 
     def _read_first(self) -> Sequence[Queued]:
-        """Read the first page, with what was added since it was asked."""
+        """Return the first page, with the jobs that this transaction added since it was queried."""
         if self._tx.flushes == self._flushes:
             rows: list[Queued] = self._first()
-            new = jobs.list_drafted(self._tx, self._org, self._queue, self._kinds)
+            new = jobs.list_unflushed(self._tx, self._org, self._queue, self._kinds)
             if not new:
                 return rows
             if len(rows) + len(new) < _PAGE:
                 return sorted([*rows, *new], key=lambda job: (-job.priority, job.id))
         return self._ask(0)()
 
-    def _ask(self, page: int) -> Asked:
+    def _ask(self, page: int) -> Deferred:
         return jobs.ask_queued(
             self._tx, self._org, self._queue, self._kinds, skip=page * _PAGE, limit=_PAGE
         )
 
 
-def claim_jobs(tx: Tx, deps: Deps, place: Place, search: Search) -> list[Claimed]:
-    """Take the jobs that a search finds for a poll."""
-    chosen = list(search.choose(place))
+def claim_jobs(tx: Tx, deps: Deps, slot: PollSlot, search: Search) -> list[Claimed]:
+    """Claim the jobs that a search finds for a poll; return the offers."""
+    chosen = list(search.choose(slot))
     if not chosen:
         return []
-    who = place.who
+    who = slot.who
     counter, generation = search.read_turn()
     dispatches = [
-        _address(tx, deps, who, job, epoch=generation << 32 | counter + place)
-        for place, job in enumerate(chosen, start=1)
+        _address(tx, deps, who, job, epoch=generation << 32 | counter + number)
+        for number, job in enumerate(chosen, start=1)
     ]
     envelopes = deps.keys.sign(tx, dispatches)
-    _record(tx, place, dispatches, envelopes)
+    _record(tx, slot, dispatches, envelopes)
     if deps.hub.has_peers():
         runners.note_answered(tx, who.org, who.runner)
     queues.set_counter(tx, who.org, who.queue, counter + len(chosen))
@@ -108,7 +109,7 @@ def claim_jobs(tx: Tx, deps: Deps, place: Place, search: Search) -> list[Claimed
 
 
 def _address(tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int) -> Dispatch:
-    """Address a job; its epoch grows with every offer of the queue, so it does as a sequence."""
+    """Address a job to a runner. The epoch grows with every offer, so it is the sequence too."""
     return Dispatch(
         org_id=who.org,
         queue_id=who.queue,
@@ -128,7 +129,7 @@ def _address(tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int
     )
 
 
-def _record(tx: Tx, place: Place, dispatches: list[Dispatch], envelopes: list[str]) -> None:
+def _record(tx: Tx, slot: PollSlot, dispatches: list[Dispatch], envelopes: list[str]) -> None:
     rows: list[dict[str, Any]] = []
     held: list[dict[str, Any]] = []
     for dispatch, envelope in zip(dispatches, envelopes, strict=True):
@@ -142,7 +143,7 @@ def _record(tx: Tx, place: Place, dispatches: list[Dispatch], envelopes: list[st
                 "mutating": dispatch.mutating,
                 "epoch": dispatch.epoch,
                 "envelope": envelope,
-                "poll_nonce": place.nonce,
+                "poll_nonce": slot.nonce,
             }
         )
         held += [
@@ -157,10 +158,10 @@ def _record(tx: Tx, place: Place, dispatches: list[Dispatch], envelopes: list[st
         ]
     executions.add_executions(tx, rows, held)
     for dispatch in dispatches:
-        _take(tx, dispatch)
+        _mark_offered(tx, dispatch)
 
 
-def _take(tx: Tx, dispatch: Dispatch) -> None:
+def _mark_offered(tx: Tx, dispatch: Dispatch) -> None:
     jobs.offer_job(tx, dispatch.org_id, dispatch.job_id)  # type: ignore[arg-type]
     lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
     queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]

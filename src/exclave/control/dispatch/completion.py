@@ -1,4 +1,4 @@
-"""How executions end, by whatever cause, and what that makes of job, lanes and workflow."""
+"""Complete executions, whatever ended them, and update their job, lanes and workflow."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,12 +6,12 @@ from typing import Any
 
 from exclave.base.digests import digest_json
 from exclave.control.deps import Deps
-from exclave.control.progress.advance import advance, tell_end
-from exclave.control.progress.job_results import Ended, Verdict, take_end
+from exclave.control.progress.advance import advance, make_end_event
+from exclave.control.progress.job_results import FinishedJob, Verdict, apply_job_result
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import (
-    Ending,
     ExecutionState,
+    JobEnding,
     JobId,
     JobState,
     Reason,
@@ -25,8 +25,8 @@ from exclave.storage.executions import STARTED, UNSTARTED, Expected
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What is known of an ended execution beside the verdict."""
+class ResultDetails:
+    """Message, exit code and outputs that are stored with an ended execution."""
 
     message: str = ""
     exit_code: int | None = None
@@ -34,23 +34,23 @@ class Account:
     row: Mapping[str, Any] = field(default_factory=dict)
     """Further columns of the execution itself."""
     bare: bool = False
-    """End job and step, and leave the install as it is: something about it cannot be written."""
+    """End only the job and its step: the result could not be applied to the install."""
 
 
 def end_execution(
     tx: Tx,
     deps: Deps,
     execution: AnyRow,
-    ending: Ending,
+    ending: JobEnding,
     expected: Expected,
-    account: Account | None = None,
+    details: ResultDetails | None = None,
 ) -> bool:
-    """End an execution and let everything follow; false, and no change, if it is not as expected.
+    """End an execution, its job and its step; return False, unchanged, if it is not as expected.
 
     What the caller knows of the execution may be out of date: a runner can start or renew it
     between the read and this call. Only the statement that ends it sees what is true now.
     """
-    known = account or Account()
+    known = details or ResultDetails()
     org = OrgId(execution.org_id)
     queues.lock_queue(tx, org, execution.queue_id)
     values = {"reason": ending.reason, **known.row}
@@ -67,7 +67,7 @@ def end_execution(
 def end_stopped(
     tx: Tx, deps: Deps, open_ones: Sequence[AnyRow], boot: int, no: int, alive: Sequence[str]
 ) -> None:
-    """End what the runner no longer has: a list that was drawn after the start is the proof."""
+    """End executions that the runner no longer lists, if it made the list after it started them."""
     for row in open_ones:
         gone = row.state == ExecutionState.RUNNING and row.id not in alive
         if gone and (boot, no) > (row.boot, row.start_no):
@@ -80,31 +80,33 @@ def end_interrupted(
     execution: AnyRow,
     reason: Reason,
     expected: Expected,
-    account: Account | None = None,
+    details: ResultDetails | None = None,
 ) -> bool:
-    """End work that did not finish: offer it again if it only reads, else mark it lost."""
+    """End an unfinished execution: queue its job again if it only reads, else mark it lost."""
     job = jobs.find_job(tx, OrgId(execution.org_id), execution.job_id)
     attempts = job.attempts if job is not None else 0
     ending = end_unfinished(
         reason, mutating=execution.mutating, attempts=attempts, timings=deps.timings
     )
-    return end_execution(tx, deps, execution, ending, expected, account)
+    return end_execution(tx, deps, execution, ending, expected, details)
 
 
 def withdraw_offers(tx: Tx, deps: Deps, offers: Sequence[AnyRow]) -> None:
-    """Take back offers that are still not started: safe, as no work begins without permission."""
+    """Withdraw offers that were not started. This is safe: no job begins without permission."""
     for row in offers:
-        ending = Ending(JobState.QUEUED, Reason.RUNNER_STOPPED_IT)
+        ending = JobEnding(JobState.QUEUED, Reason.RUNNER_STOPPED_IT)
         end_execution(tx, deps, row, ending, UNSTARTED)
 
 
-def _move_job(tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, known: Account) -> None:
-    """Queue the job again or end it; one that is to be cancelled ends instead of waiting again."""
+def _move_job(
+    tx: Tx, deps: Deps, execution: AnyRow, ending: JobEnding, known: ResultDetails
+) -> None:
+    """Queue the job again or end it; a job with a cancel request ends instead."""
     org, job_id = OrgId(execution.org_id), JobId(execution.job_id)
     if ending.state is JobState.QUEUED:
         if jobs.requeue_job(tx, org, job_id):
             return
-        ending = Ending(JobState.CANCELLED, Reason.CANCELLED)
+        ending = JobEnding(JobState.CANCELLED, Reason.CANCELLED)
     job = jobs.end_job(
         tx,
         org,
@@ -117,9 +119,9 @@ def _move_job(tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, known: Acco
     )
     if job is None:
         return
-    ended = Ended(job, ending.state, ending.reason, known.outputs, known.message)
-    verdict = Verdict() if known.bare else take_end(tx, deps, ended)
-    happening = tell_end(
+    ended = FinishedJob(job, ending.state, ending.reason, known.outputs, known.message)
+    verdict = Verdict() if known.bare else apply_job_result(tx, deps, ended)
+    event = make_end_event(
         job,
         ending.state,
         reason=ending.reason,
@@ -128,14 +130,14 @@ def _move_job(tx: Tx, deps: Deps, execution: AnyRow, ending: Ending, known: Acco
         outputs=known.outputs,
         then=verdict.then,
     )
-    if happening is None:
+    if event is None:
         return
-    again = [] if verdict.again is None else [replace(happening, event=Retried(verdict.again))]
-    advance(tx, deps, [happening, *again])
+    again = [] if verdict.again is None else [replace(event, event=Retried(verdict.again))]
+    advance(tx, deps, [event, *again])
 
 
 def product_digest(outputs: Mapping[str, Any]) -> str:
-    """Name what a job produced: the digest it reports itself, or that of its outputs."""
+    """Return the digest of what a job produced: the one it reported, or that of its outputs."""
     own = outputs.get("digest")
     if isinstance(own, str) and own.startswith("sha256:") and len(own) == len("sha256:") + 64:
         return own

@@ -1,4 +1,17 @@
-"""Handing over: who makes a job offers it to a poll that waits, here or at another server."""
+"""Offer a new job to a waiting poll in the transaction that creates the job.
+
+Why this exists: without it a job needs two durable commits to reach a runner: one that stores the
+job, and, after the wake-up, one in which the poll claims it. Here the first transaction makes the
+claim too, under the same locks and checks, and the poll is answered as soon as it is committed.
+
+The poll may be parked on this server (`ParkedPolls`) or on another one. Each poll writes its nonce
+and its free capacity into its runner's row, so that any server can make an offer to it; the NOTIFY
+of the commit carries the offer to the server that holds the poll.
+
+If anything prevents a direct offer (the poll was replaced, its runner was revoked, the message is
+too long for NOTIFY), the job stays queued as usual, and the poll finds it when it is woken. See
+`docs/internals/group-commit.md`, and `control/runtime/parked_polls.py` for the life of a poll.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -8,26 +21,27 @@ from exclave.base.errors import Unauthenticated
 from exclave.control.deps import Deps
 from exclave.control.dispatch.claims import Search
 from exclave.control.dispatch.offers import check_turn, make_offers
-from exclave.control.dispatch.presence import tell_lost
-from exclave.control.runtime.parked_polls import Fleet, Place
+from exclave.control.dispatch.presence import latest_lost_due
+from exclave.control.runtime.parked_polls import ParkedPolls, PollSlot
 from exclave.domain.capabilities import KINDS
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerIdentity
 from exclave.domain.jobs import StaleRequest
 from exclave.storage import runners
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.engine.hub import Hub
-from exclave.storage.engine.statements import Asked
+from exclave.storage.engine.statements import Deferred
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PollReply
 
 OFFER = "offer"
-"""What servers call an offer that one made for a poll of another."""
+"""Topic of messages between servers that carry an offer."""
 
 
-class Handover:
-    """An offer to a poll that waits, if one does, in the very transaction that makes the jobs.
+class DirectOffer:
+    """An offer to one waiting poll of a queue, made by the transaction that creates jobs.
 
-    It begins before anything else locks the queue: a runner is always locked before its queue.
+    Construct it before anything else locks the queue: the row of a runner is always locked before
+    that of its queue, or two transactions could wait for each other.
     """
 
     def __init__(self, tx: Tx, deps: Deps, org: OrgId, queue: QueueId) -> None:
@@ -35,69 +49,76 @@ class Handover:
         self._deps = deps
         self._org = org
         self._queue = queue
-        self._held = held = deps.fleet.take(org, queue)
-        self._turn: Asked | None = None
-        if held is not None:
-            self._turn = runners.ask_turn(tx, org, held.place.who.runner)
+        # Popped, not only found: no second transaction may make an offer to the same poll. One
+        # that gets no offer here still watches its queue, and is parked again after a wake-up.
+        self._parked = parked = deps.parked_polls.pop_oldest(org, queue)
+        self._turn: Deferred | None = None
+        if parked is not None:
+            self._turn = runners.ask_turn(tx, org, parked.slot.who.runner)
         elif deps.hub.has_peers():
-            self._turn = runners.ask_any_turn(tx, org, queue, tell_lost(tx, deps))
+            self._turn = runners.ask_any_turn(tx, org, queue, latest_lost_due(tx, deps))
         self._search: Search | None = None
 
     def look_ahead(self) -> None:
-        """Look at what waits already, for a transaction that only adds jobs to that."""
+        """Start the search for queued jobs, for a transaction that only adds jobs to them.
+
+        Its query shares an exchange with what the transaction asks next.
+        """
         if self._turn is not None:
             self._search = self._begin_search()
 
     def finish(self) -> None:
-        """Offer what there is by now; a poll that is over finds its work in another way."""
-        place = self._find_place()
-        if place is None:
+        """Offer queued jobs to the poll, if it is still its runner's newest."""
+        slot = self._find_slot()
+        if slot is None:
             return
         search = self._search or self._begin_search()
-        reply = make_offers(self._tx, self._deps, place, search)
-        held = self._held
+        reply = make_offers(self._tx, self._deps, slot, search)
+        parked = self._parked
         if not reply.offers:
             return
-        if held is not None:
-            self._tx.when_committed(lambda: held.answer(reply))
+        if parked is not None:
+            # Only after the commit: the runner must not begin a job that is undone.
+            self._tx.when_committed(lambda: parked.answer(reply))
         else:
-            told = _Told(org=self._org, queue=self._queue, nonce=place.nonce, reply=reply)
-            self._tx.tell(OFFER, told.model_dump_json())
+            message = OfferMessage(org=self._org, queue=self._queue, nonce=slot.nonce, reply=reply)
+            self._tx.broadcast(OFFER, message.model_dump_json())
 
     def _begin_search(self) -> Search:
-        kinds = tuple(JobKind) if self._held is None else self._held.place.kinds
+        kinds = tuple(JobKind) if self._parked is None else self._parked.slot.kinds
         return Search(self._tx, self._org, self._queue, kinds)
 
-    def _find_place(self) -> Place | None:
-        """Find the poll, under the runner's lock; nobody else may have answered it meanwhile."""
-        found: Sequence[AnyRow] = () if self._turn is None else self._turn()
-        if self._held is None:
-            return _read_place(found[0]) if found else None
+    def _find_slot(self) -> PollSlot | None:
+        """Return the poll to answer, with its runner's row locked; None if it was replaced."""
+        rows: Sequence[AnyRow] = () if self._turn is None else self._turn()
+        if self._parked is None:
+            return _read_slot(rows[0]) if rows else None
         try:
-            runner = check_turn(found, self._held.place)
+            runner = check_turn(rows, self._parked.slot)
         except (StaleRequest, Unauthenticated):
             return None
-        return self._held.place if runner.poll_free != 0 else None
+        # Another server sets `poll_free` to 0 when it has answered this poll already.
+        return self._parked.slot if runner.poll_free != 0 else None
 
 
-def make_ear(fleet: Fleet, hub: Hub) -> Callable[[str], None]:
-    """Make what takes an offer that another server made, if its poll waits here."""
+def offer_listener(parked_polls: ParkedPolls, hub: Hub) -> Callable[[str], None]:
+    """Return the handler of offers that other servers made to polls parked here."""
 
-    def hear(text: str) -> None:
+    def receive(text: str) -> None:
         try:
-            told = _Told.model_validate_json(text)
+            message = OfferMessage.model_validate_json(text)
         except ValidationError:
-            return  # of a server of another version; the poll looks for itself
-        held = fleet.find(told.org, told.queue, told.nonce)
-        if held is not None:
-            held.answer(told.reply)
-            hub.wake([f"queue:{told.queue}"])
+            return  # from a server of another version; the poll is woken and looks for itself
+        parked = parked_polls.find(message.org, message.queue, message.nonce)
+        if parked is not None:
+            parked.answer(message.reply)
+            hub.wake([f"queue:{message.queue}"])
 
-    return hear
+    return receive
 
 
-class _Told(BaseModel):
-    """An offer on its way to the server where the poll waits."""
+class OfferMessage(BaseModel):
+    """An offer on its way to the server on which the poll is parked."""
 
     org: str
     queue: str
@@ -105,9 +126,9 @@ class _Told(BaseModel):
     reply: PollReply
 
 
-def _read_place(row: AnyRow) -> Place:
-    """Read a poll that waits somewhere from its runner's row."""
+def _read_slot(row: AnyRow) -> PollSlot:
+    """Return the poll that a runner's row describes; it is parked on another server."""
     kind = QueueKind(row.kind)
     who = RunnerIdentity(row.org_id, row.id, row.queue_id, kind, row.name)
-    kinds = tuple(each for each in row.capabilities if each in KINDS[kind])
-    return Place(who, row.boot, row.poll_no, row.poll_nonce, row.poll_free, kinds)
+    kinds = tuple(name for name in row.capabilities if name in KINDS[kind])
+    return PollSlot(who, row.boot, row.poll_no, row.poll_nonce, row.poll_free, kinds)

@@ -1,4 +1,4 @@
-"""How a runner gets its identity, and its short-lived access tokens against its own key."""
+"""Enrol runners, and issue short-lived access tokens to holders of a runner's key."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -36,14 +36,14 @@ _CLONED = "two holders of one key: the identity may have been copied"
 
 
 class RunnerRevoked(Unauthenticated):
-    """The holder of the key is known, and nobody wants it any more."""
+    """The runner with this key was revoked."""
 
     code = "runner_revoked"
     hint = "Enrol again with a new token if this runner is to go on."
 
 
 class RunnerLocked(Unauthenticated):
-    """The identity was presented by two holders."""
+    """Two holders of the same identity were seen, so a copy of its key exists."""
 
     code = "runner_locked"
     hint = "Find the copy, then enrol this runner again with a new token."
@@ -89,15 +89,15 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
     return await deps.db.write(enrol)
 
 
-async def give_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
-    """Give a nonce to sign; an unknown runner gets one too, and learns nothing from it."""
+async def issue_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
+    """Return a nonce to sign. An unknown runner gets one too, so that it learns nothing."""
     row = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
     generation = runners.UNKNOWN_GENERATION if row is None else row.generation
     return NonceReply(nonce=nonces.make_nonce(deps, runner, generation))
 
 
-async def give_token(deps: Deps, request: AskToken) -> TokenReply:
-    """Give an access token to whoever holds the key; an old generation betrays a copied key."""
+async def issue_token(deps: Deps, request: AskToken) -> TokenReply:
+    """Issue an access token to the holder of the key; an old generation reveals a copied key."""
 
     def give(tx: Tx) -> TokenReply | Unauthenticated:
         row = _prove(tx, deps, request)
@@ -107,12 +107,14 @@ async def give_token(deps: Deps, request: AskToken) -> TokenReply:
             return RunnerLocked(_CLONED)
         return _renew_token(tx, deps, row, request.generation + 1)
 
-    patient = request.runner_id in deps.fleet.idle and deps.fleet.may_wait(deps.timings)
+    patient = request.runner_id in deps.parked_polls.idle and deps.parked_polls.may_wait(
+        deps.timings
+    )
     return await deps.db.write(give, patient=patient)
 
 
 async def list_server_keys(deps: Deps) -> ServerKeys:
-    """List the chain of signing keys; public by nature."""
+    """Return the chain of the control plane's public signing keys."""
     return ServerKeys(keys=await deps.db.read(deps.keys.list_public))
 
 
@@ -138,7 +140,7 @@ def _prove(tx: Tx, deps: Deps, request: AskToken) -> AnyRow:
 
 
 def _spend_nonce(tx: Tx, deps: Deps, row: AnyRow, nonce: str) -> bool:
-    """Spend a nonce; false if it is not this runner's, old, used, or of a past generation.
+    """Spend a nonce; return False if it is another runner's, expired, used or superseded.
 
     Those of a past generation end when a newer one is confirmed: a late copy of the runner's own
     request must not look like a copied key.
@@ -216,7 +218,7 @@ def _enrol_again(
 
 
 def _raise_alarm(tx: Tx, deps: Deps, row: AnyRow | None) -> None:
-    """Note on a runner that its expired token was tried, at most once in `_ALARM_EVERY`.
+    """Record that a runner's expired token was tried, at most once in `_ALARM_EVERY`.
 
     Anybody who holds the old token can repeat this; more rows would tell nothing more.
     """
@@ -233,7 +235,7 @@ def _unknown_token() -> Unauthenticated:
 
 
 def _list_allowed(queue: str, kinds: Sequence[JobKind]) -> list[str]:
-    """List what a runner of this queue may do of what it can do."""
+    """Return the capabilities of a runner that its queue allows."""
     return [str(kind) for kind in kinds if queue and kind in KINDS[QueueKind(queue)]]
 
 

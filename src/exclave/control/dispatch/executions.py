@@ -1,4 +1,4 @@
-"""What a runner tells about its executions: start, renew, hand in the result."""
+"""Requests of a runner about its executions: start, renew, hand in the result."""
 
 from dataclasses import dataclass, replace
 
@@ -7,13 +7,13 @@ from exclave.base.errors import NotFound, Unavailable
 from exclave.base.logs import Log
 from exclave.control.deps import Deps
 from exclave.control.dispatch.completion import (
-    Account,
+    ResultDetails,
     end_execution,
     end_interrupted,
     end_stopped,
     withdraw_offers,
 )
-from exclave.control.dispatch.direct_offers import Handover
+from exclave.control.dispatch.direct_offers import DirectOffer
 from exclave.control.dispatch.offers import find_active
 from exclave.control.dispatch.presence import expect_next
 from exclave.control.install_state.reported_outputs import OutputsInvalid
@@ -43,15 +43,15 @@ from exclave.wire.runner import (
 log = Log("executions")
 
 _MESSAGE = 4000
-"""Most characters of a result's message."""
+"""Maximum length of a result's message, in characters."""
 _BEFORE_START = frozenset({Reason.ENVELOPE_REFUSED, Reason.KIND_UNSUPPORTED, Reason.CANCELLED})
-"""Why an offer may end without having been started."""
+"""Reasons for which an offer may end without having been started."""
 
 
 async def start_execution(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, request: Start
 ) -> StartReply:
-    """Give leave to begin; asking again after a lost reply gets the same answer."""
+    """Permit an execution to start; a repeated request gets the same answer."""
 
     def start(tx: Tx) -> StartReply:
         job = executions.start(
@@ -87,7 +87,7 @@ def _withdraw(tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId) -
 
 
 async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> RenewReply:
-    """Keep executions alive, and learn which of them are to stop."""
+    """Renew the leases of executions; return for each whether it goes on, stops or was replaced."""
 
     def renew(tx: Tx) -> RenewReply:
         busy = bool(request.executions)
@@ -109,23 +109,24 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
         renewed = executions.renew(tx, who.org, who.runner, held)
         by_id = {row.id: row for row in open_ones}
         verdicts = {
-            item.id: _judge(by_id.get(item.id), item.epoch, item.id in renewed)
+            item.id: _verdict_of(by_id.get(item.id), item.epoch, item.id in renewed)
             for item in request.executions
         }
-        renew_s = deps.fleet.renew_s(deps.timings, busy=busy)
+        renew_s = deps.parked_polls.renew_s(deps.timings, busy=busy)
         return RenewReply.model_validate({"verdicts": verdicts, "renew_s": renew_s})
 
-    patient = not request.executions and deps.fleet.may_wait(deps.timings)
+    patient = not request.executions and deps.parked_polls.may_wait(deps.timings)
     return await deps.db.write(renew, key=who.queue, patient=patient)
 
 
 async def hand_in(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, result: Result
 ) -> ResultReply:
-    """Record how an execution ended, exactly once; the same result again is fine.
+    """Record the result of an execution exactly once; the same result may be sent again.
 
-    What a result brings along may break what follows from it. That must not keep it from being
-    recorded: a job that never ends holds its lanes. It fails then, and all else is undone.
+    Outputs of a result may make it impossible to apply to the install. The result must be recorded
+    all the same, because a job that never ends holds its lanes. So it is tried three times: as it
+    is, as a failure without outputs, and with only the job and its step (`bare`).
     """
     digest = digest_json(result.model_dump(mode="json"))
     given = _Given(result.epoch, result.outcome, digest)
@@ -162,7 +163,7 @@ async def _record(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, given: _Given
 ) -> ResultReply:
     def record(tx: Tx) -> ResultReply | Superseded:
-        handover = Handover(tx, deps, who.org, who.queue)
+        direct_offer = DirectOffer(tx, deps, who.org, who.queue)
         row = _find_own(tx, who, execution)
         if row.result_digest == given.digest:
             return ResultReply(recorded=True)
@@ -173,7 +174,7 @@ async def _record(
                 tx, who.org, execution, given.outcome.model_dump(mode="json")
             )
             return Superseded(f"execution {execution} has ended already")
-        handover.finish()
+        direct_offer.finish()
         return ResultReply(recorded=True)
 
     return await deps.db.write(record, key=who.queue)
@@ -189,7 +190,7 @@ def _end_unbroken(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
 
 
 def _explain(broken: _BrokenEnding, who: RunnerIdentity, execution: ExecutionId) -> str:
-    """Say what was wrong with a result; what nobody expected goes to the log as well."""
+    """Return why a result could not be applied; unexpected errors are logged as well."""
     error = broken.error
     if isinstance(error, OutputsInvalid):
         return error.message
@@ -205,7 +206,7 @@ def _explain(broken: _BrokenEnding, who: RunnerIdentity, execution: ExecutionId)
 
 
 def _fail(outcome: Outcome, why: str) -> Outcome:
-    """Make of a result one that brings nothing along; a success is none then."""
+    """Return a result without outputs; a success becomes a failure."""
     message = f"{why}. {outcome.message}".strip()[:_MESSAGE]
     bare = outcome.model_copy(update={"message": message, "outputs": {}})
     if outcome.state is not OutcomeState.SUCCEEDED:
@@ -216,7 +217,7 @@ def _fail(outcome: Outcome, why: str) -> Outcome:
 
 def _end(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
     outcome = given.outcome
-    account = Account(
+    details = ResultDetails(
         message=outcome.message,
         exit_code=outcome.exit_code,
         outputs=outcome.outputs,
@@ -229,15 +230,15 @@ def _end(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
     )
     expected = _find_expected(outcome)
     if outcome.state is OutcomeState.INTERRUPTED:
-        return end_interrupted(tx, deps, row, outcome.reason, expected, account)
+        return end_interrupted(tx, deps, row, outcome.reason, expected, details)
     ending = end_by_result(
         outcome.state, outcome.reason, mutating=row.mutating, attempts=0, timings=deps.timings
     )
-    return end_execution(tx, deps, row, ending, expected, account)
+    return end_execution(tx, deps, row, ending, expected, details)
 
 
 def _find_expected(outcome: Outcome) -> Expected:
-    """Return what an execution must be to end like this: only some results need no start."""
+    """Return the state that an execution must have: few results are possible before its start."""
     needs_start = outcome.reason not in _BEFORE_START or outcome.state is OutcomeState.SUCCEEDED
     return STARTED if needs_start else OPEN
 
@@ -257,7 +258,7 @@ def _is_started_here(row: AnyRow, request: Start) -> bool:
     )
 
 
-def _judge(row: AnyRow | None, epoch: int, renewed: bool) -> str:  # noqa: FBT001 - a fact of the row
+def _verdict_of(row: AnyRow | None, epoch: int, renewed: bool) -> str:  # noqa: FBT001 - a fact of the row
     if row is None or row.epoch != epoch:
         return "superseded"
     if not renewed and row.state != ExecutionState.OFFERED:

@@ -1,4 +1,4 @@
-"""Nonces that anybody may ask for: signed by the control plane, and stored only once used.
+"""Nonces that anybody may request: signed by the control plane, stored only when spent.
 
 A nonce that is given away leaves no row, so a flood of requests for them writes nothing. The one
 who spends it has proven to hold a runner's key; only then it is stored, so that it counts once.
@@ -18,21 +18,21 @@ _TIME, _RANDOM, _MARK = 8, 16, 32
 
 
 def make_nonce(deps: Deps, runner: str, generation: int) -> str:
-    """Make a nonce for a runner that is at this generation; it does not show either."""
+    """Return a nonce for a runner and its token generation; it reveals neither."""
     issued = f"{int(deps.clock.now().timestamp()):0{_TIME}x}"
     body = f"{issued}{deps.ids.randomness.bits(4 * _RANDOM):0{_RANDOM}x}"
     return f"{_PREFIX}{body}{_sign(deps, body, runner, generation)}"
 
 
 def is_signed(nonce: str) -> bool:
-    """Return whether a nonce claims to be one of these."""
+    """Return whether a nonce has the form of a signed one."""
     return nonce.startswith(_PREFIX)
 
 
 def is_genuine(
     deps: Deps, nonce: str, runner: str, generations: tuple[int, ...], now: datetime
 ) -> bool:
-    """Return whether we made it for this runner, lately, at one of these generations."""
+    """Return whether a nonce was recently issued to this runner at one of these generations."""
     text = nonce.removeprefix(_PREFIX)
     body, mark = text[: _TIME + _RANDOM], text[_TIME + _RANDOM :]
     if len(mark) != _MARK:

@@ -1,11 +1,11 @@
-"""Signs of life: every contact of a runner says when the next one is due."""
+"""Presence of runners: every contact of a runner sets when the next one is due."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 from exclave.control.deps import Deps
 from exclave.domain.identity import RunnerIdentity
-from exclave.domain.presence import Presence, tell_presence
+from exclave.domain.presence import Presence, decide_presence
 from exclave.storage import runners
 from exclave.storage.engine.database import AnyRow, Tx
 
@@ -14,26 +14,26 @@ _RECONNECT_S = 3.0
 
 
 def expect_next(tx: Tx, deps: Deps, *, busy: bool) -> datetime:
-    """Tell when the next contact of a runner is expected at the latest."""
+    """Return when the next contact of a runner is due."""
     timings = deps.timings
-    renew = deps.fleet.renew_s(timings, busy=busy)
+    renew = deps.parked_polls.renew_s(timings, busy=busy)
     return tx.now + timedelta(seconds=renew + timings.late_after_s - timings.renew_s)
 
 
-def judge_runner(deps: Deps, row: AnyRow, now: datetime) -> Presence:
-    """Tell whether a runner is there."""
+def find_presence(deps: Deps, row: AnyRow, now: datetime) -> Presence:
+    """Return whether a runner is up, late, lost or disabled."""
     disabled = bool(row.stats.get("disabled"))
-    return tell_presence(row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=disabled)
+    return decide_presence(row.seen_at, row.due_at, row.cause, now, deps.timings, disabled=disabled)
 
 
-def tell_lost(tx: Tx, deps: Deps) -> datetime:
-    """Tell since when a runner that is lost now must have been late."""
+def latest_lost_due(tx: Tx, deps: Deps) -> datetime:
+    """Return the latest due time at which a runner counts as lost."""
     timings = deps.timings
     return tx.now - timedelta(seconds=timings.lost_after_s - timings.late_after_s)
 
 
 async def note_disconnect(deps: Deps, who: RunnerIdentity, boot: int, poll_no: int) -> None:
-    """Expect a runner back soon after its poll's connection closed before the answer."""
+    """Bring forward when a runner is due, after its poll's connection closed before the reply."""
 
     def note(tx: Tx) -> None:
         row = runners.find_runner(tx, who.org, who.runner, lock=True)

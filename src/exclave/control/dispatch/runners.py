@@ -1,4 +1,4 @@
-"""Runners as the vendor sees them: enrolment tokens, list, revocation."""
+"""Runners in the Control API: enrolment tokens, list, revocation."""
 
 from datetime import datetime, timedelta
 
@@ -7,7 +7,7 @@ from exclave.base.errors import NotFound
 from exclave.control.access import ENROLMENT_TOKEN, hold_token, require_on, require_there
 from exclave.control.audit import record
 from exclave.control.deps import Deps
-from exclave.control.dispatch.presence import judge_runner
+from exclave.control.dispatch.presence import find_presence
 from exclave.control.limits.quotas import check_count
 from exclave.control.pagination import clamp, make_page
 from exclave.domain.identity import QueueId, Right, RunnerId, User
@@ -20,7 +20,7 @@ from exclave.wire.runner import Stats
 
 
 async def create_enrolment(deps: Deps, user: User, queue: QueueId) -> EnrolmentCreated:
-    """Make a one-time token by which one runner joins a queue."""
+    """Create a one-time token with which one runner joins a queue."""
     await require_there(deps, user, Right.OPERATE, queue)
     secret = deps.ids.token(ENROLMENT_TOKEN)
 
@@ -71,7 +71,7 @@ async def list_runners(
 
 
 async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
-    """Show one runner."""
+    """Return a runner with its presence."""
 
     def find(tx: Tx) -> RunnerReply:
         row = runners.find_runner(tx, user.org, runner)
@@ -85,7 +85,7 @@ async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
 
 
 async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -> RunnerReply:
-    """Take a runner's identity away: every later request of it is refused."""
+    """Revoke a runner: all its later requests are refused."""
 
     def revoke(tx: Tx) -> None:
         row = runners.find_runner(tx, user.org, runner, lock=True)
@@ -107,9 +107,9 @@ def revoke_identity(tx: Tx, row: AnyRow, state: str, reason: str) -> None:
 
 
 def show_runner_row(deps: Deps, row: AnyRow, now: datetime, running: int) -> RunnerReply:
-    """Show a runner with its presence."""
+    """Return the reply that shows a runner's row."""
     stats = Stats.model_validate(row.stats)
-    presence = judge_runner(deps, row, now)
+    presence = find_presence(deps, row, now)
     closed = row.state != runners.ACTIVE
     return RunnerReply(
         id=row.id,

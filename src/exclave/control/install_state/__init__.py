@@ -1,1 +1,1 @@
-"""What is stored about an install: state versions, parts, overrides, schedules."""
+"""Stored data of an install: state versions, parts, overrides, schedules."""

@@ -1,4 +1,4 @@
-"""When a cron schedule is due next, in UTC."""
+"""Compute when a cron schedule is due, in UTC."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ _WORDS = {
 
 
 def find_next(cron: str, after: datetime) -> datetime:
-    """Find the first moment after another that a schedule names."""
+    """Return the first time after `after` at which a schedule is due."""
     text = cron.strip()
     try:
         return next(CronSim(_WORDS.get(text, text), after.astimezone(UTC)))

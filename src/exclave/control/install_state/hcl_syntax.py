@@ -1,70 +1,54 @@
-"""Texts in HCL: whether strings, comments and brackets close and names have values.
+"""Messages about HCL that an install is given: what is never closed, closes nothing or is missing.
 
-That is what people break. Terraform on the runner has the last word.
+These are common mistakes. Terraform on the runner decides whether the text is valid.
 """
 
 import re
 
-_TOKEN = re.compile(
-    r"""(?P<comment>\#[^\n]*|//[^\n]*|/\*.*?\*/)
-      | (?P<heredoc><<-?(?P<mark>[A-Za-z_]\w*)[ \t]*\n)
-      | (?P<string>"(?:[^"\\\n]|\\.)*")
-      | (?P<bracket>[()\[\]{}])
-      | (?P<broken>"|/\*)""",
-    re.VERBOSE | re.DOTALL,
-)
-_EMPTY = re.compile(r"^[ \t]*[A-Za-z_][\w-]*[ \t]*(=)[ \t]*$", re.MULTILINE)
-_CLOSES = {")": "(", "]": "[", "}": "{"}
+from exclave.base.hcl_lexer import HclBroken, Piece, PieceKind, split_hcl
+
+_BRACKET = re.compile(r"[()\[\]{}]")
+_NO_VALUE = re.compile(r"^[ \t]*[A-Za-z_][\w-]*[ \t]*(=)[ \t]*$", re.MULTILINE)
+_OPENINGS = {")": "(", "]": "[", "}": "{"}
 
 
 def find_hcl_flaw(text: str) -> str:
-    """Say why a text cannot be HCL; empty if nothing speaks against it."""
-    opened: list[tuple[str, str]] = []
+    """Return why a text cannot be HCL; empty if no mistake was found."""
+    opened: list[tuple[str, int]] = []
     bare: list[str] = []
     at = 0
-    while found := _TOKEN.search(text, at):
-        bare.append(text[at : found.start()] + _blank(found))
-        at = found.end()
-        if found["heredoc"]:
-            end = re.compile(rf"^[ \t]*{found['mark']}[ \t]*$", re.MULTILINE).search(text, at)
-            if end is None:
-                return (
-                    f"not HCL: `<<{found['mark']}` at {_tell(text, found.start())} is never closed"
-                )
-            bare.append("".join(char if char == "\n" else "-" for char in text[at : end.end()]))
-            at = end.end()
-        elif found["broken"]:
-            return f"not HCL: `{found[0]}` at {_tell(text, found.start())} is never closed"
-        elif found["bracket"]:
-            flaw = _nest(opened, found[0], _tell(text, found.start()))
-            if flaw:
-                return flaw
+    try:
+        for piece in split_hcl(text):
+            if piece.kind is PieceKind.CODE:
+                for bracket in _BRACKET.finditer(piece.text):
+                    sign, position = bracket[0], at + bracket.start()
+                    if sign not in _OPENINGS:
+                        opened.append((sign, position))
+                    elif not opened or opened.pop()[0] != _OPENINGS[sign]:
+                        return f"not HCL: `{sign}` at {_locate(text, position)} closes nothing"
+            bare.append(_blank(piece))
+            at += len(piece.text)
+    except HclBroken as broken:
+        opened.append((broken.opening, broken.at))
     if opened:
-        sign, place = opened[-1]
-        return f"not HCL: `{sign}` at {place} is never closed"
-    return _find_empty("".join(bare) + text[at:])
+        sign, position = opened[-1]
+        return f"not HCL: `{sign}` at {_locate(text, position)} is never closed"
+    return _find_missing_value("".join(bare))
 
 
-def _find_empty(text: str) -> str:
-    """Find a name without a value; what stands in strings and comments is blank here."""
-    found = _EMPTY.search(text)
-    return f"not HCL: `=` at {_tell(text, found.end(1) - 1)} has no value" if found else ""
+def _find_missing_value(bare: str) -> str:
+    found = _NO_VALUE.search(bare)
+    return f"not HCL: `=` at {_locate(bare, found.start(1))} has no value" if found else ""
 
 
-def _blank(found: re.Match[str]) -> str:
-    """Write a token so that places stay: a comment is nothing, all else is something."""
-    fill = " " if found["comment"] else "-"
-    return "".join(char if char == "\n" else fill for char in found[0])
+def _blank(piece: Piece) -> str:
+    """Return a piece with every position kept: comments become spaces, texts become `-`."""
+    if piece.kind is PieceKind.CODE:
+        return piece.text
+    fill = " " if piece.kind is PieceKind.COMMENT else "-"
+    return re.sub(r"[^\n]", fill, piece.text)
 
 
-def _nest(opened: list[tuple[str, str]], sign: str, place: str) -> str:
-    if sign not in _CLOSES:
-        opened.append((sign, place))
-    elif not opened or opened.pop()[0] != _CLOSES[sign]:
-        return f"not HCL: `{sign}` at {place} closes nothing"
-    return ""
-
-
-def _tell(text: str, at: int) -> str:
+def _locate(text: str, at: int) -> str:
     line = text.count("\n", 0, at) + 1
     return f"line {line}, column {at - text.rfind(chr(10), 0, at)}"

@@ -1,45 +1,43 @@
-"""What one install has otherwise than its app: who approves, which components are on, variables."""
+"""Per-install overrides: approval option, component toggles, variables."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw
+from exclave.domain.installs import ApprovalOption, decide_approval
 from exclave.storage.engine.database import AnyRow
 from exclave.wire.installs import InstallConfig, ValueChange
 
-PROMPT, APPROVE_ALL, AUTO = "prompt", "approve-all", "auto"
 _KINDS = {"tf_vars": "terraform_module", "helm_values": "helm_chart"}
 
 Overrides = Mapping[str, Mapping[str, str]]
 
 
-def read_approval(row: AnyRow) -> str:
-    """Tell who approves the plans of an install: people, nobody, or policies that pass."""
-    if row.approve_all:
-        return APPROVE_ALL
-    return AUTO if row.approval == AUTO else PROMPT
+def read_approval(row: AnyRow) -> ApprovalOption:
+    """Return who approves the plans of an install."""
+    return decide_approval(approve_all=row.approve_all, approval=row.approval)
 
 
 def read_toggles(row: AnyRow) -> dict[str, bool]:
-    """Tell which components are switched on or off here."""
+    """Return which components the install switches on or off."""
     return dict(row.toggles or {})
 
 
 def read_overrides(row: AnyRow) -> dict[str, dict[str, str]]:
-    """Tell which variables of components are others here."""
+    """Return the overrides of the install by component."""
     return {name: dict(texts) for name, texts in (row.overrides or {}).items()}
 
 
 def is_enabled(component: Mapping[str, Any], toggles: Mapping[str, bool]) -> bool:
-    """Tell whether an install has a component of its app."""
+    """Return whether an install has a component of its app."""
     if not component.get("toggleable"):
         return True
     return toggles.get(component["name"], bool(component.get("default_enabled")))
 
 
 def merge_overrides(before: Overrides, wish: InstallConfig) -> dict[str, dict[str, str]]:
-    """Lay new texts over those that hold; an empty one takes the old away."""
+    """Merge new overrides into the current ones; an empty text removes one."""
     merged = {name: dict(texts) for name, texts in before.items()}
     for name, override in wish.components.items():
         given = override.model_dump(exclude_none=True)
@@ -50,7 +48,7 @@ def merge_overrides(before: Overrides, wish: InstallConfig) -> dict[str, dict[st
 def find_flaws(
     components: Sequence[Mapping[str, Any]], toggles: Mapping[str, bool], wish: InstallConfig
 ) -> Iterator[str]:
-    """Say what of the wish cannot be; the toggles are those after it."""
+    """Yield what is wrong with a requested config; `toggles` are those after the change."""
     known = {each["name"]: each for each in components}
     for name in wish.component_toggles:
         if name not in known:
@@ -80,7 +78,7 @@ def _find_override_flaws(
 
 
 def compare_options(row: AnyRow | None, wish: InstallConfig) -> Iterator[ValueChange]:
-    """List what the wish changes."""
+    """Yield what a requested config changes."""
     was = None if row is None else read_approval(row)
     if was != wish.approval_option:
         yield ValueChange(what="approval_option", before=was, after=wish.approval_option)

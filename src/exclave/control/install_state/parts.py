@@ -1,16 +1,17 @@
-"""What becomes of the parts of an install: the sandbox and each component."""
+"""Store what became of the parts of an install: the sandbox and each component."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from exclave.control.install_state.state import Document, write_state
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import Drift, PartState, component_of
+from exclave.domain.lanes import SANDBOX
 from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 
 MOST_REPLANS = 5
-"""How often a stale plan is made again before a person has to look."""
-ABSENT, PLANNED, ACTIVE, FAILED = "absent", "planned", "active", "failed"
+"""How often a stale plan is made again before a person has to decide."""
 
 
 def note_part(
@@ -18,12 +19,12 @@ def note_part(
     org: OrgId,
     install: str,
     part: str,
-    state: str,
+    state: PartState,
     *,
     workflow: str,
     message: str = "",
 ) -> None:
-    """Write how far a part got; what it was before stays visible in the install's state."""
+    """Store the state of a part; the install's state document stays as it is."""
     values = {"state": state, "message": message, "workflow_id": workflow}
     install_parts.save_part(tx, org, install, part, values)
     tx.wake(f"install:{install}")
@@ -33,13 +34,13 @@ def note_deployed(
     tx: Tx,
     org: OrgId,
     install: str,
-    intent: Mapping[str, Any],
+    part: str,
+    config: str,
     outputs: Mapping[str, Any],
     workflow: str,
 ) -> None:
-    """Write that a part is as its config says, and let templates read its outputs."""
-    part = str(intent["part"])
-    build = builds.find_pinned(tx, org, intent["config"], part)
+    """Store that a part is deployed, and its outputs where templates read them."""
+    build = builds.find_pinned(tx, org, config, part)
     build_id = "" if build is None else str(build.id)
     install_parts.save_part(
         tx,
@@ -47,12 +48,12 @@ def note_deployed(
         install,
         part,
         {
-            "state": ACTIVE,
+            "state": PartState.ACTIVE,
             "message": "",
             "workflow_id": workflow,
-            "config_id": intent["config"],
+            "config_id": config,
             "build_id": build_id or None,
-            "drift": "",
+            "drift": Drift.UNKNOWN,
         },
     )
     source = {} if build is None else build.source
@@ -68,19 +69,19 @@ def note_deployed(
 
 
 def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> None:
-    """Write that a part was torn down."""
+    """Store that a part was torn down."""
     install_parts.save_part(
         tx,
         org,
         install,
         part,
         {
-            "state": ABSENT,
+            "state": PartState.ABSENT,
             "message": "",
             "workflow_id": workflow,
             "build_id": None,
             "config_id": None,
-            "drift": "",
+            "drift": Drift.UNKNOWN,
         },
     )
     fields = {"status": "inactive", "outputs": None, "populated": False, "build_id": ""}
@@ -88,19 +89,19 @@ def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> Non
 
 
 def note_failed(tx: Tx, org: OrgId, install: str, part: str, workflow: str, message: str) -> None:
-    """Write that work on a part failed."""
-    note_part(tx, org, install, part, FAILED, workflow=workflow, message=message)
+    """Store that work on a part failed."""
+    note_part(tx, org, install, part, PartState.FAILED, workflow=workflow, message=message)
     change = _setter(install, part, {"status": "error"})
     write_state(tx, org, install, f"{part} failed", change, workflow)
 
 
 def _setter(install: str, part: str, fields: Mapping[str, Any]) -> Any:
     def change(document: Document) -> None:
-        if part == "sandbox":
+        if part == SANDBOX:
             document["sandbox"] = {**document["sandbox"], **fields}
             document["sandbox"].pop("build_id", None)
             return
-        name = part.removeprefix("component:")
+        name = component_of(part)
         kept = {key: value for key, value in fields.items() if key not in {"type", "version"}}
         ids = {"name": name, "component_id": name, "install_component_id": f"{install}:{name}"}
         old = document["components"].get(name, {"outputs": None, "populated": False})

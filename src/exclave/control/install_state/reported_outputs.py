@@ -1,4 +1,4 @@
-"""Reading what a job handed in: a runner may send anything, and state is made only of what fits."""
+"""Validate the outputs that a job reports: a runner may send anything."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ _LONGEST = 200
 
 
 class OutputsInvalid(Problem):
-    """A job succeeded, but what it handed in is not what a job of its kind hands in."""
+    """A job succeeded, but its outputs are not those of a job of its kind."""
 
     kind: ClassVar = Kind.INVALID
     code: ClassVar = "outputs_invalid"

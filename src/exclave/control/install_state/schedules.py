@@ -1,4 +1,4 @@
-"""Which schedules an install has: those that its config names."""
+"""Store the schedules that an install's config declares."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -10,6 +10,7 @@ from typing import Any
 from exclave.base.errors import NotFound
 from exclave.control.install_state.reported_outputs import OutputsInvalid
 from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.stacks import StackState
 from exclave.storage import install_states, queues
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json
@@ -46,7 +47,7 @@ def first_state(
         "install": {"id": install, "name": row.name},
         "cloud_account": {"aws": None, "azure": None, "gcp": None, row.target: {}},
         "runner": {"id": "", "runner_group_id": "", "status": "pending"},
-        "install_stack": {"populated": False, "status": "awaiting", "outputs": None},
+        "install_stack": {"populated": False, "status": StackState.AWAITING, "outputs": None},
         "sandbox": {"status": "", "type": "", "version": "", "outputs": None, "populated": False},
         "components": {},
         "actions": {"populated": False, "workflows": {}},
@@ -58,7 +59,7 @@ def first_state(
 
 
 def add_components(document: Document, outline: Mapping[str, Any]) -> None:
-    """Give every component of the app its place, and drop those that never were deployed."""
+    """Add an entry for every component of the app; drop those that were never deployed."""
     known = {each["name"] for each in outline["components"]}
     components = document["components"]
     for name in [name for name, each in components.items() if not each["populated"]]:

@@ -1,4 +1,4 @@
-"""Actions of an install: what there is, what ran, run one now."""
+"""Use cases of actions: list them, list their runs, run one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[Actio
 
 
 async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction) -> WorkflowReply:
-    """Run an action that may be run by hand."""
+    """Start a workflow that runs an action with a manual trigger."""
 
     def run(tx: Tx) -> WorkflowReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)

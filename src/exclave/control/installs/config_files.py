@@ -1,4 +1,4 @@
-"""Install config files: make installs what their files say, all of them or none."""
+"""Sync installs with their config files: all of them or none."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,9 +9,6 @@ from exclave.control.apps.apps import find_app
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_state.options import (
-    APPROVE_ALL,
-    AUTO,
-    PROMPT,
     Overrides,
     compare_options,
     find_flaws,
@@ -20,7 +17,6 @@ from exclave.control.install_state.options import (
     read_overrides,
     read_toggles,
 )
-from exclave.control.install_state.parts import ABSENT
 from exclave.control.installs.creation import add_app_install, find_current
 from exclave.control.installs.input_validation import fill_values
 from exclave.control.installs.input_versions import (
@@ -35,6 +31,7 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import Right, User
+from exclave.domain.installs import ApprovalOption, is_empty, may_exist
 from exclave.storage import configs, install_parts, install_states, installs
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import (
@@ -61,7 +58,7 @@ class _Plan:
 
     @property
     def action(self) -> str:
-        """What is to be done."""
+        """The action that the plan shows for this install."""
         if self.problem:
             return "refuse"
         if self.row is None:
@@ -70,11 +67,11 @@ class _Plan:
 
 
 async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsSynced:
-    """Create and update installs; one that cannot be stops them all."""
+    """Create and update installs from their files; if one fails, none is changed."""
 
     def sync(tx: Tx, texts: Renderings) -> InstallsSynced:
         app = find_app(tx, user, wish.app, Right.OPERATE)
-        if any(each.approval_option != PROMPT for each in wish.installs):
+        if any(each.approval_option != ApprovalOption.PROMPT for each in wish.installs):
             require_approve_all(tx, user, None, app=app.id, noun="app")
         plans = [_plan(tx, deps, user, app, each) for each in _refuse_doubles(wish.installs)]
         stopped = wish.dry_run or any(plan.problem for plan in plans)
@@ -98,7 +95,7 @@ def _refuse_doubles(wishes: Sequence[InstallConfig]) -> Sequence[InstallConfig]:
 
 
 class TwoFiles(Problem):
-    """One install has two files, and they cannot both be right."""
+    """Two files are about the same install."""
 
     code = "two_files"
     hint = "Keep one of them."
@@ -182,7 +179,7 @@ def _apply(
             app=app.id,
             labels=wish.labels,
             inputs=wish.inputs,
-            approve_all=wish.approval_option == APPROVE_ALL,
+            approve_all=wish.approval_option == ApprovalOption.APPROVE_ALL,
             provision=False,
         )
         install, _ = add_app_install(tx, deps, user, new, app.id, texts)
@@ -211,14 +208,15 @@ def _store_options(
     overrides: Overrides,
     toggles: Mapping[str, bool] | None = None,
 ) -> None:
+    auto = wish.approval_option is ApprovalOption.AUTO
     install_states.update_app_install(
         tx,
         user.org,
         install,
         {
             "managed_by": CONFIG,
-            "approve_all": wish.approval_option == APPROVE_ALL,
-            "approval": AUTO if wish.approval_option == AUTO else None,
+            "approve_all": wish.approval_option == ApprovalOption.APPROVE_ALL,
+            "approval": ApprovalOption.AUTO if auto else None,
             "toggles": {**(toggles or {}), **wish.component_toggles},
             "overrides": merge_overrides(overrides, wish),
         },
@@ -228,13 +226,13 @@ def _store_options(
 def _find_moved(
     tx: Tx, user: User, row: AnyRow, plan: _Plan
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Find what a change of options has deployed again, and what it has taken down."""
-    if row.state in {"new", "deprovisioned"}:
+    """Return the components that changed options deploy, and those that they tear down."""
+    if is_empty(row.state):
         return (), ()
     there = {
         each.part.removeprefix("component:")
         for each in install_parts.list_parts(tx, user.org, row.id)
-        if each.state != ABSENT
+        if may_exist(each.state)
     }
     config = configs.find_config(tx, user.org, row.config_id)
     components = [] if config is None else config.outline["components"]

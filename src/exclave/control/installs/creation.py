@@ -1,4 +1,4 @@
-"""Making installs: everything that one needs from its first moment on, in one transaction."""
+"""Create an install with its queue, state, inputs and Stack in one transaction."""
 
 from collections.abc import Mapping
 
@@ -17,20 +17,20 @@ from exclave.control.job_specs.rendering import Renderings
 from exclave.control.limits.quotas import check_count
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
+from exclave.domain.installs import InstallState
 from exclave.domain.quotas import Counted
+from exclave.domain.stacks import Cloud
+from exclave.stacks.registry import get_stack
 from exclave.storage import apps, configs, installs, queues, stacks
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import NewInstall
 
-LOCAL = "local"
-"""The only target that installs can have so far."""
-NEW = "new"
 _MOST_LABELS = 32
 """Of an app, as of an install; one that was synced by an older server may have more."""
 
 
 def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> InstallId:
-    """Make an install without an app: only a queue, for workflows of one's own."""
+    """Create an install without an app: a queue for workflows that people write."""
     require(user, Right.OPERATE)
     if wish.inputs or wish.approve_all or wish.here:
         raise InvalidInput(
@@ -42,7 +42,7 @@ def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> Insta
 def add_app_install(
     tx: Tx, deps: Deps, user: User, wish: NewInstall, app_name: str, texts: Renderings
 ) -> tuple[InstallId, str | None]:
-    """Make an install of an app and begin to provision it; answer both ids."""
+    """Create an install of an app and start to provision it; return both ids."""
     app = find_app(tx, user, app_name, Right.OPERATE)
     if wish.here and not deps.runs_stacks:
         raise InvalidInput(
@@ -63,8 +63,8 @@ def add_app_install(
         {
             "app_id": app.id,
             "config_id": config.id,
-            "target": LOCAL,
-            "state": NEW,
+            "target": find_cloud(app.name, config),
+            "state": InstallState.NEW,
             "approve_all": wish.approve_all,
             "here": wish.here,
             "managed_by": "",
@@ -100,17 +100,22 @@ def find_current(tx: Tx, org: OrgId, app: AnyRow) -> AnyRow:
             f"the app `{app.name}` was never synced",
             hint="Upload its directory first: exclave apps sync DIR",
         )
-    refuse_cloud(app.name, config)
+    find_cloud(app.name, config)
     return config
 
 
-def refuse_cloud(app: str, config: AnyRow) -> None:
-    """Refuse configs for targets that there are no Stacks for yet."""
-    cloud = config.outline["cloud"]
-    if cloud != LOCAL:
+def find_cloud(app: str, config: AnyRow) -> Cloud:
+    """Return the cloud that a config is for; raise `Conflict` if there is no Stack for it."""
+    return get_stack(config.outline["cloud"], owner=f"the app `{app}`").cloud
+
+
+def require_same_cloud(install: AnyRow, config: AnyRow) -> None:
+    """Raise `Conflict` if a config is for another cloud than the one that an install is on."""
+    cloud = find_cloud(install.app_name, config)
+    if cloud != install.target:
         raise Conflict(
-            f"the app `{app}` is for `{cloud}`, and installs can only be `{LOCAL}` yet",
-            hint=f'Write runner_type = "{LOCAL}" in its runner.toml and sync it again.',
+            f"the config is for `{cloud}`, and the install is on `{install.target}`",
+            hint="An install stays on its cloud: create another install for the new one.",
         )
 
 
@@ -130,7 +135,7 @@ def _add_install(
 def _read_labels(
     tx: Tx, texts: Renderings, org: OrgId, config: AnyRow, app: AnyRow, install: str, name: str
 ) -> dict[str, str]:
-    """Read the labels that the app puts on every install."""
+    """Return the labels that the app puts on every install."""
     metadata = configs.find_part(tx, org, config.id, "metadata")
     given = {} if metadata is None else metadata.value.get("default_labels", {})
     ids = {"id": install, "name": name}

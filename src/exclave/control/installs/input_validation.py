@@ -1,4 +1,4 @@
-"""Values of inputs against what the app declares: all mistakes at once, and what holds in the end.
+"""Check values against the inputs that an app declares; all mistakes are reported at once.
 
 Values are text, always. An install stores only what was set; whatever was not set has the default
 of the config that the install runs.
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from exclave.appconfig.diagnostics import list_words, suggest
+from exclave.appconfig.diagnostics.report import list_words, suggest
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.base.errors import InvalidInput
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with one input."""
+    """A mistake in the value of one input."""
 
     input: str
     message: str
@@ -52,7 +52,7 @@ class BadInputs(InvalidInput):
 
 
 def write_placeholder(name: str) -> str:
-    """Write what stands for a sensitive value until the runner fills it in."""
+    """Return the placeholder of a sensitive value, which the runner fills in."""
     return f"{PLACEHOLDER}input:{name}))"
 
 
@@ -105,7 +105,7 @@ def _find_mistakes(
 
 
 def _find_missing(declared: Sequence[Input], values: Mapping[str, str]) -> list[Mistake]:
-    """Find the required inputs of the vendor that have no value."""
+    """Return the required inputs of the vendor that have no value."""
     return [
         Mistake(each.name, _tell_missing(each))
         for each in declared
@@ -114,19 +114,19 @@ def _find_missing(declared: Sequence[Input], values: Mapping[str, str]) -> list[
 
 
 def fill_values(declared: Sequence[Input], values: Mapping[str, str]) -> dict[str, str]:
-    """Tell the value of every declared input: as set, else its default, else empty."""
+    """Return the value of every declared input: as set, else its default, else empty."""
     return {each.name: values.get(each.name, each.default or "") for each in declared}
 
 
 def hide_values(declared: Sequence[Input], values: Mapping[str, str]) -> dict[str, str]:
-    """Tell the value of every declared input, with placeholders for sensitive ones."""
+    """Return the value of every declared input, with placeholders for sensitive ones."""
     filled = fill_values(declared, values)
     secret = {each.name for each in declared if each.sensitive}
     return {name: _hide(name, value) if name in secret else value for name, value in filled.items()}
 
 
 def find_flaw(kind: str, text: str) -> str:
-    """Say why a text is not a value of a type, without repeating it; empty if it is one."""
+    """Return why a text is not a value of a type, without quoting it; empty if it is one."""
     if not text:
         return ""
     match kind:

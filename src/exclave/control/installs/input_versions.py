@@ -1,4 +1,4 @@
-"""What is set for the inputs of an install: versions that are only added, sealed if sensitive."""
+"""Versions of the values of an install's inputs: append-only, sensitive ones sealed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from exclave.storage.engine.database import AnyRow, Tx
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What is set for an install at one version, in clear; never shown, never logged."""
+    """The values of one version in clear text; never shown, never logged."""
 
     version: int
     clear: Mapping[str, str]
@@ -30,7 +30,7 @@ def list_declared(tx: Tx, org: OrgId, config_id: str) -> tuple[Input, ...]:
 
 
 def read_values(tx: Tx, deps: Deps, org: OrgId, install: str, version: int | None = None) -> Values:
-    """Read and unseal what is set for an install."""
+    """Return the unsealed values of an install's inputs."""
     row = install_inputs.find_version(tx, org, install, version)
     if row is None:
         return Values(0, {})
@@ -41,7 +41,7 @@ def read_values(tx: Tx, deps: Deps, org: OrgId, install: str, version: int | Non
 def read_sensitive(
     tx: Tx, deps: Deps, org: OrgId, install: str, names: Collection[str]
 ) -> dict[str, str]:
-    """Read the values for which placeholders stand, for a runner that is about to use them."""
+    """Return the sensitive values behind placeholders, for a runner that needs them."""
     found = installs.find_install(tx, org, install)
     if found is None or found.config_id is None:
         raise NotFound("there is no such install of an app")
@@ -97,7 +97,7 @@ def merge_values(
     *,
     install: str = "",
 ) -> dict[str, str]:
-    """Check new values and lay them over those that hold; values of no declared input go."""
+    """Check new values and merge them into the current ones; undeclared ones are dropped."""
     known = {each.name for each in declared}
     kept = {name: text for name, text in before.items() if name in known and name not in unset}
     after = {**kept, **given}
@@ -108,7 +108,7 @@ def merge_values(
 def find_changed(
     declared: Sequence[Input], before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[str]:
-    """Name the inputs whose value is another one, defaults counted in."""
+    """Return the names of inputs whose value differs, defaults included."""
     old = input_validation.fill_values(declared, before)
     new = input_validation.fill_values(declared, after)
     return [name for name, text in new.items() if old[name] != text]

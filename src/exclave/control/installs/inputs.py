@@ -1,4 +1,4 @@
-"""Inputs of installs: show, set, and redeploy exactly what reads the changed ones."""
+"""Use cases of inputs: show them, set them, and redeploy what reads the changed ones."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,6 @@ from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
-from exclave.control.install_state.parts import ABSENT
 from exclave.control.installs import input_validation
 from exclave.control.installs.input_versions import (
     find_changed,
@@ -24,6 +23,7 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.control.workflows import replies
 from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.domain.installs import may_exist
 from exclave.storage import (
     configs,
     install_parts,
@@ -41,7 +41,7 @@ from exclave.wire.installs import (
 from exclave.wire.workflows import WorkflowReply
 
 CONFIG = "config"
-"""What manages an install whose values are in files."""
+"""The value of `managed_by` for installs whose values are in files."""
 
 
 async def show_inputs(
@@ -70,7 +70,7 @@ async def show_inputs(
 
 
 async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs) -> InputsChanged:
-    """Give inputs new values; whatever reads them is deployed again."""
+    """Set inputs and start a workflow that redeploys what reads them."""
 
     def change(tx: Tx) -> InputsChanged:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
@@ -123,7 +123,7 @@ def change_inputs(
 def take_customer_inputs(
     tx: Tx, deps: Deps, org: OrgId, install: str, values: Mapping[str, str], by: str
 ) -> list[str]:
-    """Take what the customer's Stack says about the inputs that the customer owns.
+    """Store the values that the customer's Stack reports for the inputs that the customer owns.
 
     A sensitive one stays there: its value is the placeholder that the runner fills in.
     """
@@ -159,9 +159,9 @@ def begin_update(
     approve_all: bool | None,  # noqa: FBT001 - None is the third answer
     again: Sequence[str] = (),
 ) -> str | None:
-    """Begin the workflow that redeploys what reads changed inputs; none if nothing here does."""
+    """Start the workflow that redeploys what reads changed inputs; None if nothing does."""
     sandbox, components = find_touched(tx, org, row.config_id, changed)
-    here = {row.part for row in install_parts.list_parts(tx, org, row.id) if row.state != ABSENT}
+    here = {row.part for row in install_parts.list_parts(tx, org, row.id) if may_exist(row.state)}
     touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
     if not again and (not changed or not touched & here):
         return None

@@ -1,4 +1,4 @@
-"""Installs: list, look at, label, give away; and their lanes."""
+"""Use cases of installs: create, list, show, label, delete, and release their lanes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ from exclave.domain.identity import (
     allows,
     list_granted,
 )
+from exclave.domain.installs import is_empty
 from exclave.domain.lanes import LaneState, check_lane
 from exclave.storage import (
     install_inputs,
@@ -40,13 +41,11 @@ from exclave.wire.model import Page
 
 _NAMED = 5
 """How many running workflows a refusal names."""
-_SETTLED = frozenset({None, "new", "deprovisioned"})
-"""States of an install of which nothing is left at the customer, as far as we know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which installs somebody asks for."""
+    """A filter for lists of installs."""
 
     app: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +54,7 @@ class Wanted:
 
 
 async def create_install(deps: Deps, user: User, wish: NewInstall) -> InstallReply:
-    """Create an install with all that it needs, and begin to provision it."""
+    """Create an install and start to provision it."""
 
     def create(tx: Tx, texts: Renderings) -> InstallReply:
         if wish.app is None:
@@ -102,7 +101,7 @@ async def show_install(deps: Deps, user: User, install: InstallId) -> InstallDet
 async def release_lane(
     deps: Deps, user: User, install: InstallId, lane: str, reason: str
 ) -> InstallDetail:
-    """Let work on a lane go on after a person has looked at what a lost job left behind."""
+    """Release a lane after a person has checked what a lost job left behind."""
     queue = QueueId(install)
 
     def release(tx: Tx) -> None:
@@ -148,7 +147,7 @@ def replace_labels(tx: Tx, deps: Deps, user: User, row: AnyRow, labels: Mapping[
 
 
 async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: bool) -> InstallReply:
-    """Let the workflows that begin from now on approve their plans by themselves, or not."""
+    """Set whether workflows that start from now on approve all their plans."""
 
     def change(tx: Tx) -> InstallReply:
         find_app_install(tx, user, install, Right.APPROVE)
@@ -167,7 +166,7 @@ async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: boo
 async def set_managed_by(
     deps: Deps, user: User, install: InstallId, managed_by: str
 ) -> InstallReply:
-    """Say whether files or people decide about an install."""
+    """Store whether files or people manage an install."""
 
     def change(tx: Tx) -> InstallReply:
         find_app_install(tx, user, install, Right.OPERATE)
@@ -180,7 +179,7 @@ async def set_managed_by(
 
 
 async def delete_install(deps: Deps, user: User, install: InstallId, forget: str = "") -> None:
-    """Take an install out of the lists; `forget` says why, if something of it may be left."""
+    """Delete an install; `forget` is the reason for doing so while something of it may exist."""
 
     def delete(tx: Tx) -> None:
         installs.lock_install(tx, user.org, install)
@@ -212,7 +211,7 @@ def _refuse_in_use(tx: Tx, user: User, row: AnyRow, forget: str) -> None:
             hint=f"Wait for {'them' if several else 'it'}, or cancel: {commands}",
             workflows=running[:20],
         )
-    if row.state not in _SETTLED and not forget:
+    if not is_empty(row.state) and not forget:
         raise Conflict(
             f"`{row.name}` is {row.state}: what it runs at the customer would be left behind",
             hint=f"Use `exclave installs deprovision {row.name}` first, or delete it with"

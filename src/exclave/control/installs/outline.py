@@ -1,40 +1,40 @@
-"""An install and its app in outline, as the step graphs need them."""
+"""Load the outline of an install and its app that step graphs are built from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exclave.base.errors import InvalidInput
-from exclave.control.install_state.options import AUTO, is_enabled, read_approval, read_toggles
+from exclave.control.install_state.options import is_enabled, read_approval, read_toggles
+from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import ApprovalOption, may_exist, name_part
+from exclave.domain.lanes import SANDBOX
 from exclave.flow.plans.outline import Component, Hook, Outline
 from exclave.storage import builds, configs, install_parts, install_states
 from exclave.storage.engine.database import AnyRow, Tx
 
-SUPPORTED = frozenset({"terraform_module"})
-"""The types of components that can be deployed."""
 _TRIGGERED = frozenset({"manual", "cron"})
 """Triggers that are no hooks of a workflow."""
 
 
 def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
-    """Put together what matters for the shape of a workflow."""
+    """Return all that the shape of a workflow depends on."""
     outline = config.outline
-    _refuse_unsupported(outline["components"])
+    refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])
     parts = {row.part: row for row in install_parts.list_parts(tx, org, install)}
     row = install_states.find_app_install(tx, org, install)
     toggles = {} if row is None else read_toggles(row)
-    auto = row is not None and read_approval(row) == AUTO
+    auto = row is not None and read_approval(row) is ApprovalOption.AUTO
     sandbox = configs.find_part(tx, org, config.id, "sandbox")
     values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
     return Outline(
         components=tuple(
-            _make_component(each, values.get(each["name"], {}), parts, toggles, auto=auto)
+            _make_component(each, values.get(each["name"]), parts, toggles, auto=auto)
             for each in _in_order(outline)
         ),
         hooks=tuple(_list_hooks(outline["actions"])),
         has_sandbox=sandbox is not None,
-        sandbox_deployed=_is_there(parts.get("sandbox")),
-        sandbox_auto_approve=auto or bool(sandbox and _is_auto(sandbox.value)),
+        sandbox_deployed=_is_there(parts.get(SANDBOX)),
+        sandbox_auto_approve=auto or bool(sandbox and _is_auto("", sandbox.value)),
         has_secrets=bool(outline["secrets"]),
         builds_pending=builds.has_pending(tx, org, config.id, hold=True),
     )
@@ -47,7 +47,7 @@ def _in_order(outline: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 def _make_component(
     each: Mapping[str, Any],
-    value: Mapping[str, Any],
+    value: Mapping[str, Any] | None,
     parts: Mapping[str, AnyRow],
     toggles: Mapping[str, bool],
     *,
@@ -58,18 +58,17 @@ def _make_component(
         name=name,
         needs=tuple(each["needs"]),
         enabled=is_enabled(each, toggles),
-        deployed=_is_there(parts.get(f"component:{name}")),
-        auto_approve=auto or _is_auto(value),
+        deployed=_is_there(parts.get(name_part(name))),
+        auto_approve=auto or (value is not None and _is_auto(name, value)),
     )
 
 
 def _is_there(part: AnyRow | None) -> bool:
-    """Whether there may be something of it: a failed first apply leaves resources behind."""
-    return part is not None and part.state != "absent"
+    return part is not None and may_exist(part.state)
 
 
-def _is_auto(value: Mapping[str, Any]) -> bool:
-    return bool(value.get("auto_approve_on_policies_passing"))
+def _is_auto(component: str, value: Mapping[str, Any]) -> bool:
+    return read_definition(component, value).auto_approve_on_policies_passing
 
 
 def _list_hooks(actions: Sequence[Mapping[str, Any]]) -> Sequence[Hook]:
@@ -79,13 +78,3 @@ def _list_hooks(actions: Sequence[Mapping[str, Any]]) -> Sequence[Hook]:
         for each in action["triggers"]
         if each["type"] not in _TRIGGERED
     ]
-
-
-def _refuse_unsupported(components: Sequence[Mapping[str, Any]]) -> None:
-    odd = [each for each in components if each["type"] not in SUPPORTED]
-    if odd:
-        names = ", ".join(f"`{each['name']}` ({each['type']})" for each in odd[:5])
-        raise InvalidInput(
-            f"this version cannot deploy: {names}",
-            hint=f"Components of these types can be deployed: {', '.join(sorted(SUPPORTED))}.",
-        )

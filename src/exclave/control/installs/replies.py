@@ -1,4 +1,4 @@
-"""Installs as people see them: rows into replies."""
+"""Build API replies about installs from rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import show_runner_row
 from exclave.control.install_state.options import read_approval, read_overrides, read_toggles
-from exclave.control.install_state.parts import ABSENT
 from exclave.control.workflows import replies
 from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.installs import Drift, PartState, may_exist
 from exclave.storage import configs, install_parts, queues, runners, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import InstallDetail, InstallReply, PartReply
@@ -19,12 +19,12 @@ _SHOWN = 5
 
 
 def show_row(row: AnyRow, workflow: str | None = None) -> InstallReply:
-    """Show an install as lists do."""
+    """Return an install as lists show it."""
     return InstallReply(**_tell(row), workflow_id=workflow)
 
 
 def show_install(tx: Tx, deps: Deps, org: OrgId, row: AnyRow) -> InstallDetail:
-    """Show an install with all that belongs to it."""
+    """Return an install with its parts, lanes, runners and last workflows."""
     queue = QueueId(row.id)
     found = runners.list_runners(tx, org, "", 20, queue)
     running = runners.count_running(tx, org, [each.id for each in found])
@@ -47,12 +47,12 @@ def list_parts(tx: Tx, org: OrgId, row: AnyRow) -> list[PartReply]:
     deployed = {each.config_id for each in rows.values() if each.config_id}
     hashes = {config: read_hashes(tx, org, config) for config in deployed}
     versions = {config: _read_version(tx, org, config) for config in deployed}
-    left = [part for part in rows if part not in wanted and rows[part].state != ABSENT]
+    left = [part for part in rows if part not in wanted and may_exist(rows[part].state)]
     return [_show_part(part, rows.get(part), wanted, hashes, versions) for part in [*wanted, *left]]
 
 
 def read_hashes(tx: Tx, org: OrgId, config_id: str) -> dict[str, str]:
-    """Tell the content hash of each part of a config, in deploy order."""
+    """Return the content hash of each part of a config, in deploy order."""
     config = configs.find_config(tx, org, config_id)
     if config is None:
         return {}
@@ -73,8 +73,8 @@ def _show_part(
     if row is None:
         return PartReply(
             part=part,
-            state=ABSENT,
-            drift="",
+            state=PartState.ABSENT,
+            drift=Drift.UNKNOWN,
             config_version=None,
             is_current=False,
             message="",

@@ -1,4 +1,4 @@
-"""Runbooks of an install: what there is, run one now."""
+"""Use cases of runbooks: list them, run one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ async def list_runbooks(deps: Deps, user: User, install: InstallId) -> Page[Runb
 async def run_runbook(
     deps: Deps, user: User, install: InstallId, wish: RunRunbook
 ) -> WorkflowReply:
-    """Run a runbook; its inputs are checked before anything begins."""
+    """Check the inputs of a runbook and start a workflow that runs it."""
 
     def run(tx: Tx) -> WorkflowReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)

@@ -27,12 +27,12 @@ _BROKEN = "the run could not be started because of an unexpected error; the serv
 
 
 async def run_due(deps: Deps, worker: RowWorker) -> float:
-    """Do one round; answer when the next one is due."""
+    """Run all due ticks; return when the next one is due."""
     return count_rest(deps, await fire_schedules(deps, worker), least_s=_LEAST_S)
 
 
 async def fire_schedules(deps: Deps, worker: RowWorker | None = None) -> datetime | None:
-    """Take all ticks that are due, each by itself; answer when the next one is due."""
+    """Run all due ticks, each in its own transaction; return when the next one is due."""
     rows = await deps.db.read(lambda tx: schedules.list_due(tx, _BATCH))
     if rows:
         worker = worker or RowWorker(deps, SCHEDULES)
@@ -56,11 +56,11 @@ async def _fire(deps: Deps, row: AnyRow) -> None:
 
 
 def _begin(tx: Tx, deps: Deps, row: AnyRow) -> None:
-    """Take a tick and begin its work; a problem undoes both."""
+    """Advance a schedule and start its workflow; a problem undoes both."""
     org = OrgId(row.org_id)
     installs.lock_install(tx, org, row.install_id)  # in the order of those who change schedules
     queues.lock_queue(tx, org, row.install_id)
-    if not schedules.take_tick(tx, row, find_next(row.cron, tx.now)):
+    if not schedules.claim_tick(tx, row, find_next(row.cron, tx.now)):
         return
     if _is_running(tx, org, row.last_workflow_id):
         note = {"note": "the last run had not ended: this tick was left out"}
@@ -73,8 +73,8 @@ def _begin(tx: Tx, deps: Deps, row: AnyRow) -> None:
 
 
 def _leave_out(tx: Tx, row: AnyRow, note: str) -> None:
-    """Take a tick without its work, and say why."""
-    if schedules.take_tick(tx, row, find_tick(row.cron, tx.now)[0]):
+    """Advance a schedule without starting its workflow, and store the reason."""
+    if schedules.claim_tick(tx, row, find_tick(row.cron, tx.now)[0]):
         schedules.update_schedule(tx, OrgId(row.org_id), row.id, {"note": note})
 
 

@@ -2,20 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on, read_author
 from exclave.control.installs.outline import load_outline
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
+from exclave.domain.installs import InstallState
+from exclave.domain.workflows import NewStep, NewWorkflow, WorkflowId
+from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.kinds import WorkflowKind as WorkflowKind
+from exclave.flow.plans.intents import StepIntent, WorkflowValues
 from exclave.flow.plans.outline import Outline
 from exclave.flow.plans.outline import Request as Request
 from exclave.flow.plans.script_gates import ask_for_every_plan, put_gate_before_scripts
@@ -27,8 +28,8 @@ from exclave.storage.engine.types import write_json
 MOST_STEPS = 2_000
 MOST_BYTES = 4 * 1024 * 1024
 _BEGINNING = {
-    WorkflowKind.PROVISION: "provisioning",
-    WorkflowKind.DEPROVISION: "deprovisioning",
+    WorkflowKind.PROVISION: InstallState.PROVISIONING,
+    WorkflowKind.DEPROVISION: InstallState.DEPROVISIONING,
 }
 """What an install is while such a workflow runs."""
 
@@ -58,7 +59,7 @@ def begin_install_workflow(
         raise NotFound("the install's config is gone")
     _refuse_gone(row, kind)
     if kind is not WorkflowKind.DEPROVISION:  # it makes room
-        deps.standing.begin_work(deps.quotas, org)
+        deps.exhausted_quotas.begin_work(deps.quotas, org)
         refuse_crowd(tx, org, QueueId(install))
     wish = request or Request()
     outline = _narrow(load_outline(tx, org, install, config), wish)
@@ -70,45 +71,35 @@ def begin_install_workflow(
         drafts = put_gate_before_scripts(drafts)
     approves = row.approve_all if approve_all is None else approve_all
     workflow = WorkflowId(deps.ids.new("wfl"))
-    extra: dict[str, Any] = {"config": config.id, "kind": str(kind)}
-    given = {"env": dict(wish.env), "role": wish.role, "runbook_inputs": dict(wish.runbook_inputs)}
-    extra |= {name: value for name, value in given.items() if value}
-    _refuse_size(len(drafts), extra)
-    workflows.add_workflows(
+    values = WorkflowValues(config.id, str(kind), wish.env, wish.role, wish.runbook_inputs)
+    _refuse_size(len(drafts), values)
+    workflows.add_workflow(
         tx,
-        [
-            {
-                "org_id": org,
-                "id": workflow,
-                "queue_id": install,
-                "name": str(kind),
-                "kind": str(kind),
-                "state": WorkflowState.RUNNING,
-                "approve_all": approves and not asks_two,
-                "plan_only": wish.plan_only,
-                "cancel_requested": False,
-                "revision": 1,
-                "laned": any(draft.mutating for draft in drafts),
-                "labels": dict(labels or {}),
-                "created_by": by.name,
-                "by_person": by.person,
-                "by_token": by.token,
-                "sealed": dict(sealed) if sealed else None,
-            }
-        ],
-        _make_rows(org, workflow, drafts, extra),
+        NewWorkflow(
+            org=org,
+            id=workflow,
+            queue=QueueId(install),
+            name=str(kind),
+            author=by,
+            steps=_make_steps(drafts, values),
+            kind=kind,
+            approve_all=approves and not asks_two,
+            plan_only=wish.plan_only,
+            labels=labels or {},
+            sealed=sealed,
+        ),
     )
     if kind in _BEGINNING:
         install_states.update_app_install(tx, org, install, {"state": _BEGINNING[kind]})
-    advance(tx, deps, [Happening(org, workflow)])
+    advance(tx, deps, [WorkflowEvent(org, workflow)])
     answer_active(tx, deps, org, install)
     tx.wake(f"install:{install}")
     return workflow
 
 
-def _refuse_size(steps: int, extra: Mapping[str, Any]) -> None:
+def _refuse_size(steps: int, values: WorkflowValues) -> None:
     """Refuse what would take long to store: every step carries what the workflow was given."""
-    size = steps * len(write_json(extra))
+    size = steps * len(write_json(values.to_json()))
     if size > MOST_BYTES:
         raise Conflict(
             f"the {steps} steps of the workflow would carry {size} bytes of values;"
@@ -137,35 +128,23 @@ def _narrow(outline: Outline, wish: Request) -> Outline:
 
 
 def _refuse_gone(row: AnyRow, kind: WorkflowKind) -> None:
-    if row.state == "deprovisioned" and kind is not WorkflowKind.PROVISION:
+    if row.state == InstallState.DEPROVISIONED and kind is not WorkflowKind.PROVISION:
         raise Conflict(
             f"the install `{row.name}` is deprovisioned",
             hint=f"Provision it again: exclave installs provision {row.name}.",
         )
 
 
-def _make_rows(
-    org: OrgId, workflow: WorkflowId, drafts: Sequence[Draft], extra: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    index = {draft.name: position for position, draft in enumerate(drafts)}
+def _make_steps(drafts: Sequence[Draft], values: WorkflowValues) -> list[NewStep]:
+    positions = {draft.name: position for position, draft in enumerate(drafts)}
     return [
-        {
-            "org_id": org,
-            "workflow_id": workflow,
-            "position": position,
-            "name": draft.name,
-            "kind": draft.kind,
-            "state": StepState.PENDING,
-            "mutating": draft.mutating,
-            "needs": ",".join(str(index[need]) for need in dict.fromkeys(draft.needs)),
-            "lanes": ",".join(draft.lanes),
-            "outputs": {},
-            "spec": {
-                "job": None,
-                "priority": 0,
-                "delay_s": None,
-                "intent": {**extra, **draft.intent} if draft.intent else None,
-            },
-        }
-        for position, draft in enumerate(drafts)
+        NewStep(
+            name=draft.name,
+            kind=draft.kind,
+            needs=tuple(positions[need] for need in dict.fromkeys(draft.needs)),
+            lanes=tuple(draft.lanes),
+            mutating=draft.mutating,
+            intent=StepIntent(draft.intent, values).to_json() if draft.intent else None,
+        )
+        for draft in drafts
     ]

@@ -1,4 +1,4 @@
-"""What an install knows: versions of its state, and the app's README as it reads here."""
+"""Show the state of an install, and the app's README rendered with it."""
 
 from datetime import datetime
 

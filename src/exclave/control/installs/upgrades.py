@@ -1,4 +1,4 @@
-"""Moving an install to another config of its app: what differs, and only when asked."""
+"""Move an install to another config version of its app."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,9 @@ from exclave.control.apps.unapproved_content import list_unasked, require_unaske
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
-from exclave.control.install_state.parts import ABSENT, FAILED
 from exclave.control.install_state.state import add_components, write_state
 from exclave.control.installs import input_validation
-from exclave.control.installs.creation import refuse_cloud
+from exclave.control.installs.creation import require_same_cloud
 from exclave.control.installs.input_versions import (
     find_touched,
     list_declared,
@@ -27,19 +26,18 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.control.progress.install_endings import start_schedules
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.domain.installs import InstallState, PartState, may_exist, takes_deploys
 from exclave.storage import configs, install_parts, install_states, stacks
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
 
 _OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "branch"})
 """Sections that are compared otherwise, or say nothing about installs."""
-_BEFORE_DEPLOYS = frozenset({"new", "provisioning", "deprovisioning", "deprovisioned"})
-"""States in which there is nothing yet, or nothing any more, to deploy to."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """An install, where it is to go, and what that means."""
+    """The move of an install to a config, with its consequences."""
 
     row: AnyRow
     target: AnyRow
@@ -50,13 +48,13 @@ class _Move:
     parts: list[PartChange]
     new_stack: bool
     obstacles: list[Problem]
-    """What has to be done before it can go there."""
+    """The problems to solve before the install can be moved."""
 
 
 async def upgrade_install(
     deps: Deps, user: User, install: InstallId, wish: Upgrade
 ) -> UpgradeReply:
-    """Move an install to a config, and with `deploy` bring what differs to it."""
+    """Move an install to a config, and deploy what differs if asked to."""
 
     def upgrade(tx: Tx) -> UpgradeReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
@@ -92,7 +90,7 @@ def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
 
 def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _Move:
     target = _find_target(tx, user.org, row, wish.config)
-    refuse_cloud(row.app_name, target)
+    require_same_cloud(row, target)
     declared = list_declared(tx, user.org, target.id)
     before = read_values(tx, deps, user.org, row.id).clear
     old = input_validation.fill_values(list_declared(tx, user.org, row.config_id), before)
@@ -117,7 +115,7 @@ def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _M
 def _merge_inputs(
     declared: Sequence[Input], before: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[dict[str, str], Problem | None]:
-    """Lay given values over those that hold; tell what the new config has against the result."""
+    """Merge given values into the current ones; return what the new config refuses of them."""
     try:
         after = merge_values(declared, before, given)
         input_validation.check_types(declared, after)
@@ -147,9 +145,9 @@ def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[Part
     """
     base = dict(read_hashes(tx, org, row.config_id))
     for part in install_parts.list_parts(tx, org, row.id):
-        if part.state == FAILED:
+        if part.state == PartState.FAILED:
             base[part.part] = ""
-        elif part.state != ABSENT and part.config_id:
+        elif may_exist(part.state) and part.config_id:
             deployed = read_hashes(tx, org, part.config_id).get(part.part)
             base[part.part] = deployed or base.get(part.part, "")
     return _compare(base, read_hashes(tx, org, target.id))
@@ -190,8 +188,10 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
 def _find_orphans(
     tx: Tx, org: OrgId, row: AnyRow, target: AnyRow, parts: Sequence[PartChange]
 ) -> Problem | None:
-    """Find what is deployed and has no place in the new config: nobody would see it any more."""
-    here = {each.part for each in install_parts.list_parts(tx, org, row.id) if each.state != ABSENT}
+    """Return the problem of deployed parts that the new config does not have."""
+    here = {
+        each.part for each in install_parts.list_parts(tx, org, row.id) if may_exist(each.state)
+    }
     gone = [each.part for each in parts if each.change == "removed" and each.part in here]
     if not gone:
         return None
@@ -220,7 +220,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
         add_components(document, target.outline)
 
     write_state(tx, org, row.id, f"config {target.version}", change)
-    if row.state == "active":
+    if row.state == InstallState.ACTIVE:
         start_schedules(tx, deps, org, row.id)
     if move.new_stack:
         newest = stacks.find_newest(tx, org, row.id, lock=True)
@@ -239,9 +239,9 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
 
 
 def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
-    """Begin the workflow that brings what differs; none where nothing does."""
+    """Start the workflow that deploys what differs; None if nothing does."""
     org, row = user.org, move.row
-    if row.state in _BEFORE_DEPLOYS:
+    if not takes_deploys(row.state):
         raise Conflict(
             f"`{row.name}` is {row.state}: there is nothing to deploy to",
             hint="Leave --deploy out, or provision it first.",

@@ -1,4 +1,4 @@
-"""Asking for the workflows of an install."""
+"""Start a workflow of an install on a person's request."""
 
 from exclave.base.errors import InvalidInput
 from exclave.control.audit import record
@@ -10,17 +10,22 @@ from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.wire.installs import StartWork, WorkKind
+from exclave.wire.installs import StartWork
 from exclave.wire.workflows import WorkflowReply
 
-_ON_COMPONENTS = frozenset({WorkKind.DEPLOY, WorkKind.TEARDOWN, WorkKind.DRIFT_SCAN})
+_ON_COMPONENTS = frozenset({WorkflowKind.DEPLOY, WorkflowKind.TEARDOWN, WorkflowKind.DRIFT_SCAN})
 _PLANNABLE = frozenset(
-    {WorkKind.DEPLOY, WorkKind.DEPLOY_ALL, WorkKind.REPROVISION, WorkKind.REPROVISION_SANDBOX}
+    {
+        WorkflowKind.DEPLOY,
+        WorkflowKind.DEPLOY_ALL,
+        WorkflowKind.REPROVISION,
+        WorkflowKind.REPROVISION_SANDBOX,
+    }
 )
 
 
 async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork) -> WorkflowReply:
-    """Begin a workflow of an install."""
+    """Check a request and start a workflow of an install."""
 
     def start(tx: Tx) -> WorkflowReply:
         row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
@@ -32,7 +37,7 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
             user.org,
             Author.of(user),
             install,
-            WorkflowKind(wish.kind),
+            wish.kind,
             _read_request(tx, row, wish),
             approve_all=wish.approve_all,
         )
@@ -53,10 +58,10 @@ def _read_request(tx: Tx, row: AnyRow, wish: StartWork) -> Request:
             f"`{wish.kind}` cannot only plan",
             hint=f"These can: {', '.join(sorted(_PLANNABLE))}.",
         )
-    if wish.kind in {WorkKind.DEPLOY, WorkKind.TEARDOWN} and not components:
+    if wish.kind in {WorkflowKind.DEPLOY, WorkflowKind.TEARDOWN} and not components:
         raise InvalidInput("name the components", hint=f"For all of them use `{wish.kind}_all`.")
     sandbox = wish.sandbox
-    if wish.kind is WorkKind.DRIFT_SCAN and not components and not sandbox:
+    if wish.kind is WorkflowKind.DRIFT_SCAN and not components and not sandbox:
         sandbox, components = True, _list_components(tx, row)
     return Request(
         components=components,

@@ -1,4 +1,4 @@
-"""Texts in YAML: whether a parser takes them, and where it stops."""
+"""Check that a text is YAML."""
 
 import yaml
 
@@ -8,7 +8,7 @@ _DEEPEST = 100
 
 
 def find_yaml_flaw(text: str) -> str:
-    """Say why a text is not YAML, and where; empty if it is.
+    """Return why a text is not YAML, and where; empty if it is.
 
     Only events are read and nothing is built from them: an alias stays a name, so no text can grow.
     """

@@ -1,4 +1,4 @@
-"""Running an action, and the small ones: the runner's sign of life, secrets."""
+"""Jobs that run an action, or find out which secrets exist."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,28 +6,28 @@ from typing import Any
 from exclave.control.install_state.reported_outputs import load_outputs
 from exclave.control.job_specs.context import NotReady, Scope, read_timeout
 from exclave.domain.jobs import Reason
+from exclave.flow.plans.intents import RunAction, WorkflowValues
 from exclave.storage import configs, install_parts
-from exclave.wire.specs import ActionSpec, ActionStep, NoopSpec, SecretsSpec, WantedSecret
+from exclave.wire.specs import ActionSpec, ActionStep, SecretsSpec, WantedSecret
 
 _PLACEHOLDER = "((exclave:"
 
 
-def make_action(scope: Scope, intent: Mapping[str, Any]) -> ActionSpec:
-    """Make the job that runs an action, or the script that a runbook holds itself."""
-    if intent.get("runbook"):
-        scope.extra = _read_runbook(scope, intent)
+def make_action(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionSpec:
+    """Return the job that runs an action, or the script that a runbook's step contains."""
+    if intent.runbook:
+        scope.extra = _read_runbook(scope, values)
     value = find_action(scope, intent)
     name = str(value["name"])
     return ActionSpec(
         steps=[_make_step(scope, name, each) for each in value["steps"]],
-        env={**_tell_about(scope, intent), **dict(intent.get("env", {}))},
-        role=str(intent.get("role", ""))
-        or scope.render(str(value.get("role", "")), f"action {name}: role"),
+        env={**_describe_run(scope, intent, values.kind), **values.env},
+        role=values.role or scope.render(str(value.get("role", "")), f"action {name}: role"),
         timeout_s=read_timeout(str(value.get("timeout") or "5m")),
     )
 
 
-def note_run(scope: Scope, intent: Mapping[str, Any]) -> None:
+def note_run(scope: Scope, intent: RunAction) -> None:
     """Store that an action runs, once its job is known to be good."""
     install_parts.add_run(
         scope.tx,
@@ -35,8 +35,8 @@ def note_run(scope: Scope, intent: Mapping[str, Any]) -> None:
             "org_id": scope.org,
             "id": scope.deps.ids.new("act"),
             "install_id": scope.install,
-            "action": _name_action(intent),
-            "trigger": intent["trigger"],
+            "action": intent.name,
+            "trigger": intent.trigger,
             "workflow_id": scope.workflow.id,
             "step": scope.step,
             "state": "running",
@@ -44,15 +44,11 @@ def note_run(scope: Scope, intent: Mapping[str, Any]) -> None:
     )
 
 
-def _name_action(intent: Mapping[str, Any]) -> str:
-    return str(intent["action"] or f"{intent['runbook']}.{intent['runbook_step']}")
-
-
-def find_action(scope: Scope, intent: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Find the action of a step; a runbook's step may be one of its own."""
-    if intent["action"]:
-        value = dict(scope.find_part("action", str(intent["action"])))
-        if intent.get("runbook"):
+def find_action(scope: Scope, intent: RunAction) -> Mapping[str, Any]:
+    """Return the action of a step, or the one that a runbook's step defines itself."""
+    if intent.action:
+        value = dict(scope.find_part("action", intent.action))
+        if intent.runbook:
             own = _find_runbook_step(scope, intent)
             steps = [
                 {**each, "env_vars": {**each.get("env_vars", {}), **own.get("env_vars", {})}}
@@ -63,7 +59,7 @@ def find_action(scope: Scope, intent: Mapping[str, Any]) -> Mapping[str, Any]:
     own = _find_runbook_step(scope, intent)
     step = {"name": own["name"], **{k: own[k] for k in _STEP_KEYS if k in own}}
     return {
-        "name": _name_action(intent),
+        "name": intent.name,
         "steps": [step],
         "timeout": own.get("timeout", ""),
         "role": own.get("role", ""),
@@ -73,18 +69,18 @@ def find_action(scope: Scope, intent: Mapping[str, Any]) -> Mapping[str, Any]:
 _STEP_KEYS = ("command", "inline_contents", "env_vars")
 
 
-def _find_runbook_step(scope: Scope, intent: Mapping[str, Any]) -> Mapping[str, Any]:
-    runbook = scope.find_part("runbook", str(intent["runbook"]))
-    return next(each for each in runbook["steps"] if each["name"] == intent["runbook_step"])
+def _find_runbook_step(scope: Scope, intent: RunAction) -> Mapping[str, Any]:
+    runbook = scope.find_part("runbook", intent.runbook)
+    return next(each for each in runbook["steps"] if each["name"] == intent.runbook_step)
 
 
-def _read_runbook(scope: Scope, intent: Mapping[str, Any]) -> dict[str, object]:
-    """Read what was given at the start, and what the steps before this one brought."""
+def _read_runbook(scope: Scope, values: WorkflowValues) -> dict[str, object]:
+    """Return the runbook's inputs, and the outputs of its finished steps."""
     key = (scope.org, scope.workflow.id)
     done = [step for step in scope.workflow.steps if step.name.startswith("runbook.")]
     outputs = load_outputs(scope.tx, key, [step.index for step in done]) if done else {}
     return {
-        "runbook_inputs": dict(intent.get("runbook_inputs", {})),
+        "runbook_inputs": dict(values.runbook_inputs),
         "runbook_outputs": {name.removeprefix("runbook."): out for name, out in outputs.items()},
     }
 
@@ -126,27 +122,26 @@ def _refuse_secrets(where: str, script: str | None, command: list[str] | None) -
         )
 
 
-def _tell_about(scope: Scope, intent: Mapping[str, Any]) -> dict[str, str]:
-    kind = str(intent.get("kind", ""))
+def _describe_run(scope: Scope, intent: RunAction, kind: str) -> dict[str, str]:
+    """Return the variables that tell a script where and why it runs."""
     env = {
         "NUON_ORG_ID": scope.org,
         "NUON_APP_ID": scope.row.app_id,
         "NUON_INSTALL_ID": scope.install,
-        "TRIGGER_TYPE": str(intent["trigger"]),
+        "TRIGGER_TYPE": intent.trigger,
         "FLOW_ID": scope.workflow.id,
         "INSTALL_WORKFLOW_ID": scope.workflow.id,
         "FLOW_TYPE": kind,
         "INSTALL_WORKFLOW_TYPE": kind,
     }
-    if intent.get("component"):
-        name = str(intent["component"])
+    if intent.component:
+        name = intent.component
         env |= {"COMPONENT_NAME": name, "COMPONENT_ID": f"{scope.install}:{name}"}
     return env
 
 
-def make_secrets(scope: Scope, intent: Mapping[str, Any]) -> SecretsSpec:
-    """Make the job that looks which secrets the customer has given."""
-    del intent
+def make_secrets(scope: Scope) -> SecretsSpec:
+    """Return the job that finds out which secrets the customer has provided."""
     rows = configs.list_parts(scope.tx, scope.org, scope.config_id, "secret")
     return SecretsSpec(
         secrets=[
@@ -159,9 +154,3 @@ def make_secrets(scope: Scope, intent: Mapping[str, Any]) -> SecretsSpec:
             for row in rows
         ]
     )
-
-
-def make_sign_of_life(scope: Scope, intent: Mapping[str, Any]) -> NoopSpec:
-    """Make the job that proves that a runner is there."""
-    del scope, intent
-    return NoopSpec()

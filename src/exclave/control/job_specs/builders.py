@@ -1,21 +1,32 @@
-"""One table from intents to jobs, and the edge at which whatever a value breaks ends one step."""
+"""Build the job of a step from its intent; whatever a tenant's values break ends that step only."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
-from exclave.control.job_specs.actions import make_action, make_secrets, make_sign_of_life, note_run
+from exclave.control.job_specs.actions import make_action, make_secrets, note_run
 from exclave.control.job_specs.context import NotReady, Scope
+from exclave.control.job_specs.planned_parts import make_apply, make_plan
 from exclave.control.job_specs.rendering import NotRendered
-from exclave.control.job_specs.terraform import make_apply, make_plan
 from exclave.domain.jobs import Reason
+from exclave.flow.plans.intents import (
+    ApplyPart,
+    AwaitBuilds,
+    AwaitEvent,
+    AwaitRunner,
+    AwaitStack,
+    PlanPart,
+    RunAction,
+    ScanPart,
+    StepIntent,
+    SyncSecrets,
+)
 from exclave.storage.engine.database import StatementFailed
 from exclave.storage.engine.types import write_json
 from exclave.wire.model import Request
-from exclave.wire.specs import check_storable
+from exclave.wire.specs import NoopSpec, check_storable
 
 log = Log("intents")
 
@@ -23,20 +34,12 @@ MOST_BYTES = 8 << 20
 """The largest job. An envelope is read into memory by the server, by proxies and by a runner."""
 _MOST_NAMED = 3
 
-_MAKERS: Mapping[str, Callable[[Scope, Mapping[str, Any]], Request]] = {
-    "plan": make_plan,
-    "apply": make_apply,
-    "action": make_action,
-    "secrets": make_secrets,
-    "runner": make_sign_of_life,
-}
 
+def make_job(scope: Scope, intent: StepIntent | None) -> dict[str, Any]:
+    """Return the specification of a step's job; raise `NotReady` with the reason if there is none.
 
-def make_job(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the specification of a step's job; `NotReady` tells why there can be none.
-
-    Values of a tenant may break anything on the way. Only a database that fails is not about them:
-    that is left to whoever runs the transaction.
+    Values of a tenant may break anything on the way. Only failures of the database are not about
+    them: those are raised to the caller, which runs the transaction.
     """
     try:
         return _make_job(scope, intent)
@@ -61,9 +64,11 @@ def make_job(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
         raise _refuse(scope, f"of an unexpected error ({type(error).__name__})", hint) from error
 
 
-def _make_job(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
-    scope.config_id = str(intent["config"])
-    spec = _MAKERS[intent["do"]](scope, intent).model_dump(mode="json")
+def _make_job(scope: Scope, stored: StepIntent | None) -> dict[str, Any]:
+    if stored is None:
+        raise _refuse(scope, "this server does not know what it is for", "Upgrade the server.")
+    scope.config_id = stored.values.config
+    spec = _make_spec(scope, stored).model_dump(mode="json")
     try:
         check_storable(spec)
     except ValueError as error:
@@ -72,9 +77,25 @@ def _make_job(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
     if size > MOST_BYTES:
         hint = "Give large values to the job as files of its source, or shorten the inputs."
         raise _refuse(scope, f"it has {size} bytes, and {MOST_BYTES} are possible", hint)
-    if intent["do"] == "action":
-        note_run(scope, intent)
+    if isinstance(stored.intent, RunAction):
+        note_run(scope, stored.intent)
     return spec
+
+
+def _make_spec(scope: Scope, stored: StepIntent) -> Request:
+    match stored.intent:
+        case PlanPart() | ScanPart() as plan:
+            return make_plan(scope, plan)
+        case ApplyPart() as apply:
+            return make_apply(scope, apply)
+        case RunAction() as run:
+            return make_action(scope, run, stored.values)
+        case SyncSecrets():
+            return make_secrets(scope)
+        case AwaitRunner():
+            return NoopSpec()
+        case AwaitStack() | AwaitBuilds() | AwaitEvent():
+            raise _refuse(scope, "it waits, and no runner has a part in that")
 
 
 def _refuse(scope: Scope, why: str, hint: str = "") -> NotReady:
@@ -86,7 +107,7 @@ _HINT = "Look at the inputs and outputs that the step's templates read."
 
 
 def _list_faults(error: ValidationError) -> str:
-    """Name the places and what is wrong there, never the values: they may be anybody's."""
+    """Return the fields and their faults, never the values: they may be secret."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     named = [f"{_name_place(each['loc'])}: {each['msg']}" for each in faults[:_MOST_NAMED]]
     left = len(faults) - len(named)

@@ -1,4 +1,4 @@
-"""What an intent is worked out in: the install, its config, its state at this moment."""
+"""The context in which a job is built: the install, its config, its current state."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from exclave.base.errors import Kind, Problem
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import Document, read_named_state
 from exclave.control.job_specs.rendering import NotRendered, Renderings, render_inline
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import Reason
 from exclave.domain.workflows import Workflow
@@ -52,12 +53,12 @@ class Scope:
     extra: Mapping[str, object] = field(default_factory=dict)
     """Further roots that templates of this step can read."""
     texts: Renderings | None = None
-    """What was rendered ahead, outside of this transaction; without it, only a little is."""
+    """Texts rendered before this transaction; without them only short texts are rendered."""
     size: int = 0
 
     @cached_property
     def row(self) -> AnyRow:
-        """What ties the install to its app."""
+        """The row that links the install to its app."""
         found = install_states.find_app_install(self.tx, self.org, self.install)
         if found is None:
             raise NotReady(Reason.RENDER_FAILED, "the install belongs to no app")
@@ -69,7 +70,7 @@ class Scope:
         return read_named_state(self.tx, self.org, self.install)
 
     def find_part(self, section: str, name: str = "") -> Mapping[str, Any]:
-        """Read a part of the config that the workflow was planned with."""
+        """Return a stored part of the config that the workflow was planned with."""
         found = configs.find_part(self.tx, self.org, self.config_id, section, name)
         if found is None:
             what = f"{section} `{name}`" if name else section
@@ -77,9 +78,9 @@ class Scope:
         return dict(found.value)
 
     def find_artifact(self, part: str) -> Artifact:
-        """Find what was built for a part of this config; only a finished build is deployed."""
+        """Return the artifact that was built for a part of this config."""
         build = builds.find_pinned(self.tx, self.org, self.config_id, part)
-        if build is None or build.state != "succeeded":
+        if build is None or build.state != BuildState.SUCCEEDED:
             state = "was never built" if build is None else f"is not built: {build.state}"
             why = "" if build is None or not build.error else f" ({build.error})"
             raise NotReady(
@@ -144,7 +145,7 @@ class Scope:
 
 
 def read_timeout(text: str) -> float:
-    """Read how long a job may take."""
+    """Return a duration in seconds."""
     seconds = parse_duration(text)
     if not seconds:
         message = f"`{text}` is no duration"

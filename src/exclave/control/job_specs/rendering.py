@@ -1,4 +1,4 @@
-"""Texts with templates, rendered where they hold nobody up.
+"""Render templates without blocking the event loop.
 
 Inside of a transaction, which runs on the event loop, only a little is rendered: what all its texts
 may cost together is counted. Whatever does not fit is rendered by a worker, outside; then the
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import ClassVar, TypeVar
 
-from exclave.appconfig.reading.sources import WHOLE
+from exclave.appconfig.diagnostics.sources import WHOLE
 from exclave.appconfig.templates import Fault, is_template, make_budget, render_text
 from exclave.base.errors import Conflict, Kind, Problem
 from exclave.control.deps import Deps
@@ -21,10 +21,10 @@ from exclave.storage.engine.database import Tx
 T = TypeVar("T")
 
 INLINE_STEPS = 3_000
-"""What all renderings of one transaction may cost: about ten milliseconds."""
+"""The template steps that one transaction may run: about ten milliseconds."""
 _INLINE_CHARS = 64 * 1024
 STEPS = 1_000_000
-"""What all renderings of one request, or of one step's job, may cost."""
+"""The template steps that one request, or one step's job, may run."""
 SECONDS = 5.0
 _ROUNDS = 5
 
@@ -38,7 +38,7 @@ class NotRendered(Problem):
 
 
 class Renderings:
-    """What was rendered for one request, and what is still to be."""
+    """The rendered texts of one request, and those still to render."""
 
     def __init__(self) -> None:
         self.wanted: dict[tuple[str, str], Wanted] = {}
@@ -75,7 +75,7 @@ class Renderings:
         return found
 
     async def fetch(self, deps: Deps, org: str) -> None:
-        """Let a worker render what is wanted."""
+        """Render the missing texts in a worker process."""
         wanted, self.wanted = self.wanted, {}
         done = await self._ask(deps, org, list(wanted.values()))
         self._done.update(zip(wanted, done, strict=True))

@@ -1,100 +1,72 @@
-"""Planning a part, and applying exactly the plan that was approved."""
+"""The jobs of Terraform parts: a component of type `terraform_module`, or the sandbox.
 
-from collections.abc import Mapping
-from typing import Any
+`make_terraform_job` is a pure function of the part's definition and of facts about the install.
+"""
 
-from exclave.control.install_state.options import read_overrides
-from exclave.control.install_state.reported_outputs import read_count
-from exclave.control.job_specs.context import NotReady, Scope, read_timeout
-from exclave.domain.identity import QueueId
-from exclave.domain.jobs import Reason
+from collections.abc import Mapping, Sequence
+
+from exclave.appconfig.model.kinds.policies import Policy
+from exclave.appconfig.model.kinds.sandbox import Sandbox
+from exclave.appconfig.model.kinds.terraform_module import TerraformModule
+from exclave.control.job_specs.context import read_timeout
+from exclave.control.job_specs.part_facts import PartFacts, Render
+from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.lanes import SANDBOX
 from exclave.flow.plans.drafts import component_lane
-from exclave.storage import configs, install_parts, tf_states, workflows
+from exclave.flow.plans.intents import PartIntent, PlanPart
+from exclave.storage import tf_states
+from exclave.storage.engine.database import Tx
 from exclave.wire.specs import PlanRef, RegoPolicy, TerraformSpec
 
-_POLICY_TYPES = {"sandbox": "sandbox", "component": "terraform_module"}
 
-
-def make_plan(scope: Scope, intent: Mapping[str, Any]) -> TerraformSpec:
-    """Make the job that plans a part."""
-    return TerraformSpec(
-        operation="plan",
-        policies=_find_policies(scope, intent),
-        delay_s=float(intent.get("delay_s", 0)),
-        **_make_common(scope, intent),
-    )
-
-
-def make_apply(scope: Scope, intent: Mapping[str, Any]) -> TerraformSpec:
-    """Make the job that applies a plan; one that an apply has overtaken is planned again."""
-    planned = next(step for step in scope.workflow.steps if step.name == intent["plan"])
-    job = scope.job_ids[planned.index]
-    execution = install_parts.find_succeeded_execution(scope.tx, scope.org, job or "")
-    if execution is None or not planned.digest:
-        raise NotReady(Reason.PLAN_MISSING, f"there is no plan of `{intent['part']}` to apply")
-    _refuse_stale(scope, intent, planned.index)
-    return TerraformSpec(
-        operation="apply",
-        plan=PlanRef(execution_id=execution, digest=planned.digest),
-        **_make_common(scope, intent),
-    )
-
-
-def _refuse_stale(scope: Scope, intent: Mapping[str, Any], planned: int) -> None:
-    key = (scope.org, scope.workflow.id)
-    outputs = workflows.load_outputs(scope.tx, key, [planned])[intent["plan"]]
-    newest = tf_states.find_newest(
-        scope.tx, scope.org, QueueId(scope.install), _name_workspace(intent)
-    )
-    serial = 0 if newest is None else newest.serial
-    planned_at = read_count(outputs, "serial")
-    if planned_at != serial:
-        message = f"the plan was made for serial {planned_at}, the state is at {serial}"
-        raise NotReady(Reason.PLAN_STALE, message)
-
-
-def _make_common(scope: Scope, intent: Mapping[str, Any]) -> dict[str, Any]:
-    part = str(intent["part"])
-    name = str(intent.get("component", ""))
-    section = "component" if name else "sandbox"
-    value = scope.find_part(section, name)
-    files = [
-        scope.render(str(each["contents"]), f"{part}: var_file[{at}]")
-        for at, each in enumerate(value.get("var_file", []))
+def make_terraform_job(
+    definition: TerraformModule | Sandbox,
+    facts: PartFacts,
+    intent: PartIntent,
+    plan: PlanRef | None = None,
+) -> TerraformSpec:
+    """Return the job that plans a part, or applies the plan that was approved."""
+    part, component, render = intent.part, intent.component, facts.render
+    var_files = [
+        render(file.contents, f"{part}: var_file[{index}]")
+        for index, file in enumerate(definition.var_file)
     ]
-    override = read_overrides(scope.row).get(name, {}).get("tf_vars")
-    if override:
-        files.append(scope.render(override, f"{part}: tf_vars of the install"))
-    return {
-        "destroy": bool(intent.get("destroy")),
-        "workspace": _name_workspace(intent),
-        "artifact": scope.find_artifact(part),
-        "version": str(value.get("terraform_version", "")),
-        "vars": scope.render_map(value.get("vars", {}), f"{part}: vars"),
-        "var_files": files,
-        "env": scope.render_map(value.get("env_vars", {}), f"{part}: env_vars"),
-        "timeout_s": read_timeout(scope.render(str(value.get("deploy_timeout", "60m")), part)),
-    }
+    if override := facts.overrides.get("tf_vars"):
+        var_files.append(render(override, f"{part}: tf_vars of the install"))
+    delay_s = intent.delay_s if isinstance(intent, PlanPart) else None
+    return TerraformSpec(
+        operation="plan" if plan is None else "apply",
+        plan=plan,
+        destroy=intent.destroy,
+        workspace=name_workspace(component),
+        artifact=facts.artifact,
+        version=definition.terraform_version,
+        vars=_render_map(render, definition.vars, f"{part}: vars"),
+        var_files=var_files,
+        env=_render_map(render, definition.env_vars, f"{part}: env_vars"),
+        policies=[] if plan is not None else _render_policies(render, facts.policies),
+        delay_s=delay_s or 0.0,
+        timeout_s=read_timeout(render(definition.deploy_timeout, part)),
+    )
 
 
-def _name_workspace(intent: Mapping[str, Any]) -> str:
-    """Name the state of a part like the lane that guards it."""
-    name = str(intent.get("component", ""))
-    return component_lane(name) if name else SANDBOX
+def name_workspace(component: str) -> str:
+    """Return the name of a part's Terraform state: that of the lane that guards it."""
+    return component_lane(component) if component else SANDBOX
 
 
-def _find_policies(scope: Scope, intent: Mapping[str, Any]) -> list[RegoPolicy]:
-    """Find the rules for this part; a plan that only removes things has to pass them as well."""
-    name = str(intent.get("component", ""))
-    wanted = _POLICY_TYPES["component" if name else "sandbox"]
-    found = []
-    for row in configs.list_parts(scope.tx, scope.org, scope.config_id, "policy"):
-        value = row.value
-        about = value.get("components", [])
-        fits = not name or "*" in about or name in about
-        if value["type"] == wanted and value.get("engine", "") == "opa" and fits:
-            title = str(value.get("name") or row.name)
-            rego = scope.render(str(value["contents"]), f"policy {title}")
-            found.append(RegoPolicy(name=title, rego=rego))
-    return found
+def find_state_serial(tx: Tx, org: OrgId, install: str, component: str) -> int:
+    """Return the serial of a part's newest state; 0 if there is none."""
+    newest = tf_states.find_newest(tx, org, QueueId(install), name_workspace(component))
+    return 0 if newest is None else newest.serial
+
+
+def _render_policies(render: Render, policies: Sequence[Policy]) -> list[RegoPolicy]:
+    return [
+        RegoPolicy(name=policy.name, rego=render(policy.contents, f"policy {policy.name}"))
+        for policy in policies
+    ]
+
+
+def _render_map(render: Render, texts: Mapping[str, str], where: str) -> dict[str, str]:
+    return {name: render(text, f"{where}.{name}") for name, text in texts.items()}

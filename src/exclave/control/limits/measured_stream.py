@@ -1,4 +1,4 @@
-"""Streams on their way into the blob store: counted, hashed, and never longer than allowed."""
+"""Streams into the blob store: counted, hashed, and limited in length."""
 
 import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
@@ -7,7 +7,7 @@ from exclave.base.errors import TooLarge
 
 
 class Measured:
-    """Passes pieces on; afterwards it knows how many bytes they were and their digest."""
+    """Passes the pieces of a stream on, and computes their total size and digest."""
 
     def __init__(self, chunks: AsyncIterable[bytes], most: int) -> None:
         self._chunks = chunks
@@ -26,10 +26,10 @@ class Measured:
 
     @property
     def digest(self) -> str:
-        """The digest of what has passed."""
+        """The digest of all pieces so far."""
         return f"sha256:{self._hash.hexdigest()}"
 
 
 async def stream_bytes(data: bytes) -> AsyncIterator[bytes]:
-    """Make a stream of what is there already."""
+    """Return a stream of bytes that are in memory."""
     yield data

@@ -1,4 +1,4 @@
-"""Counting what orgs store, in the transaction that stores it, and refusing what is too much."""
+"""Storage quotas: count what orgs store in the transaction that stores it; refuse excess."""
 
 from exclave.control.deps import Deps
 from exclave.domain.identity import OrgId
@@ -13,7 +13,7 @@ def reserve(
 ) -> None:
     """Count bytes and items that this transaction stores; `QuotaExceeded` above the limit.
 
-    `slack` multiplies the limit, for what running work must be able to hand in.
+    `slack` multiplies the limit, for what running jobs must be able to store.
     """
     most = find_limit(deps, kind)
     top = Amount(most.bytes * slack, most.items * slack)
@@ -22,13 +22,13 @@ def reserve(
 
 
 def release(tx: Tx, org: OrgId, kind: Stored, size: int, items: int = 0) -> None:
-    """Count bytes and items that are gone."""
+    """Subtract bytes and items that were deleted."""
     if size or items:
-        usage.take_usage(tx, Account(org, kind), Amount(size, items))
+        usage.subtract_usage(tx, Account(org, kind), Amount(size, items))
 
 
 def find_limit(deps: Deps, kind: Stored) -> Amount:
-    """Find the limit of a kind; 0 is none."""
+    """Return the limit of a kind; 0 means none."""
     limits = deps.quotas
     match kind:
         case Stored.REGISTRY:
@@ -48,7 +48,7 @@ def find_limit(deps: Deps, kind: Stored) -> Amount:
 
 
 def explain(kind: Stored, most: Amount) -> QuotaExceeded:
-    """Say which limit of the org was passed."""
+    """Return the problem that names the exceeded limit."""
     limit, unit = (most.bytes, "bytes") if most.bytes else (most.items, "items")
     return QuotaExceeded(
         f"the org may store {limit} {unit} of {kind} and has used them up",

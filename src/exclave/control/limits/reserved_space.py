@@ -1,4 +1,4 @@
-"""Bytes of an org's quota that are set aside for one body while it arrives.
+"""Bytes of an org's quota that are reserved for one request body while it arrives.
 
 They are counted on the row of the upload too, so that whatever a dead server had set aside is
 released when its upload is collected.
@@ -21,7 +21,7 @@ _LONGEST_STEP = 16 << 20
 
 
 class UploadSpace:
-    """What is set aside for a body that is not yet part of its upload."""
+    """The reservation for a body that is not yet part of its upload."""
 
     def __init__(self, deps: Deps, place: Place, upload: str) -> None:
         self._deps = deps
@@ -30,7 +30,7 @@ class UploadSpace:
         self._held = 0
 
     async def need(self, size: int) -> None:
-        """Have room for so many bytes of the body; `QuotaExceeded` if the org has none left."""
+        """Reserve space for so many bytes of the body; `QuotaExceeded` if the org has none left."""
         missing = size - self._held
         if missing <= 0:
             return
@@ -43,11 +43,11 @@ class UploadSpace:
             await self._add(missing)
 
     def keep(self, size: int) -> None:
-        """Leave the bytes of a noted piece to the upload."""
+        """Transfer the bytes of a stored piece from the reservation to the upload."""
         self._held -= size
 
-    async def give_back(self) -> None:
-        """Release what was not used; if that fails, it is released with the upload."""
+    async def release_rest(self) -> None:
+        """Release the unused rest; if that fails, it is released with the upload."""
         held, self._held = self._held, 0
         if held == 0:
             return

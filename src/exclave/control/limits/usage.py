@@ -1,4 +1,4 @@
-"""Showing what an org uses."""
+"""Usage of an org in the Control API."""
 
 from exclave.control.access import require
 from exclave.control.deps import Deps
@@ -14,7 +14,7 @@ _MOST_SHOWN = 1_000_000
 
 
 async def show_usage(deps: Deps, user: User) -> UsageReply:
-    """Show what the org has stored and how many rows it has, each with its limit."""
+    """Return how much the org stores and how many rows it has, each with its limit."""
     require(user, Right.READ)
     return await deps.db.read(lambda tx: _gather(tx, deps, user.org))
 

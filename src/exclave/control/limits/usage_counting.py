@@ -1,4 +1,4 @@
-"""Every few seconds: write what was added up in memory, and count what is checked from memory."""
+"""The chore that stores counters kept in memory and refreshes counts checked from memory."""
 
 from exclave.control.deps import Deps
 from exclave.control.limits import quotas
@@ -12,14 +12,14 @@ _AT_ONCE = 200
 
 
 async def settle(deps: Deps) -> None:
-    """Do one round."""
+    """Run one round."""
     await _write_uses(deps)
     await _write_growth(deps)
     await deps.db.read(lambda tx: _count(tx, deps))
 
 
 async def _write_uses(deps: Deps) -> None:
-    """Write which tokens were used, a few at a time; what cannot be written is noted again."""
+    """Store which tokens were used, in small batches; record a failed batch again."""
     used = deps.token_uses.pop_all()
     for start in range(0, len(used), _AT_ONCE):
         some = used[start : start + _AT_ONCE]
@@ -49,4 +49,4 @@ def _count(tx: Tx, deps: Deps) -> None:
             most = quotas.find_limit(deps, Stored(row.kind))
             if most.bytes and row.used_bytes > most.bytes:
                 over[row.org_id] = quotas.explain(Stored(row.kind), most)
-    deps.standing.replace(metrics.count_running_by_org(tx), over)
+    deps.exhausted_quotas.replace(metrics.count_running_by_org(tx), over)

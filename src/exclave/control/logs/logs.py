@@ -31,7 +31,7 @@ _PAGE_BYTES = 1 << 20
 
 
 class WrongOffset(Conflict):
-    """The stream continues elsewhere; the facts say where."""
+    """The piece does not begin where the stored log ends; the facts say where that is."""
 
     code = "log_offset"
     hint = "Go on at `next_offset`."
@@ -39,7 +39,7 @@ class WrongOffset(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An execution's log as far as it is known."""
+    """The extent and state of an execution's log."""
 
     execution: ExecutionId
     size: int
@@ -52,7 +52,7 @@ async def append_log(
 ) -> LogReply:
     """Store a compressed piece that begins at `offset`: first the blob, then its index entry.
 
-    What was stored before is not stored again, and a piece beyond the end is refused.
+    A piece that was stored before is not stored again; one beyond the end is refused.
     """
     row, now = await deps.db.read(
         lambda tx: (executions.find_execution(tx, who.org, execution), tx.now)
@@ -94,7 +94,7 @@ async def read_log(
     limit: int,
     wait_s: float = 0.0,
 ) -> LogPage:
-    """Read records from an offset on; with `wait_s`, wait that long for the first of them."""
+    """Return records from an offset on; with `wait_s`, wait that long for the first of them."""
     stream = await _find_stream(deps, user, job, execution)
     if wait_s and (stream is None or (stream.size <= offset and not stream.closed)):
         key = f"job:{job}" if stream is None else f"log:{stream.execution}"
@@ -148,13 +148,13 @@ async def read_from(
 ) -> AsyncIterator[LogRecord]:
     """Yield the stored records that begin at or after an offset."""
     async for piece in fetch_pieces(deps, user.org, execution, offset):
-        take = partial(_take_some, read_piece(piece))
-        while records := await run_aside(piece.end - piece.begin, take):
+        read_batch = partial(_read_batch, read_piece(piece))
+        while records := await run_aside(piece.end - piece.begin, read_batch):
             for record in records:
                 yield record
 
 
-def _take_some(records: Iterator[LogRecord]) -> list[LogRecord]:
+def _read_batch(records: Iterator[LogRecord]) -> list[LogRecord]:
     return list(islice(records, _BATCH))
 
 
@@ -173,7 +173,7 @@ async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None
 
 
 def _describe(row: AnyRow, now: datetime) -> Stream:
-    """Judge a stream: after the end a missing rest is waited for, but not for ever."""
+    """Return the state of a log: after the end a missing rest is awaited for a limited time."""
     ended = row.state == ExecutionState.ENDED
     whole = row.log_end is None or row.log_bytes >= row.log_end
     given_up = ended and now - row.ended_at > _REST_WITHIN
@@ -183,7 +183,7 @@ def _describe(row: AnyRow, now: datetime) -> Stream:
 async def _wait_for_stream(
     deps: Deps, user: User, job: JobId, execution: str | None
 ) -> Stream | None:
-    """Wait until a job has begun to write; None if it ended without a word."""
+    """Wait for the first execution of a job with a log; None if the job ended without one."""
     with deps.hub.watch(f"job:{job}") as watch:
         while True:
             stream = await _find_stream(deps, user, job, execution)
@@ -196,7 +196,7 @@ async def _wait_for_stream(
 
 
 async def _next_execution(deps: Deps, user: User, job: JobId, current: str) -> ExecutionId | None:
-    """Find the attempt after this one, waiting for it while the job has not ended."""
+    """Return the next execution of the job, waiting for it while the job has not ended."""
     with deps.hub.watch(f"job:{job}") as watch:
         while True:
             rows = await deps.db.read(lambda tx: executions.list_of_job(tx, user.org, job))

@@ -1,4 +1,4 @@
-"""Merging logs: the many small pieces of a live stream become a few large ones.
+"""Merge logs: replace the many small pieces of a live stream by a few large ones.
 
 Orgs take turns, and a turn is a bounded part of one log, so that neither a log of very many pieces
 nor one that cannot be merged holds up the others. Merging only makes logs cheaper to read and keep:
@@ -40,7 +40,7 @@ _MOST_TRIES = 10
 
 
 async def merge_logs(deps: Deps) -> int:
-    """Merge until nothing is left or the time is up; tell how many turns that were.
+    """Merge until nothing is left or the time is up; return the number of turns.
 
     The next round goes on with the org after the last one.
     """
@@ -54,7 +54,7 @@ async def merge_logs(deps: Deps) -> int:
 
 
 def _find_next(tx: Tx, turns: LogTurns) -> AnyRow | None:
-    """Find the next org's oldest log, beginning anew after the last org."""
+    """Return the oldest log of the next org, wrapping around after the last one."""
     before = tx.now - _GIVE_UP_WAITING
     row = logs.find_unmerged(tx, before, after=turns.merged_last)
     if row is None and turns.merged_last:
@@ -64,7 +64,7 @@ def _find_next(tx: Tx, turns: LogTurns) -> AnyRow | None:
 
 
 async def _give_turn(deps: Deps, row: AnyRow) -> bool:
-    """Merge a part of a log; one that fails is left alone for a while, in the end for good."""
+    """Merge a part of a log; one that fails is retried later, and finally given up."""
     org, execution, tries = OrgId(row.org_id), ExecutionId(row.id), row.merge_tries
 
     def claim(tx: Tx) -> bool:
@@ -85,7 +85,7 @@ async def _give_turn(deps: Deps, row: AnyRow) -> bool:
 
 
 async def merge_log(deps: Deps, org: OrgId, execution: ExecutionId, offset: int = 0) -> bool:
-    """Merge some groups of a log's pieces from an offset on; tell whether that was all."""
+    """Merge some groups of a log's pieces from an offset on; return whether that was all."""
     groups = _GROUPS
     while rows := await list_pieces(deps, org, execution, offset, _PIECES):
         for group in group_pieces(rows):
@@ -105,7 +105,7 @@ async def _note(deps: Deps, org: OrgId, note: _Note, execution: ExecutionId, off
 
 
 def group_pieces(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
-    """Put neighbours together up to the size of a merged piece."""
+    """Group neighbouring pieces up to the size of a merged piece."""
     group: list[AnyRow] = []
     for row in rows:
         if group and row.end - group[0].start > MAX_STORED:
@@ -119,7 +119,7 @@ def group_pieces(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
 async def _merge_group(
     deps: Deps, org: OrgId, execution: ExecutionId, group: Sequence[AnyRow]
 ) -> None:
-    """Merge neighbours; one that is damaged or gone stays as it is, and parts the others."""
+    """Merge neighbouring pieces; a damaged or missing one is kept and splits the group."""
     run: list[AnyRow] = []
     data: list[bytes] = []
     for row in group:
@@ -146,7 +146,7 @@ async def _read_whole(blobs: Blobs, row: AnyRow) -> bytes | None:
 async def _replace(
     deps: Deps, org: OrgId, execution: ExecutionId, old: Sequence[AnyRow], data: bytes
 ) -> None:
-    """Put one piece, which is one frame, in the place of several."""
+    """Replace several pieces by one, which is one frame."""
     if len(old) < 2:  # noqa: PLR2004 - a single one is no group
         return
     body = await run_aside(len(data), lambda: pack_piece(data))

@@ -68,9 +68,9 @@ def unpack_stored(body: bytes, size: int) -> bytes:
 
 
 def _unpack_frames(unpacker: zstandard.ZstdDecompressor, body: bytes, most: int) -> Iterator[bytes]:
-    """Unpack frame after frame in small steps, to the first byte that is wrong.
+    """Unpack frames in small steps, up to the first invalid byte.
 
-    Nothing else of the library both stops in time and hands out what came before an error.
+    No other function of the library both stops at a limit and returns what came before an error.
     """
     frame, at = unpacker.decompressobj(), 0
     while at < len(body) and most > 0:
@@ -93,7 +93,7 @@ def pack_piece(data: bytes) -> bytes:
 
 
 def read_piece(piece: StoredPiece) -> Iterator[LogRecord]:
-    """Yield the records of a piece; one of them says how much is left out, if it is damaged."""
+    """Yield the records of a piece; for a damaged one, a record says how much is missing."""
     data = unpack_stored(piece.body, piece.end - piece.start)
     reached = max(piece.start, piece.begin)
     for record in read_records(piece.execution, data, reached, reached - piece.start):
@@ -106,7 +106,7 @@ def read_piece(piece: StoredPiece) -> Iterator[LogRecord]:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much a search may still look at and find."""
+    """How many bytes a search may still scan and how many matches it may still return."""
 
     records: int
     matches: int
@@ -116,7 +116,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a search found; `last` is the record at which its budget was spent."""
+    """The matches of a search; `last` is the record at which its budget was spent."""
 
     found: list[LogRecord]
     left: Budget
@@ -124,7 +124,7 @@ class Scan:
 
 
 def scan_pieces(pieces: Sequence[StoredPiece], wanted: str, budget: Budget) -> Scan:
-    """Find the records whose text contains the case-folded one, until the budget is spent."""
+    """Return the records that contain the case-folded text, until the budget is spent."""
     found: list[LogRecord] = []
     records, text = budget.records, budget.text
     for piece in pieces:
@@ -139,5 +139,5 @@ def scan_pieces(pieces: Sequence[StoredPiece], wanted: str, budget: Budget) -> S
 
 
 def _bound_packed(size: int) -> int:
-    """Return the most bytes that an honest frame of so many bytes has."""
+    """Return the maximum size of a regular frame that holds so many bytes."""
     return size + (size >> 6) + 128

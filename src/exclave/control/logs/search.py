@@ -1,4 +1,4 @@
-"""Searching logs: plain text, in one job or over an install, within a budget per call."""
+"""Search logs for plain text, in one job or over an install, within a budget per call."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -33,7 +33,7 @@ _Place = tuple[str, str, str | None]
 async def search_job(
     deps: Deps, user: User, job: JobId, needle: str, cursor: str = ""
 ) -> LogMatches:
-    """Find records of a job that contain the text, ignoring case."""
+    """Return records of a job that contain the text, ignoring case."""
 
     def find(tx: Tx) -> list[_Place]:
         row = find_job(tx, user, job, Right.READ)
@@ -46,7 +46,7 @@ async def search_job(
 async def search_queue(
     deps: Deps, user: User, queue: str, needle: str, cursor: str = ""
 ) -> LogMatches:
-    """Find records of all jobs of an install that contain the text, newest executions first."""
+    """Return records of all jobs of an install that contain the text, newest executions first."""
     await require_there(deps, user, Right.READ, queue)
     first = cursor.partition(":")[0]
 
@@ -89,7 +89,7 @@ async def _search(
 async def _fetch(
     deps: Deps, user: User, places: Sequence[_Place], cursor: str
 ) -> AsyncIterator[StoredPiece]:
-    """Yield the pieces of the logs of all places, from the cursor on."""
+    """Yield the pieces of all logs to search, from the cursor on."""
     at, _, start = cursor.partition(":")
     for execution, _, _ in places:
         if at and execution > at:
@@ -100,7 +100,7 @@ async def _fetch(
 
 
 async def _gather(pieces: AsyncIterator[StoredPiece]) -> AsyncIterator[list[StoredPiece]]:
-    """Put pieces together that are worth a call of a worker."""
+    """Batch pieces into calls that are worth a round trip to a worker."""
     batch: list[StoredPiece] = []
     size = 0
     async for piece in pieces:

@@ -28,7 +28,7 @@ _OLD_MOST = 32 << 20
 async def list_pieces(
     deps: Deps, org: OrgId, execution: ExecutionId, offset: int, limit: int = _ROWS
 ) -> Sequence[AnyRow]:
-    """List the rows of a log's pieces from an offset on, in order."""
+    """Return the rows of a log's pieces from an offset on, in order."""
     return await deps.db.read(
         lambda tx: logs.list_segments(tx, org, execution, offset=offset, limit=limit)
     )
@@ -57,7 +57,7 @@ async def fetch_pieces(
 
 
 async def fetch_body(blobs: Blobs, row: AnyRow) -> bytes:
-    """Read a stored piece; `NotFound` if its blob is gone.
+    """Return the content of a stored piece; `NotFound` if its blob is gone.
 
     The size of one without `stored` was never checked, so only a plausible part of it is read.
     """
@@ -68,5 +68,5 @@ async def fetch_body(blobs: Blobs, row: AnyRow) -> bytes:
 
 
 async def run_aside(size: int, work: Callable[[], T]) -> T:
-    """Run in a thread what handles so many bytes; a few of them are not worth it."""
+    """Run a function in a thread if it handles many bytes, else directly."""
     return work() if size < _INLINE else await asyncio.to_thread(work)

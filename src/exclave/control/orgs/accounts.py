@@ -84,7 +84,7 @@ async def add_org(deps: Deps, user: User, name: str) -> OrgCreated:
 
 
 def set_instance_admin(tx: Tx, deps: Deps, token: TokenId, *, on: bool) -> None:
-    """Give a token the right to create orgs, or take it; for the operator of the instance."""
+    """Grant or revoke a token's right to create orgs; for the operator of the instance."""
     row = accounts.find_token_anywhere(tx, token)
     if row is None:
         raise NotFound("there is no such token", hint="`exclave tokens list` shows their ids.")
@@ -99,7 +99,7 @@ async def show_org(deps: Deps, user: User) -> OrgReply:
 
 
 async def who_am_i(deps: Deps, user: User) -> WhoAmI:
-    """Tell who the token speaks for."""
+    """Return the account of the caller's token."""
     org = await deps.db.read(lambda tx: _show_org(tx, user.org))
     return WhoAmI(
         org=org,

@@ -1,4 +1,4 @@
-"""Working events into workflows: load under lock, decide, save and enqueue, set by set."""
+"""Apply events to workflows: load them locked, decide, save, and enqueue jobs, in batches."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,101 +16,103 @@ from exclave.control.job_specs.rendering import NotRendered, Renderings
 from exclave.control.progress import lane_turns
 from exclave.control.progress.build_waits import end_build
 from exclave.control.progress.install_endings import end_install_workflow
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobKind, JobState, Reason
 from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
-from exclave.flow.decide import Deed, Move, approved_digest, decide
+from exclave.flow.decide import Effect, StepEffect, approved_digest, decide
 from exclave.flow.events import (
     Answered,
     Event,
+    GateDecision,
     JobEnded,
     Retried,
-    Then,
     apply_event,
     with_steps,
 )
+from exclave.flow.plans.intents import ApplyPart, PlanPart, StepIntent, read_intent
 from exclave.storage import jobs, workflows
 from exclave.storage.engine.database import Tx
 from exclave.storage.workflows import Key, Loaded
 
 _MESSAGE = 4000
-"""Most characters of the message of a step."""
-Aim = Callable[[Tx, QueueId, Workflow], Event]
-"""Makes an event from the workflow as it is by then; raises what speaks against it."""
+"""Maximum length of a step's message, in characters."""
+EventFactory = Callable[[Tx, QueueId, Workflow], Event]
+"""Returns an event for the locked workflow; raises a `Problem` if it is not possible."""
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """An event of one workflow, with what it brings along beside its verdict."""
+class WorkflowEvent:
+    """An event of one workflow, with the message and outputs that are stored with its step."""
 
     org: OrgId
     workflow: WorkflowId
-    event: Event | Aim | None = None
+    event: Event | EventFactory | None = None
     outputs: Mapping[str, Any] | None = None
     message: str = ""
     by: str | None = None
     texts: Renderings | None = None
-    """Texts of its steps that were rendered ahead."""
+    """Texts of its steps that a worker process has rendered already."""
 
     @property
     def key(self) -> Key:
-        """The workflow's place in storage."""
+        """The workflow's primary key."""
         return (self.org, self.workflow)
 
 
 @dataclass(slots=True)
 class _Change:
-    """A workflow before and after, what is to be done, and what answers brought along by step."""
+    """A workflow before and after its events, the moves to make, and columns to store by step."""
 
     before: Loaded
     after: Workflow
-    moves: tuple[Move, ...] = ()
+    moves: tuple[StepEffect, ...] = ()
     notes: dict[int, dict[str, Any]] = field(default_factory=dict)
     texts: Renderings | None = None
 
 
 def begin_new(tx: Tx, deps: Deps, new: Sequence[Loaded]) -> None:
-    """Begin workflows that this transaction stores, and all that follows from it."""
+    """Start workflows that this transaction stores."""
     changes = [_Change(loaded, loaded.value) for loaded in new]
     follow = _decide(tx, deps, changes)
     if follow:
         advance(tx, deps, follow)
 
 
-def advance(tx: Tx, deps: Deps, happenings: Sequence[Happening]) -> list[Problem | None]:
-    """Work events in, and everything that follows from them; answer each with its problem if any.
+def advance(tx: Tx, deps: Deps, events: Sequence[WorkflowEvent]) -> list[Problem | None]:
+    """Apply events and everything that follows from them; return the problem of each, or None.
 
     Whatever an event sets free (a job that was cancelled before it ran, a lane that another
     workflow waits for) is worked off in the same transaction.
     """
-    answers, follow = _advance_once(tx, deps, happenings)
+    answers, follow = _advance_once(tx, deps, events)
     while follow:
         _, follow = _advance_once(tx, deps, follow)
     return answers
 
 
 def _advance_once(
-    tx: Tx, deps: Deps, happenings: Sequence[Happening]
-) -> tuple[list[Problem | None], list[Happening]]:
-    loaded = workflows.load_locked(tx, [happening.key for happening in happenings])
+    tx: Tx, deps: Deps, events: Sequence[WorkflowEvent]
+) -> tuple[list[Problem | None], list[WorkflowEvent]]:
+    loaded = workflows.load_locked(tx, [incoming.key for incoming in events])
     changes = {key: _Change(item, item.value) for key, item in loaded.items()}
-    answers = [_work_in(tx, changes.get(happening.key), happening) for happening in happenings]
+    answers = [_apply_to(tx, changes.get(incoming.key), incoming) for incoming in events]
     return answers, _decide(tx, deps, list(changes.values()))
 
 
-def _decide(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
+def _decide(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]:
     for change in changes:
         blocked = lane_turns.find_blocked(tx, change.before, change.after)
         progress = decide(change.after, blocked)
-        change.after, change.moves = progress.workflow, progress.moves
+        change.after, change.moves = progress.workflow, progress.effects
     return _save(tx, deps, changes)
 
 
-def _work_in(tx: Tx, change: _Change | None, happening: Happening) -> Problem | None:
+def _apply_to(tx: Tx, change: _Change | None, incoming: WorkflowEvent) -> Problem | None:
     if change is None:
         return NotFound("there is no such workflow")
-    event = happening.event
-    change.texts = happening.texts or change.texts
+    event = incoming.event
+    change.texts = incoming.texts or change.texts
     try:
         if callable(event):
             event = event(tx, change.before.queue, change.after)
@@ -119,26 +121,26 @@ def _work_in(tx: Tx, change: _Change | None, happening: Happening) -> Problem | 
         return problem
     if after is not change.after:
         change.after = after
-        _note(change, happening, getattr(event, "step", None))
+        _note(change, incoming, getattr(event, "step", None))
     return None
 
 
-def _note(change: _Change, happening: Happening, step: int | None) -> None:
-    brings = happening.outputs or happening.message or happening.by
+def _note(change: _Change, incoming: WorkflowEvent, step: int | None) -> None:
+    brings = incoming.outputs or incoming.message or incoming.by
     if step is None or not brings:
         return
     note = change.notes.setdefault(step, {})
-    note["message"] = happening.message
-    if happening.outputs is not None:
-        note["outputs"] = dict(happening.outputs)
-    if happening.by is not None:
-        note["answered_by"] = happening.by
+    note["message"] = incoming.message
+    if incoming.outputs is not None:
+        note["outputs"] = dict(incoming.outputs)
+    if incoming.by is not None:
+        note["answered_by"] = incoming.by
 
 
-def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
+def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]:
     moved = [change for change in changes if change.moves or change.after != change.before.value]
     _end_steps(tx, moved)
-    follow: list[Happening] = []
+    follow: list[WorkflowEvent] = []
     started = _start_jobs(tx, deps, moved, follow)
     _begin_steps(tx, deps, moved, started)
     workflows.save_workflows(tx, [_make_after(change, started) for change in moved])
@@ -150,17 +152,17 @@ def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[Happening]:
                 tx, deps, before.org, before.queue, before.kind, change.after.state
             )
         follow += _cancel_jobs(tx, change)
-        freed = lane_turns.give_back(tx, change.before, change.after)
-        follow += [Happening(change.before.org, workflow) for workflow in freed]
+        freed = lane_turns.release_turns(tx, change.before, change.after)
+        follow += [WorkflowEvent(change.before.org, workflow) for workflow in freed]
     return follow
 
 
 def _start_jobs(
-    tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[Happening]
+    tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[WorkflowEvent]
 ) -> dict[tuple[Key, int], str]:
     rows: list[dict[str, Any]] = []
     for change in changes:
-        wanted = [move.step for move in change.moves if move.deed is Deed.START_JOB]
+        wanted = [move.step for move in change.moves if move.effect is Effect.START_JOB]
         if wanted:
             rows += _job_rows(tx, deps, change, wanted, follow)
             tx.wake(f"queue:{change.before.queue}")
@@ -170,13 +172,13 @@ def _start_jobs(
 
 
 def _job_rows(
-    tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[Happening]
+    tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[WorkflowEvent]
 ) -> Iterable[dict[str, Any]]:
     key = (change.before.org, change.after.id)
     specs = change.before.specs or workflows.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
-        job, intent = specs[index]["job"], specs[index].get("intent") or {}
+        job, intent = specs[index]["job"], read_intent(specs[index])
         if job is None and change.texts is None and deps.postponed.has(*key, step):
             _postpone(tx, deps, change, step)
             continue
@@ -228,35 +230,42 @@ def _open_scope(tx: Tx, deps: Deps, change: _Change, step: Step) -> Scope:
 
 
 def _postpone(tx: Tx, deps: Deps, change: _Change, step: Step) -> None:
-    """Leave a step where it was, until its texts are rendered outside of transactions."""
+    """Leave a step pending until its texts are rendered outside of transactions."""
     change.after = with_steps(change.after, [step._replace(state=StepState.PENDING)])
     change.moves = tuple(move for move in change.moves if move.step != step.index)
     tx.when_committed(partial(deps.postponed.add, change.before.org, change.after.id, step))
 
 
 def give_up_step(
-    tx: Tx, loaded: Loaded, step: Step, intent: Mapping[str, Any], problem: NotReady
-) -> list[Happening]:
+    tx: Tx, loaded: Loaded, step: Step, stored: StepIntent | None, problem: NotReady
+) -> list[WorkflowEvent]:
     """End a step that cannot become a job; a stale plan is made again instead."""
     message = _make_storable(f"{problem.message}. {problem.advice}".strip())
     ended = JobEnded(step.index, step.attempt, JobState.FAILED, "", str(problem.reason))
-    follow = [Happening(loaded.org, loaded.value.id, ended, None, message)]
-    if problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS:
-        plan = next(each for each in loaded.value.steps if each.name == intent["plan"])
-        return [*follow, Happening(loaded.org, loaded.value.id, Retried(plan.index))]
-    if "part" in intent and not intent.get("scan"):
-        why = _make_storable(problem.message)
-        note_failed(tx, loaded.org, loaded.queue, intent["part"], loaded.value.id, why)
+    follow = [WorkflowEvent(loaded.org, loaded.value.id, ended, None, message)]
+    match None if stored is None else stored.intent:
+        case ApplyPart(plan=name) if _may_replan(step, problem):
+            plan = next(each for each in loaded.value.steps if each.name == name)
+            return [*follow, WorkflowEvent(loaded.org, loaded.value.id, Retried(plan.index))]
+        case PlanPart(part) | ApplyPart(part):
+            why = _make_storable(problem.message)
+            note_failed(tx, loaded.org, loaded.queue, part, loaded.value.id, why)
+        case _:
+            pass
     return follow
 
 
+def _may_replan(step: Step, problem: NotReady) -> bool:
+    return problem.reason is Reason.PLAN_STALE and step.attempt < MOST_REPLANS
+
+
 def _make_storable(text: str) -> str:
-    """Keep of a message what every database takes: it may quote what a template was given."""
+    """Return a message without characters that a database refuses; it may quote template values."""
     return text.encode(errors="replace").decode().replace("\0", "?")[:_MESSAGE]
 
 
 def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
-    """Write what is over or to be done again, before anything that builds on it begins."""
+    """Store steps that ended or are retried, before the steps that depend on them begin."""
     reset: list[dict[str, Any]] = []
     ended: list[dict[str, Any]] = []
     for change in changes:
@@ -293,12 +302,12 @@ def _begin_steps(
 def _list_begun(change: _Change) -> Iterable[Step]:
     for move in change.moves:
         step = change.after.steps[move.step]
-        if move.deed is not Deed.CANCEL_JOB and step.state is StepState.ACTIVE:
+        if move.effect is not Effect.CANCEL_JOB and step.state is StepState.ACTIVE:
             yield step
 
 
 def _make_after(change: _Change, started: Mapping[tuple[Key, int], str]) -> Loaded:
-    """Make what somebody would load who came next."""
+    """Return the workflow as the next transaction would load it."""
     before, after = change.before, change.after
     steps = zip(before.value.steps, after.steps, before.job_ids, strict=True)
     job_ids = [job if new.attempt == old.attempt else None for old, new, job in steps]
@@ -324,27 +333,27 @@ def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:
-    """Find when opened gates expire and started timers ring."""
+    """Return by step when opened gates expire and started timers fire."""
     due: dict[int, Any] = {}
-    timers = [move.step for move in change.moves if move.deed is Deed.START_TIMER]
+    timers = [move.step for move in change.moves if move.effect is Effect.START_TIMER]
     if timers:
         key = (change.before.org, change.after.id)
         for index, spec in workflows.load_specs(tx, key, timers).items():
             due[index] = tx.now + timedelta(seconds=spec["delay_s"])
     for move in change.moves:
-        if move.deed is Deed.OPEN_GATE:
+        if move.effect is Effect.OPEN_GATE:
             due[move.step] = tx.now + timedelta(seconds=deps.timings.approval_s)
     if due:
         tx.wake("timers")
     return due
 
 
-def _cancel_jobs(tx: Tx, change: _Change) -> list[Happening]:
-    """Ask for the end of running jobs; what no runner has begun ends here and now."""
-    follow: list[Happening] = []
+def _cancel_jobs(tx: Tx, change: _Change) -> list[WorkflowEvent]:
+    """Request the cancellation of running jobs; jobs that were not started end at once."""
+    follow: list[WorkflowEvent] = []
     for move in change.moves:
         job = change.before.job_ids[move.step]
-        if move.deed is not Deed.CANCEL_JOB or job is None:
+        if move.effect is not Effect.CANCEL_JOB or job is None:
             continue
         ended = end_unstarted_job(tx, change.before.org, JobId(job))
         if ended is not None:
@@ -352,32 +361,32 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[Happening]:
     return follow
 
 
-def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[Happening]:
-    """End the build of a job that was cancelled before it ran; free those who waited for it."""
+def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[WorkflowEvent]:
+    """Fail the build of a job that was cancelled before it ran; return events for its waits."""
     row = jobs.find_job(tx, org, job)
     if row is None or row.kind != JobKind.BUILD:
         return []
-    cancelled = {"state": "failed", "error": "cancelled before it began"}
+    cancelled = {"state": BuildState.FAILED, "error": "cancelled before it began"}
     return [
-        Happening(org, wait.workflow, Answered(wait.position, wait.attempt))
+        WorkflowEvent(org, wait.workflow, Answered(wait.position, wait.attempt))
         for wait in end_build(tx, org, row.spec["build_id"], cancelled)
     ]
 
 
-def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> Happening | None:
-    """Cancel a job: at once if it waits for a runner, else by a durable wish to its runner."""
+def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> WorkflowEvent | None:
+    """Cancel a job: at once if it is queued, else by a stored request to its runner."""
     row = jobs.find_job(tx, org, job, lock=True)
     if row is None or JobState(row.state).is_final:
         return None
     jobs.request_cancel(tx, org, job)
     if row.state == JobState.QUEUED:
         jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
-        return tell_end(row, JobState.CANCELLED, reason="cancelled")
+        return make_end_event(row, JobState.CANCELLED, reason="cancelled")
     tx.wake(f"cancel:{row.queue_id}")
     return None
 
 
-def tell_end(
+def make_end_event(
     job: Any,
     state: JobState,
     *,
@@ -385,10 +394,10 @@ def tell_end(
     digest: str = "",
     message: str = "",
     outputs: Mapping[str, Any] | None = None,
-    then: Then = Then.ASK,
-) -> Happening | None:
-    """Make the event by which a job's workflow learns of its end; None for a job of its own."""
+    then: GateDecision = GateDecision.ASK,
+) -> WorkflowEvent | None:
+    """Return the event that ends a job's step; None for a job without a workflow."""
     if job.workflow_id is None:
         return None
     event = JobEnded(job.step, job.step_attempt, state, digest, reason, then)
-    return Happening(job.org_id, job.workflow_id, event, outputs, message)
+    return WorkflowEvent(job.org_id, job.workflow_id, event, outputs, message)

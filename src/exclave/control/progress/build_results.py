@@ -1,4 +1,4 @@
-"""Store the result of a build job; what waited for the build goes on."""
+"""Store the result of a build job, and advance the workflows that waited for it."""
 
 import re
 from collections.abc import Mapping
@@ -6,8 +6,9 @@ from typing import Any
 
 from exclave.control.deps import Deps
 from exclave.control.install_state.reported_outputs import read_count, read_word
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.progress.build_waits import end_build
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import JobState
 from exclave.flow.events import Answered
@@ -17,30 +18,33 @@ from exclave.storage.engine.database import AnyRow, Tx
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def take_build(
+def apply_build_result(
     tx: Tx, deps: Deps, job: AnyRow, state: JobState, outputs: Mapping[str, Any], message: str
 ) -> None:
-    """Take the result of a build job; what waited for it goes on."""
+    """Store the result of a build job, and advance the workflows that waited for it."""
     org, build = OrgId(job.org_id), str(job.spec["build_id"])
     row = builds.find_build(tx, org, build, lock=True)
     if row is None:
         return
-    ended = {"job_id": job.id, **_judge(state, outputs, message)}
+    ended = {"job_id": job.id, **_read_result(state, outputs, message)}
     waits = end_build(tx, org, build, ended)
     if state is JobState.SUCCEEDED:
         _pin_newest(tx, org, row)
     advance(
         tx,
         deps,
-        [Happening(org, wait.workflow, Answered(wait.position, wait.attempt)) for wait in waits],
+        [
+            WorkflowEvent(org, wait.workflow, Answered(wait.position, wait.attempt))
+            for wait in waits
+        ],
     )
 
 
-def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[str, Any]:
+def _read_result(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[str, Any]:
     digest = str(outputs.get("digest", ""))
     if state is JobState.SUCCEEDED and _DIGEST.fullmatch(digest):
         return {
-            "state": builds.SUCCEEDED,
+            "state": BuildState.SUCCEEDED,
             "digest": digest,
             "error": "",
             "commit": read_word(outputs, "commit"),
@@ -48,11 +52,11 @@ def _judge(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[st
             "provenance": read_word(outputs, "provenance"),
         }
     missing = "the build runner named no artifact" if state is JobState.SUCCEEDED else ""
-    return {"state": builds.FAILED, "error": missing or message or str(state)}
+    return {"state": BuildState.FAILED, "error": missing or message or str(state)}
 
 
 def _pin_newest(tx: Tx, org: OrgId, row: AnyRow) -> None:
-    """Let the app's current version use a build that was asked for on top of the pinned one."""
+    """Pin a build to the app's current config, if it was requested after the pinned one."""
     app = apps.find_app(tx, org, row.app_id)
     if app is None or app.config_id is None:
         return

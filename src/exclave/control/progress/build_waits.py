@@ -6,6 +6,7 @@ from typing import Any
 
 from exclave.domain.identity import OrgId
 from exclave.domain.workflows import WorkflowId
+from exclave.flow.plans.intents import read_intent
 from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 
@@ -23,7 +24,7 @@ class Wait:
 
 
 def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> Sequence[Wait]:
-    """Store how a build ended; answer the waits that this brings to their end."""
+    """Store how a build ended; return the waiting steps whose builds have all ended now."""
     builds.end_build(tx, org, build, values)
     tx.wake(f"build:{build}")
     pinning = [row.id for row in builds.list_configs_of(tx, org, [build])]
@@ -33,5 +34,5 @@ def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> Sequ
     return [
         Wait(WorkflowId(row.workflow_id), row.position, row.attempt)
         for row in install_parts.list_waiting(tx, org, STEP)
-        if (row.spec.get("intent") or {}).get("config") in done
+        if (stored := read_intent(row.spec)) is not None and stored.values.config in done
     ]

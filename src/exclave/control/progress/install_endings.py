@@ -1,63 +1,68 @@
-"""What the end of a workflow means for its install."""
+"""Update an install when one of its workflows has ended."""
 
 from exclave.control.deps import Deps
 from exclave.control.install_state.options import is_enabled, read_toggles
-from exclave.control.install_state.parts import ABSENT, ACTIVE
 from exclave.control.install_state.schedules import refresh_schedules
 from exclave.domain.identity import OrgId
-from exclave.domain.workflows import WorkflowState
-from exclave.flow.plans.kinds import WorkflowKind
+from exclave.domain.installs import InstallState, decide_state, is_empty, name_part
+from exclave.domain.lanes import SANDBOX
+from exclave.domain.workflows import WorkflowKind, WorkflowState
 from exclave.storage import configs, install_parts, install_states, schedules
 from exclave.storage.engine.database import AnyRow, Tx
 
-_DONE = {WorkflowKind.PROVISION: "active", WorkflowKind.DEPROVISION: "deprovisioned"}
-_NEW, _LIVING = "new", "active"
+_DONE = {
+    WorkflowKind.PROVISION: InstallState.ACTIVE,
+    WorkflowKind.DEPROVISION: InstallState.DEPROVISIONED,
+}
 
 
 def end_install_workflow(
     tx: Tx, deps: Deps, org: OrgId, install: str, kind: str, state: WorkflowState
 ) -> None:
-    """Write what an install is after one of its workflows ended; only a living one has crons."""
+    """Store an install's state after one of its workflows ended; only active ones have crons."""
     row = install_states.find_app_install(tx, org, install)
-    now = None if row is None else _judge(tx, org, row, WorkflowKind(kind), state)
+    now = None if row is None else _decide_state(tx, org, row, WorkflowKind(kind), state)
     if now is None:
         return
     install_states.update_app_install(tx, org, install, {"state": now})
-    if now == _LIVING:
+    if now is InstallState.ACTIVE:
         start_schedules(tx, deps, org, install, refuse=False)
-    elif now in {"deprovisioned", _NEW}:
+    elif is_empty(now):
         schedules.drop_schedules(tx, org, install)
     tx.wake(f"install:{install}", "installs")
 
 
-def _judge(tx: Tx, org: OrgId, row: AnyRow, kind: WorkflowKind, state: WorkflowState) -> str | None:
-    """Tell what an install has become; None if it stays what it was."""
+def _decide_state(
+    tx: Tx, org: OrgId, row: AnyRow, kind: WorkflowKind, state: WorkflowState
+) -> InstallState | None:
+    """Return the new state of an install; None if it stays as it is."""
     if kind in _DONE:
         if state is WorkflowState.SUCCEEDED:
             return _DONE[kind]
-        return _look_at_parts(tx, org, row) if state is WorkflowState.CANCELLED else "failed"
+        return (
+            _read_parts(tx, org, row) if state is WorkflowState.CANCELLED else InstallState.FAILED
+        )
     is_whole = kind is WorkflowKind.REPROVISION and state is WorkflowState.SUCCEEDED
-    if is_whole and row.state in {_NEW, "failed"} and _look_at_parts(tx, org, row) == _LIVING:
-        return _LIVING
+    if is_whole and row.state in {InstallState.NEW, InstallState.FAILED}:
+        found = _read_parts(tx, org, row)
+        return found if found is InstallState.ACTIVE else None
     return None
 
 
-def _look_at_parts(tx: Tx, org: OrgId, row: AnyRow) -> str:
-    """Tell what an install is by what is there of it: who cancels may be before any change."""
+def _read_parts(tx: Tx, org: OrgId, row: AnyRow) -> InstallState:
+    """Return the state of an install from its parts: a cancelled workflow may have changed none."""
     config = configs.find_config(tx, org, row.config_id)
     states = {part.part: part.state for part in install_parts.list_parts(tx, org, row.install_id)}
-    if all(state == ABSENT for state in states.values()):
-        return _NEW
     if config is None:
-        return "failed"
+        return decide_state(states, None)
     toggles, components = read_toggles(row), config.outline["components"]
-    wanted = [f"component:{each['name']}" for each in components if is_enabled(each, toggles)]
-    wanted += ["sandbox"] if config.outline["sandbox"] else []
-    return _LIVING if all(states.get(part) == ACTIVE for part in wanted) else "failed"
+    wanted = [name_part(each["name"]) for each in components if is_enabled(each, toggles)]
+    wanted += [SANDBOX] if config.outline["sandbox"] else []
+    return decide_state(states, wanted)
 
 
 def start_schedules(tx: Tx, deps: Deps, org: OrgId, install: str, *, refuse: bool = True) -> None:
-    """Make the schedules of an install those of the config that it is on now."""
+    """Replace the schedules of an install by those of its current config."""
     row = install_states.find_app_install(tx, org, install)
     config = None if row is None else configs.find_config(tx, org, row.config_id)
     if config is not None:

@@ -1,20 +1,32 @@
-"""What the end of a job means for its install (state, parts, runs), and for the plan behind it."""
+"""Apply the result of a job to its install (state, parts, action runs) and to its plan."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from exclave.appconfig.model.kinds.components import PlannedComponent
+from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_state import parts
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
 from exclave.control.install_state.state import Document, write_state
-from exclave.control.progress.build_results import take_build
+from exclave.control.job_specs.component_types import get_type, read_definition
+from exclave.control.progress.build_results import apply_build_result
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import PartState, decide_drift
 from exclave.domain.jobs import JobKind, JobState, Reason
-from exclave.domain.tf_addresses import read_name
-from exclave.flow.events import Then
+from exclave.flow.events import GateDecision
+from exclave.flow.plans.intents import (
+    ApplyPart,
+    PlanPart,
+    ScanPart,
+    StepIntent,
+    WorkflowValues,
+    read_intent,
+    with_delay,
+)
 from exclave.storage import configs, install_parts, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 
@@ -22,15 +34,15 @@ _PASSING = frozenset({
     Reason.NETWORK, Reason.PROVIDER_UNAVAILABLE, Reason.LOCK_HELD, Reason.QUOTA, Reason.TIMEOUT,
     Reason.ARTIFACT_UNAVAILABLE, Reason.EXIT_CODE,
 })  # fmt: skip
-"""Failures that may be over the next time; a syntax error or a missing right will not."""
+"""Transient failures, which may be retried; a syntax error or a missing right is not one."""
 _SECRET = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-"""What the name of a secret looks like; it becomes part of a placeholder."""
+"""The form of a secret's name, which becomes part of a placeholder."""
 _FIRST_DELAY_S = 10.0
 _LONGEST_DELAY_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedJob:
     """A job that has just reached its end."""
 
     job: AnyRow
@@ -42,93 +54,124 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows for the workflow beside the end of the step."""
+    """What a result means for the workflow, beside the end of its step."""
 
-    then: Then = Then.ASK
+    then: GateDecision = GateDecision.ASK
     again: int | None = None
-    """The step to do again at once: the plan."""
+    """Index of the plan step to retry at once."""
 
 
-def take_end(tx: Tx, deps: Deps, ended: Ended) -> Verdict:
-    """Take what a job brought into its install."""
-    match JobKind(ended.job.kind):
+def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
+    """Apply the result of a job to its install; return what it means for the workflow."""
+    match JobKind(finished.job.kind):
         case JobKind.BUILD:
-            take_build(tx, deps, ended.job, ended.state, ended.outputs, ended.message)
+            apply_build_result(
+                tx, deps, finished.job, finished.state, finished.outputs, finished.message
+            )
         case JobKind.TERRAFORM:
-            return _take_terraform(tx, ended)
+            return _record_terraform(tx, finished)
         case JobKind.ACTION:
-            _take_action(tx, ended)
+            _record_action(tx, finished)
         case JobKind.SECRETS:
-            _take_secrets(tx, ended)
+            _record_secrets(tx, finished)
         case JobKind.SCRIPT | JobKind.NOOP:
             pass
     return Verdict()
 
 
-def _take_terraform(tx: Tx, ended: Ended) -> Verdict:
-    job = ended.job
-    intent = _load_intent(tx, job)
-    if intent is None:
+def _record_terraform(tx: Tx, finished: FinishedJob) -> Verdict:
+    job = finished.job
+    stored = _load_intent(tx, job)
+    if stored is None:
         return Verdict()
-    if ended.state is JobState.SUCCEEDED:
-        take = _take_plan if intent["do"] == "plan" else _take_apply
-        return take(tx, ended, intent)
-    if intent.get("scan"):
-        return Verdict()
-    org = OrgId(job.org_id)
-    if ended.reason == Reason.PLAN_STALE:
+    succeeded = finished.state is JobState.SUCCEEDED
+    match stored.intent:
+        case ScanPart(part):
+            if succeeded:
+                _record_scan(tx, finished, part, stored.values)
+            return Verdict()
+        case PlanPart() as plan if succeeded:
+            return _record_plan(tx, finished, plan, stored.values)
+        case ApplyPart() as apply if succeeded:
+            _record_apply(tx, finished, apply, stored.values)
+            return Verdict()
+        case (PlanPart() | ApplyPart()) as intent:
+            return _record_failure(tx, finished, intent, stored.values)
+        case _:
+            return Verdict()
+
+
+def _record_failure(
+    tx: Tx, finished: FinishedJob, intent: PlanPart | ApplyPart, values: WorkflowValues
+) -> Verdict:
+    job, org = finished.job, OrgId(finished.job.org_id)
+    if finished.reason == Reason.PLAN_STALE:
         return Verdict(again=_find_again(tx, job, intent, delay_s=0.0, most=parts.MOST_REPLANS))
-    text = ended.message or ended.reason
-    parts.note_failed(tx, org, job.queue_id, intent["part"], job.workflow_id, text)
-    if ended.state is JobState.FAILED and ended.reason in _PASSING:
+    text = finished.message or finished.reason
+    parts.note_failed(tx, org, job.queue_id, intent.part, job.workflow_id, text)
+    if finished.state is JobState.FAILED and finished.reason in _PASSING:
         delay = min(_FIRST_DELAY_S * 2**job.step_attempt, _LONGEST_DELAY_S)
-        most = _read_setting(tx, org, intent, "max_auto_retries")
+        definition = _find_definition(tx, org, values.config, intent.component)
+        most = 0 if definition is None else definition.max_auto_retries
         return Verdict(again=_find_again(tx, job, intent, delay_s=delay, most=most))
     return Verdict()
 
 
-def _take_plan(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
-    job, org = ended.job, OrgId(ended.job.org_id)
-    noop = bool(ended.outputs.get("noop"))
-    read_count(ended.outputs, "serial")  # the apply compares it
-    if intent.get("scan"):
-        if intent.get("kind") == "drift_scan":
-            drift = {"drift": "none" if noop else "drifted", "drift_at": tx.now}
-            install_parts.save_part(tx, org, job.queue_id, intent["part"], drift)
-        return Verdict()
-    if noop and (intent["destroy"] or _read_setting(tx, org, intent, "skip_noops")):
-        _take_apply(tx, ended, intent)
-        return Verdict(Then.SKIP)
-    parts.note_part(tx, org, job.queue_id, intent["part"], parts.PLANNED, workflow=job.workflow_id)
+def _record_scan(tx: Tx, finished: FinishedJob, part: str, values: WorkflowValues) -> None:
+    read_count(finished.outputs, "serial")  # refuses outputs that no plan has
+    if values.is_drift_scan:
+        drift = {"drift": decide_drift(noop=_is_noop(finished)), "drift_at": tx.now}
+        install_parts.save_part(tx, OrgId(finished.job.org_id), finished.job.queue_id, part, drift)
+
+
+def _record_plan(tx: Tx, finished: FinishedJob, plan: PlanPart, values: WorkflowValues) -> Verdict:
+    job, org = finished.job, OrgId(finished.job.org_id)
+    noop = _is_noop(finished)
+    read_count(finished.outputs, "serial")  # the apply compares it
+    if noop and (plan.destroy or _skips_noops(tx, org, plan, values)):
+        _record_apply(tx, finished, plan, values)
+        return Verdict(GateDecision.SKIP)
+    parts.note_part(tx, org, job.queue_id, plan.part, PartState.PLANNED, workflow=job.workflow_id)
     if noop:
-        return Verdict(Then.GO_ON)
-    passed = intent.get("auto") and job.spec.get("policies") and not is_on(tx, org)
-    return Verdict(Then.APPROVE if passed else Then.ASK)
+        return Verdict(GateDecision.GO_ON)
+    passed = plan.auto and job.spec.get("policies") and not is_on(tx, org)
+    return Verdict(GateDecision.APPROVE if passed else GateDecision.ASK)
 
 
-def _take_apply(tx: Tx, ended: Ended, intent: Mapping[str, Any]) -> Verdict:
-    job, org = ended.job, OrgId(ended.job.org_id)
-    if intent["destroy"]:
-        parts.note_gone(tx, org, job.queue_id, intent["part"], job.workflow_id)
-    else:
-        told = read_table(ended.outputs, "outputs")
-        outputs = {read_name(name): value for name, value in told.items()}
-        parts.note_deployed(tx, org, job.queue_id, intent, outputs, job.workflow_id)
-    return Verdict()
+def _record_apply(
+    tx: Tx, finished: FinishedJob, intent: PlanPart | ApplyPart, values: WorkflowValues
+) -> None:
+    job, org = finished.job, OrgId(finished.job.org_id)
+    if intent.destroy:
+        parts.note_gone(tx, org, job.queue_id, intent.part, job.workflow_id)
+        return
+    reported = read_table(finished.outputs, "outputs")
+    value = _find_value(tx, org, values.config, intent.component)
+    outputs = {} if value is None else get_type(intent.component, value).read_outputs(reported)
+    parts.note_deployed(tx, org, job.queue_id, intent.part, values.config, outputs, job.workflow_id)
 
 
-def _take_action(tx: Tx, ended: Ended) -> None:
-    job, org = ended.job, OrgId(ended.job.org_id)
-    state = "finished" if ended.state is JobState.SUCCEEDED else str(ended.state)
+def _skips_noops(tx: Tx, org: OrgId, plan: PlanPart, values: WorkflowValues) -> bool:
+    definition = _find_definition(tx, org, values.config, plan.component)
+    return definition is not None and definition.skip_noops
+
+
+def _is_noop(finished: FinishedJob) -> bool:
+    return bool(finished.outputs.get("noop"))
+
+
+def _record_action(tx: Tx, finished: FinishedJob) -> None:
+    job, org = finished.job, OrgId(finished.job.org_id)
+    state = "finished" if finished.state is JobState.SUCCEEDED else str(finished.state)
     run = install_parts.end_run(
         tx,
         org,
         job.workflow_id,
         job.step_name,
         {
-            "state": ended.state,
-            "outputs": dict(ended.outputs),
-            "message": ended.message,
+            "state": finished.state,
+            "outputs": dict(finished.outputs),
+            "message": finished.message,
         },
     )
     if run is None:
@@ -136,7 +179,7 @@ def _take_action(tx: Tx, ended: Ended) -> None:
 
     def change(document: Document) -> None:
         known = document["actions"]["workflows"].get(run.action, {})
-        outputs = dict(ended.outputs) if ended.outputs else known.get("outputs")
+        outputs = dict(finished.outputs) if finished.outputs else known.get("outputs")
         document["actions"]["populated"] = True
         document["actions"]["workflows"][run.action] = {
             "status": state,
@@ -148,16 +191,16 @@ def _take_action(tx: Tx, ended: Ended) -> None:
     write_state(tx, org, job.queue_id, f"action {run.action}", change, job.workflow_id)
 
 
-def _take_secrets(tx: Tx, ended: Ended) -> None:
-    if ended.state is not JobState.SUCCEEDED or ended.outputs.get("secrets") is None:
+def _record_secrets(tx: Tx, finished: FinishedJob) -> None:
+    if finished.state is not JobState.SUCCEEDED or finished.outputs.get("secrets") is None:
         return
-    table = read_table(ended.outputs, "secrets")
+    table = read_table(finished.outputs, "secrets")
     found = {name: _read_secret(name, facts) for name, facts in table.items()}
 
     def change(document: Document) -> None:
         document["secrets"] = found
 
-    job = ended.job
+    job = finished.job
     write_state(tx, OrgId(job.org_id), job.queue_id, "secrets", change, job.workflow_id)
 
 
@@ -170,32 +213,36 @@ def _read_secret(name: str, facts: object) -> dict[str, Any]:
     return {"name": name, "arn": f"((exclave:secret:{name}))", **known}
 
 
-def _load_intent(tx: Tx, job: AnyRow) -> Mapping[str, Any] | None:
+def _load_intent(tx: Tx, job: AnyRow) -> StepIntent | None:
     if job.workflow_id is None:
         return None
     specs = workflows.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
-    intent: Mapping[str, Any] | None = specs[job.step].get("intent")
-    return intent
+    return read_intent(specs[job.step])
 
 
 def _find_again(
-    tx: Tx, job: AnyRow, intent: Mapping[str, Any], *, delay_s: float, most: int
+    tx: Tx, job: AnyRow, intent: PlanPart | ApplyPart, *, delay_s: float, most: int
 ) -> int | None:
-    """Find the plan to make again, and let it wait first; None when it was tried often enough."""
+    """Set the delay of the plan to retry and return its index; None after `most` attempts."""
     if job.step_attempt >= most:
         return None
     key = (job.org_id, job.workflow_id)
     rows = workflows.list_steps(tx, *key)
-    name = intent.get("plan", job.step_name)
+    name = intent.plan if isinstance(intent, ApplyPart) else job.step_name
     plan = next(row for row in rows if row.name == name)
-    again = {**plan.spec, "intent": {**plan.spec["intent"], "delay_s": delay_s}}
-    workflows.set_spec(tx, key, plan.position, again)
+    workflows.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
     return int(plan.position)
 
 
-def _read_setting(tx: Tx, org: OrgId, intent: Mapping[str, Any], name: str) -> int:
-    """Read a number or a switch of the sandbox or component; none is 0."""
-    component = str(intent.get("component", ""))
+def _find_definition(
+    tx: Tx, org: OrgId, config: str, component: str
+) -> PlannedComponent | Sandbox | None:
+    """Find the definition of a component, or of the sandbox; None if the config is gone."""
+    value = _find_value(tx, org, config, component)
+    return None if value is None else read_definition(component, value)
+
+
+def _find_value(tx: Tx, org: OrgId, config: str, component: str) -> Mapping[str, Any] | None:
     section = "component" if component else "sandbox"
-    row = configs.find_part(tx, org, intent["config"], section, component)
-    return 0 if row is None else int(row.value.get(name, 0))
+    row = configs.find_part(tx, org, config, section, component)
+    return None if row is None else dict(row.value)

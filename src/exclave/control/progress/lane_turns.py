@@ -1,4 +1,4 @@
-"""Turns on lanes: workflows that want the same lane go in the order in which they came."""
+"""Turns on lanes: workflows that need the same lane run in the order of their creation."""
 
 from collections.abc import Sequence
 
@@ -12,26 +12,26 @@ from exclave.storage.engine.database import Tx
 from exclave.storage.workflows import Loaded
 
 MOST_TICKETS = 5_000
-"""Places in the lines of one queue: one for each lane that a workflow changes."""
+"""Maximum number of tickets of one queue: one for each lane that a workflow changes."""
 
 
 class Crowded(Conflict):
-    """Many workflows that change the same install wait for each other."""
+    """Too many workflows that change the same install wait for each other."""
 
     code = "crowded"
     hint = "Wait until some of them have ended, or cancel those that are not needed any more."
 
 
 def refuse_crowd(tx: Tx, org: OrgId, queue: QueueId) -> None:
-    """Refuse one more workflow where many wait: each event of the queue looks at all of them."""
+    """Refuse a workflow if too many wait: each event of the queue reads all their tickets."""
     if queues.count_tickets(tx, org, queue) > MOST_TICKETS:
         raise Crowded("too many workflows wait for the lanes of this install")
 
 
 def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
-    """Find the lanes that earlier workflows still want; get in line first where that is missing.
+    """Return the lanes that earlier workflows still need; take tickets first if there are none.
 
-    A workflow has one place for all its lanes, so two can never wait for each other.
+    A workflow has one number for all its lanes, so two can never wait for each other.
     """
     wanted = lanes_wanted(value)
     if not wanted:
@@ -47,8 +47,8 @@ def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
     return frozenset(row.lane for row in rows if row.workflow_id != value.id and row.seq < seq)
 
 
-def give_back(tx: Tx, loaded: Loaded, after: Workflow) -> Sequence[WorkflowId]:
-    """Give up turns that are no longer wanted; answer which workflows may go on because of it."""
+def release_turns(tx: Tx, loaded: Loaded, after: Workflow) -> Sequence[WorkflowId]:
+    """Release turns that are no longer needed; return the workflows that may go on."""
     if not lanes_wanted(loaded.value):
         return []
     rows = queues.list_tickets(tx, loaded.org, loaded.queue)

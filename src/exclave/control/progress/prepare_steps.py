@@ -1,4 +1,4 @@
-"""Makes the jobs of steps whose texts are rendered by workers, outside of transactions."""
+"""Create the jobs of steps whose texts worker processes render, outside of transactions."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
 from exclave.control.deps import Deps
 from exclave.control.job_specs.rendering import Renderings, write_rendered
-from exclave.control.progress.advance import Happening, advance
+from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.domain.identity import OrgId
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import Tx
@@ -18,7 +18,7 @@ _TRIES = 3
 
 
 async def run_preparer(deps: Deps) -> None:
-    """Prepare postponed steps for ever: orgs side by side, the workflows of one in order."""
+    """Prepare postponed steps until cancelled: orgs concurrently, the workflows of one in order."""
     running: dict[OrgId, asyncio.Task[None]] = {}
     try:
         while True:
@@ -35,7 +35,7 @@ async def run_preparer(deps: Deps) -> None:
 
 
 async def prepare_all(deps: Deps, org: OrgId) -> None:
-    """Prepare all that is postponed of an org. What fails here the sweeper brings again."""
+    """Prepare all postponed steps of an org. Those that fail are found again by the sweeper."""
     while found := deps.postponed.first(org):
         workflow, steps = found
         try:
@@ -47,14 +47,14 @@ async def prepare_all(deps: Deps, org: OrgId) -> None:
 
 
 async def prepare(deps: Deps, org: OrgId, workflow: WorkflowId) -> None:
-    """Let a workflow go on: what its steps need is rendered first, from the newest state.
+    """Render the texts that a workflow's steps need from the newest state, then advance it.
 
     The transaction that makes the jobs reads everything again, under lock. A step that began or was
     cancelled meanwhile, perhaps by another server, is left alone; a newer state is rendered anew.
     """
 
     def go_on(tx: Tx, texts: Renderings) -> None:
-        advance(tx, deps, [Happening(org, workflow, texts=texts)])
+        advance(tx, deps, [WorkflowEvent(org, workflow, texts=texts)])
 
     await write_rendered(deps, org, go_on)
 

@@ -1,4 +1,4 @@
-"""Who may do what in the registry: runners by their identity, other clients by short tokens."""
+"""Access to the registry: runners by their identity, other clients by short-lived tokens."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from exclave.base.errors import Unauthenticated
 from exclave.control.access import ACCESS_TOKEN, authenticate_runner
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueKind, RunnerIdentity
-from exclave.domain.registry import ALL, Reach
+from exclave.domain.registry import ALL, RegistryScope
 from exclave.storage import registry_tokens
 from exclave.wire.registry import RegistryPlace
 
@@ -19,14 +19,14 @@ USERNAME = "exclave"
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A caller of the registry, and until when its credential is good."""
+    """The scope of a registry client, and when its credential expires."""
 
-    reach: Reach
+    scope: RegistryScope
     expires_at: datetime
 
 
 async def authenticate_client(deps: Deps, token: str) -> Admitted:
-    """Find what a credential opens; API tokens open nothing here."""
+    """Return the scope of a credential; API tokens are not accepted."""
     if token.startswith(f"{ACCESS_TOKEN}_"):
         return await _admit_runner(deps, await authenticate_runner(deps, token))
     if not token.startswith(f"{REGISTRY_TOKEN}_"):
@@ -38,26 +38,28 @@ async def authenticate_client(deps: Deps, token: str) -> Admitted:
         raise Unauthenticated(
             "the registry token is unknown or expired", hint="Make one: `exclave registry token`."
         )
-    reach = Reach(row.org_id, row.created_by, (row.repository,), push=row.push, delete=row.push)
-    return Admitted(reach, row.expires_at)
+    scope = RegistryScope(
+        row.org_id, row.created_by, (row.repository,), push=row.push, delete=row.push
+    )
+    return Admitted(scope, row.expires_at)
 
 
 async def _admit_runner(deps: Deps, who: RunnerIdentity) -> Admitted:
-    """A build runner adds to its org's repositories, an install's runner reads its app's."""
+    """Return the scope of a runner: a build runner pushes, an install's runner pulls its app's."""
     until = deps.clock.now() + timedelta(seconds=deps.timings.access_token_s)
     match who.kind:
         case QueueKind.BUILD:
-            return Admitted(Reach(who.org, who.runner, (ALL,), push=True), until)
+            return Admitted(RegistryScope(who.org, who.runner, (ALL,), push=True), until)
         case QueueKind.INSTALL:
             name = await deps.db.read(
                 lambda tx: registry_tokens.find_app_name(tx, who.org, who.queue)
             )
             repositories = () if name is None else (f"apps/{name}",)
-            return Admitted(Reach(who.org, who.runner, repositories), until)
+            return Admitted(RegistryScope(who.org, who.runner, repositories), until)
 
 
 async def show_place(deps: Deps, who: RunnerIdentity) -> RegistryPlace:
-    """Tell a runner which registry to use."""
+    """Return the registry that a runner uses."""
     if deps.registry_url:
         return RegistryPlace(url=deps.registry_url)
     return RegistryPlace(folder=who.org)

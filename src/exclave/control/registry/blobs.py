@@ -6,7 +6,14 @@ from datetime import timedelta
 
 from exclave.control.deps import Deps
 from exclave.control.registry.pins import check_unpinned
-from exclave.domain.registry import BlobUnknown, NameUnknown, Place, Reach, check_digest, find_place
+from exclave.domain.registry import (
+    BlobUnknown,
+    NameUnknown,
+    Place,
+    RegistryScope,
+    check_digest,
+    find_place,
+)
 from exclave.storage import registry, registry_blobs
 from exclave.storage.engine.database import AnyRow, Tx
 
@@ -16,16 +23,16 @@ _FRESHENED = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """A blob that can be read."""
+    """A stored blob."""
 
     digest: str
     size: int
     key: str
 
 
-async def find_blob(deps: Deps, reach: Reach, name: str, digest: str) -> Blob:
-    """Find a blob of a repository."""
-    place = find_place(reach, name)
+async def find_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) -> Blob:
+    """Return a blob of a repository; `BlobUnknown` if it has none with this digest."""
+    place = find_place(scope, name)
     check_digest(digest)
 
     def find(tx: Tx) -> AnyRow:
@@ -35,22 +42,22 @@ async def find_blob(deps: Deps, reach: Reach, name: str, digest: str) -> Blob:
         return found
 
     row = await deps.db.read(find)
-    if reach.push and row.linked_at < deps.clock.now() - _FRESHENED:
+    if scope.push and row.linked_at < deps.clock.now() - _FRESHENED:
         await _freshen(deps, place, digest)
     return Blob(digest, row.size, row.blob)
 
 
 def read_blob(deps: Deps, blob: Blob, start: int, size: int) -> AsyncIterator[bytes]:
-    """Read a part of a blob, piece by piece."""
+    """Yield a part of a blob, piece by piece."""
     return deps.blobs.read(blob.key, start, size)
 
 
-async def mount_blob(deps: Deps, reach: Reach, name: str, digest: str, source: str) -> bool:
-    """Let a repository have a blob of another one of the same org; tell whether it has it now."""
-    place = find_place(reach, name, push=True)
+async def mount_blob(deps: Deps, scope: RegistryScope, name: str, digest: str, source: str) -> bool:
+    """Link a blob of another repository of the org into this one; return whether it was found."""
+    place = find_place(scope, name, push=True)
     check_digest(digest)
     try:
-        origin = find_place(reach, source)
+        origin = find_place(scope, source)
     except NameUnknown:
         return False
 
@@ -64,9 +71,9 @@ async def mount_blob(deps: Deps, reach: Reach, name: str, digest: str, source: s
     return await deps.db.write(mount, key=place.org)
 
 
-async def delete_blob(deps: Deps, reach: Reach, name: str, digest: str) -> None:
-    """Take a blob from a repository; its bytes go when no repository has it any more."""
-    place = find_place(reach, name, delete=True)
+async def delete_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) -> None:
+    """Unlink a blob from a repository; its bytes are deleted when no repository has it any more."""
+    place = find_place(scope, name, delete=True)
     check_digest(digest)
 
     def remove(tx: Tx) -> None:

@@ -1,4 +1,4 @@
-"""Garbage collection of the registry: what nothing names goes, what is pinned never does."""
+"""Garbage collection of the registry: unreferenced content is deleted, pinned content never."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,12 +60,12 @@ class _Round:
             registry_blobs.hold_off_pushes(tx, self.org)
 
 
-async def collect_garbage(deps: Deps, user: User, wish: CollectGarbage) -> GarbageReport:
-    """Collect on demand, or tell what would go."""
+async def collect_garbage(deps: Deps, user: User, body: CollectGarbage) -> GarbageReport:
+    """Collect garbage on demand; with `dry_run`, only return what would be deleted."""
     require(user, Right.ADMINISTER)
-    age = timedelta(seconds=wish.older_than_s)
-    report = await collect_org(deps, user.org, age, dry_run=wish.dry_run)
-    if not wish.dry_run:
+    age = timedelta(seconds=body.older_than_s)
+    report = await collect_org(deps, user.org, age, dry_run=body.dry_run)
+    if not body.dry_run:
         texts = {name: str(value) for name, value in report.model_dump().items()}
         await deps.db.write(
             lambda tx: record(tx, deps, user.org, user.name, "garbage_collected", user.org, **texts)
@@ -74,7 +74,7 @@ async def collect_garbage(deps: Deps, user: User, wish: CollectGarbage) -> Garba
 
 
 async def collect_due(deps: Deps) -> float:
-    """Collect in the orgs whose time it is, one after the other; answer when to look again.
+    """Collect in the orgs that are due, one after the other; return the seconds to the next round.
 
     When an org had its last collection is stored, so that neither restarts nor other servers
     change how often it has one.
@@ -95,7 +95,7 @@ async def collect_due(deps: Deps) -> float:
 
 
 def _claim_org(tx: Tx) -> OrgId | None:
-    """Find an org that is due and note that it has its collection: of all servers, one gets it."""
+    """Claim an org whose collection is due, so that only one of all servers collects it."""
     before = tx.now - EVERY
     while (org := registry_gc.find_due(tx, before)) is not None:
         if registry_gc.claim_collection(tx, org, before):
@@ -137,7 +137,7 @@ async def collect_org(
 
 
 def _collect_repository(tx: Tx, turn: _Round, name: str) -> None:
-    """Remove the manifests and blobs of a repository that nothing leads to and that are old."""
+    """Delete old manifests and blobs of a repository that are not reachable."""
     turn.hold(tx)
     org, before = turn.org, turn.before
     graph = registry_gc.list_graph(tx, org, name)
@@ -162,7 +162,7 @@ def _collect_repository(tx: Tx, turn: _Round, name: str) -> None:
 
 
 def _collect_blobs(tx: Tx, turn: _Round) -> tuple[int, int, list[str]]:
-    """Forget the blobs that no repository has any more; tell how many, their size, their keys."""
+    """Delete blobs that no repository has any more; return their number, size and keys."""
     turn.hold(tx)
     sizes: dict[str, tuple[int, str]] = {}
     kept: set[str] = set()
@@ -179,7 +179,7 @@ def _collect_blobs(tx: Tx, turn: _Round) -> tuple[int, int, list[str]]:
 
 
 def _collect_uploads(tx: Tx, turn: _Round, age: timedelta) -> tuple[int, list[str]]:
-    """Forget the uploads that were left lying; tell how many, and the keys of their pieces."""
+    """Delete abandoned uploads; return their number and the keys of their pieces."""
     before = turn.deps.clock.now() - age
     if turn.dry_run:
         rows = registry_gc.list_uploads(tx, turn.org, before)
@@ -191,7 +191,7 @@ def _collect_uploads(tx: Tx, turn: _Round, age: timedelta) -> tuple[int, list[st
 
 
 async def _find_orphans(turn: _Round) -> list[str]:
-    """Find bytes that no row knows: a server died between storing and noting them."""
+    """Return keys without a row: a server died after storing the bytes and before the row."""
     # In this order: what is noted between the two looks is young, and the young ones stay.
     keys = await turn.deps.blobs.list_keys(f"{FOLDER}/{turn.org}")
     used = await turn.deps.db.read(lambda tx: registry_gc.list_used_keys(tx, turn.org))

@@ -16,7 +16,7 @@ from exclave.domain.registry import (
     ManifestUnknown,
     NameUnknown,
     Place,
-    Reach,
+    RegistryScope,
     check_digest,
     find_place,
     is_tag,
@@ -39,10 +39,10 @@ class Stored:
 
 
 async def push_manifest(
-    deps: Deps, reach: Reach, name: str, reference: str, media_type: str, content: bytes
+    deps: Deps, scope: RegistryScope, name: str, reference: str, media_type: str, content: bytes
 ) -> Stored:
-    """Store a manifest whose parts are all there, and let the tag mean it if there is one."""
-    place = find_place(reach, name, push=True)
+    """Store a manifest whose parts all exist, and set the tag if the reference is one."""
+    place = find_place(scope, name, push=True)
     tag = reference if ":" not in reference else None
     digest = digest_bytes(content)
     if tag is None and check_digest(reference) != digest:
@@ -63,9 +63,9 @@ async def push_manifest(
     return Stored(digest, media_type, content, manifest.subject)
 
 
-async def pull_manifest(deps: Deps, reach: Reach, name: str, reference: str) -> Stored:
-    """Read a manifest by digest or tag."""
-    place = find_place(reach, name)
+async def pull_manifest(deps: Deps, scope: RegistryScope, name: str, reference: str) -> Stored:
+    """Return a manifest by digest or tag."""
+    place = find_place(scope, name)
 
     def pull(tx: Tx) -> Stored:
         row = _find(tx, place, reference)
@@ -76,9 +76,9 @@ async def pull_manifest(deps: Deps, reach: Reach, name: str, reference: str) -> 
     return await deps.db.read(pull)
 
 
-async def delete_manifest(deps: Deps, reach: Reach, name: str, reference: str) -> None:
-    """Take a tag away, or a manifest with all its tags."""
-    place = find_place(reach, name, delete=True)
+async def delete_manifest(deps: Deps, scope: RegistryScope, name: str, reference: str) -> None:
+    """Delete a tag, or a manifest with all its tags."""
+    place = find_place(scope, name, delete=True)
 
     def remove(tx: Tx) -> None:
         mine = (tx, place.org, place.repository)
@@ -97,10 +97,10 @@ async def delete_manifest(deps: Deps, reach: Reach, name: str, reference: str) -
 
 
 async def list_tags(
-    deps: Deps, reach: Reach, name: str, last: str, limit: int
+    deps: Deps, scope: RegistryScope, name: str, last: str, limit: int
 ) -> tuple[list[str], bool]:
-    """List tags after one, and tell whether there are more."""
-    place = find_place(reach, name)
+    """Return the tags after one, and whether there are more."""
+    place = find_place(scope, name)
     wanted = min(limit, MOST_TAGS)
 
     def find(tx: Tx) -> list[str]:
@@ -114,10 +114,10 @@ async def list_tags(
 
 
 async def list_referrers(
-    deps: Deps, reach: Reach, name: str, digest: str, *, kind: str, last: str
+    deps: Deps, scope: RegistryScope, name: str, digest: str, *, kind: str, last: str
 ) -> tuple[list[Mapping[str, object]], bool]:
-    """Describe the manifests that refer to one, and tell whether there are more."""
-    place = find_place(reach, name)
+    """Return descriptors of the manifests that refer to one, and whether there are more."""
+    place = find_place(scope, name)
     check_digest(digest)
     rows = await deps.db.read(
         lambda tx: registry.list_referrers(
@@ -142,7 +142,7 @@ def _describe(row: AnyRow) -> Mapping[str, object]:
 
 
 def _check_parts(tx: Tx, place: Place, manifest: ReadManifest) -> None:
-    """Refuse a document that names what the repository does not have, or has in another size."""
+    """Refuse a manifest that names content which the repository lacks or has in another size."""
     mine = (tx, place.org, place.repository)
     blobs = registry_blobs.find_sizes(*mine, {each.digest for each in manifest.blobs})
     _check_sizes(manifest.blobs, blobs)

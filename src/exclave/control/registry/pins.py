@@ -1,4 +1,4 @@
-"""What in the registry has to stay: everything that a config version pins, and its relatives."""
+"""Pinned content of the registry: what config versions use, and everything connected to it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from exclave.storage.engine.database import AnyRow, Tx
 
 
 def check_unpinned(tx: Tx, place: Place, digest: str) -> None:
-    """Refuse to take away what a config version pins."""
+    """Raise if a config version pins the manifest."""
     pins = registry_gc.list_pins(tx, place.org, place.repository)
     graph = registry_gc.list_graph(tx, place.org, place.repository)
     if digest in find_reachable(graph, pins):
@@ -19,7 +19,7 @@ def check_unpinned(tx: Tx, place: Place, digest: str) -> None:
 
 
 def find_reachable(graph: Sequence[AnyRow], roots: Iterable[str]) -> set[str]:
-    """Find all that is connected with the roots.
+    """Return everything that is connected with the roots.
 
     A manifest keeps what it names, what it refers to as its subject, and what refers to it.
     """

@@ -1,4 +1,4 @@
-"""What people see of the registry: repositories and tags."""
+"""Repositories and tags in the Control API."""
 
 from exclave.base.errors import NotFound
 from exclave.control.access import require

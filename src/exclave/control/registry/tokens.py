@@ -1,4 +1,4 @@
-"""The credentials of registry clients: made, listed without their secrets, revoked."""
+"""Credentials of registry clients: create, list without their secrets, revoke."""
 
 from datetime import timedelta
 
@@ -23,22 +23,22 @@ def name_registry_token(hashed: str) -> str:
 
 
 async def create_registry_token(
-    deps: Deps, user: User, wish: NewRegistryToken
+    deps: Deps, user: User, body: NewRegistryToken
 ) -> RegistryTokenCreated:
-    """Make a short-lived credential for a registry client; its secret is in this reply only."""
-    require(user, Right.ADMINISTER if wish.push else Right.OPERATE)
+    """Create a short-lived credential for a registry client; its secret is returned only here."""
+    require(user, Right.ADMINISTER if body.push else Right.OPERATE)
 
     def create(tx: Tx) -> RegistryTokenCreated:
         hold_token(tx, user)
         secret = deps.ids.token(REGISTRY_TOKEN)
-        expires = tx.now + timedelta(minutes=wish.minutes)
+        expires = tx.now + timedelta(minutes=body.minutes)
         hashed = hash_token(secret)
         registry_tokens.add_registry_token(
             tx,
             user.org,
             hashed=hashed,
-            repository=wish.repository,
-            push=wish.push,
+            repository=body.repository,
+            push=body.push,
             by=user.name,
             parent=user.token,
             expires_at=expires,
@@ -49,16 +49,16 @@ async def create_registry_token(
             user.org,
             user.name,
             "registry_token_created",
-            wish.repository,
-            push=str(wish.push).lower(),
-            minutes=str(wish.minutes),
+            body.repository,
+            push=str(body.push).lower(),
+            minutes=str(body.minutes),
             id=name_registry_token(hashed),
         )
         return RegistryTokenCreated(
             id=name_registry_token(hashed),
             url=deps.runner_url,
-            repository=f"{user.org}/{wish.repository}",
-            push=wish.push,
+            repository=f"{user.org}/{body.repository}",
+            push=body.push,
             username=USERNAME,
             password=secret,
             expires_at=expires,
@@ -70,7 +70,7 @@ async def create_registry_token(
 async def list_registry_tokens(
     deps: Deps, user: User, cursor: str, limit: int
 ) -> Page[RegistryTokenInfo]:
-    """List the registry tokens that are good; their secrets are not kept anywhere."""
+    """List the valid registry tokens; their secrets are not stored."""
     require(user, Right.ADMINISTER)
     wanted = clamp(limit)
     after = cursor.removeprefix(ID_PREFIX)
@@ -81,7 +81,7 @@ async def list_registry_tokens(
 
 
 async def revoke_registry_token(deps: Deps, user: User, token: str) -> None:
-    """Make a registry token worthless, at once and on every server."""
+    """Revoke a registry token, at once and on every server."""
     require(user, Right.ADMINISTER)
 
     def revoke(tx: Tx) -> None:

@@ -1,4 +1,4 @@
-"""Uploads to the registry: pieces lie in the blob store, so that any server can go on."""
+"""Uploads to the registry. Pieces are kept in the blob store, so that any server can continue."""
 
 import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
@@ -15,7 +15,7 @@ from exclave.domain.registry import (
     ContentTooLarge,
     DigestInvalid,
     Place,
-    Reach,
+    RegistryScope,
     SizeInvalid,
     UploadInvalid,
     UploadUnknown,
@@ -34,11 +34,11 @@ FOLDER = "registry"
 
 
 class Incoming(Protocol):
-    """A body on its way in."""
+    """A request body that is being received."""
 
     @property
     def cut(self) -> bool:
-        """Whether it ended before its end."""
+        """Whether the client hung up before the end."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class Incoming(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of an upload: where it lies, how long it is, what it is."""
+    """A piece of an upload: its key in the blob store, its size and its digest."""
 
     key: str
     size: int
@@ -69,9 +69,9 @@ class Upload:
     parts: tuple[Part, ...] = ()
 
 
-async def begin_upload(deps: Deps, reach: Reach, name: str) -> Upload:
+async def begin_upload(deps: Deps, scope: RegistryScope, name: str) -> Upload:
     """Begin an upload."""
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     upload = Upload(deps.ids.new("upl"), 0)
 
     def begin(tx: Tx) -> None:
@@ -82,21 +82,21 @@ async def begin_upload(deps: Deps, reach: Reach, name: str) -> Upload:
     return upload
 
 
-async def show_upload(deps: Deps, reach: Reach, name: str, upload: str) -> Upload:
-    """Tell how much of an upload has arrived."""
-    return await _find(deps, find_place(reach, name, push=True), upload)
+async def show_upload(deps: Deps, scope: RegistryScope, name: str, upload: str) -> Upload:
+    """Return an upload and how much of it has arrived."""
+    return await _find(deps, find_place(scope, name, push=True), upload)
 
 
-async def cancel_upload(deps: Deps, reach: Reach, name: str, upload: str) -> None:
-    """End an upload and forget its pieces."""
-    place = find_place(reach, name, push=True)
+async def cancel_upload(deps: Deps, scope: RegistryScope, name: str, upload: str) -> None:
+    """Cancel an upload and delete its pieces."""
+    place = find_place(scope, name, push=True)
     while not await _forget(deps, place, await _find(deps, place, upload)):
         pass  # it has grown since it was looked up
 
 
 async def append(
     deps: Deps,
-    reach: Reach,
+    scope: RegistryScope,
     name: str,
     upload: str,
     body: Incoming,
@@ -104,11 +104,11 @@ async def append(
     start: int | None = None,
     size: int | None = None,
 ) -> Upload:
-    """Add a piece at the end. What arrived of a body that was cut is kept, to go on from there.
+    """Append a piece. What arrived of a body that was cut off is kept, to continue from there.
 
-    `start` and `size` are what the client says about the piece, if it says so.
+    `start` and `size` are what the client announced about the piece, if it did.
     """
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     held = await _find(deps, place, upload)
     if start is not None and start != held.size:
         raise _out_of_order(held)
@@ -127,12 +127,12 @@ async def append(
             raise SizeInvalid(f"{part.size} bytes came where {size} were announced")
         return await _grow(deps, place, held, part, space)
     finally:
-        await space.give_back()
+        await space.release_rest()
 
 
 async def finish(
     deps: Deps,
-    reach: Reach,
+    scope: RegistryScope,
     name: str,
     upload: str,
     digest: str,
@@ -141,14 +141,14 @@ async def finish(
     start: int | None = None,
     size: int | None = None,
 ) -> None:
-    """Add the last piece, and make the upload a blob if it is what the digest names.
+    """Append the last piece, and turn the upload into a blob if its digest is right.
 
-    An upload that was finished before is finished: the reply may have been lost.
+    Finishing an upload again succeeds, as the first reply may have been lost.
     """
-    place = find_place(reach, name, push=True)
+    place = find_place(scope, name, push=True)
     check_digest(digest)
     try:
-        held = await append(deps, reach, name, upload, body, start=start, size=size)
+        held = await append(deps, scope, name, upload, body, start=start, size=size)
     except UploadUnknown:
         if await deps.db.read(lambda tx: _has(tx, place, digest)):
             return
@@ -174,7 +174,7 @@ async def _find(deps: Deps, place: Place, upload: str) -> Upload:
 
 
 async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: int) -> Part:
-    """Store a piece under a new key, and learn its size and digest on the way."""
+    """Store a piece under a new key; return it with its size and digest."""
     key = f"{FOLDER}/{place.org}/{deps.ids.new('reg')}"
     digest = hashlib.sha256()
     size = 0
@@ -209,7 +209,7 @@ def _too_large(most: int) -> ContentTooLarge:
 
 
 async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: UploadSpace) -> Upload:
-    """Note a piece, unless another one came first or the upload has ended meanwhile."""
+    """Store the row of a piece, unless another came first or the upload has ended meanwhile."""
     if part.size == 0:
         await deps.blobs.delete(part.key)
         return held
@@ -234,7 +234,7 @@ async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: Uploa
 
 
 async def _join(deps: Deps, place: Place, held: Upload) -> Part:
-    """Make one piece of all; a single one is the blob as it is."""
+    """Join all pieces into one; a single piece is used as it is."""
     if len(held.parts) == 1:
         return held.parts[0]
 
@@ -274,7 +274,7 @@ async def _settle(deps: Deps, place: Place, held: Upload, joined: Part) -> None:
 
 
 async def _forget(deps: Deps, place: Place, held: Upload) -> bool:
-    """End an upload that has not grown since; return whether it was ended."""
+    """Delete an upload that has not grown meanwhile; return whether it was deleted."""
 
     def forget(tx: Tx) -> bool:
         mine = (tx, place.org, place.repository, held.id)
@@ -292,7 +292,7 @@ async def _forget(deps: Deps, place: Place, held: Upload) -> bool:
 
 
 def _count_settled(tx: Tx, org: OrgId, reserved: int, stored: int) -> None:
-    """Let the bytes of a finished upload count as those of its blob; a known blob adds none."""
+    """Count the bytes of a finished upload as those of its blob; an existing blob adds none."""
     quotas.release(tx, org, Stored.UPLOADS, 0, 1)
     quotas.release(tx, org, Stored.REGISTRY, max(0, reserved - stored))
     if stored:

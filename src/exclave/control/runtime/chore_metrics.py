@@ -7,7 +7,7 @@ from datetime import datetime
 
 @dataclass(slots=True)
 class ChoreTally:
-    """What became of one chore since the server started."""
+    """Rounds, failures and times of one chore since the server started."""
 
     runs: int = 0
     failures: int = 0
@@ -25,9 +25,9 @@ class ChoreTallies:
         self._by_name: dict[str, ChoreTally] = {}
 
     def of(self, chore: str) -> ChoreTally:
-        """Return the tally of a chore; it begins with the first question about it."""
+        """Return the tally of a chore; it is created when first requested."""
         return self._by_name.setdefault(chore, ChoreTally())
 
     def list_all(self) -> Mapping[str, ChoreTally]:
-        """Return what there is."""
+        """Return all tallies by name."""
         return dict(self._by_name)

@@ -1,4 +1,4 @@
-"""Which orgs have used up a quota, as this server last counted: asked without a query."""
+"""Orgs that have exhausted a quota, as this server last counted; checked without a query."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Counted, QuotaExceeded, Quotas, Stored
 
 _STOPS_WORK = (Stored.TF_STATES, Stored.DOCUMENTS, Stored.LOGS)
-"""Running work may always store these; so an org that has too much of them begins no more."""
+"""Running jobs may always store these, so an org that exceeds them starts no more workflows."""
 
 
-class Standing:
-    """What is counted every few seconds, and what was begun here since.
+class ExhaustedQuotas:
+    """The workflows of each org at the last count (every few seconds), plus those started since.
 
-    Servers do not see each other's workflows until the next count, so together they may pass the
+    Servers do not see each other's workflows until the next count, so together they may exceed the
     limit of running workflows by as many as begin in that time.
     """
 
@@ -23,12 +23,12 @@ class Standing:
         self._over: Mapping[str, QuotaExceeded] = {}
 
     def replace(self, running: Mapping[str, int], over: Mapping[str, QuotaExceeded]) -> None:
-        """Take over a fresh count."""
+        """Replace the counts by fresh ones."""
         self._running, self._over = running, over
         self._begun.clear()
 
     def begin_work(self, quotas: Quotas, org: OrgId) -> None:
-        """Count a workflow that is about to begin; `QuotaExceeded` if the org may begin none."""
+        """Count a workflow that is about to start; `QuotaExceeded` if the org may start none."""
         problem = self._over.get(org)
         if problem is not None:
             raise problem.with_traceback(None)  # it is raised often, and remembers each time
@@ -45,5 +45,5 @@ class Standing:
 
 
 def stops_work(kind: str) -> bool:
-    """Return whether an org that has used up this kind begins no more workflows."""
+    """Return whether an org that has exhausted this kind may start no more workflows."""
     return kind in _STOPS_WORK

@@ -1,4 +1,4 @@
-"""What a server last found out about its health."""
+"""The result of a server's last health check."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from exclave.base.errors import Problem
 
 @dataclass(slots=True)
 class HealthWatch:
-    """The last answer and its age; the lock lets one request at a time find out."""
+    """The last result and its age; the lock lets only one request at a time check again."""
 
     checked_at: float | None = None
     problem: Problem | None = None

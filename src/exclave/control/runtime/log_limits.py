@@ -1,4 +1,4 @@
-"""How much log one execution may store. The runner limits itself; a hostile one does not."""
+"""Limits of the log that one execution may store. A hostile runner does not limit itself."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,7 +40,7 @@ class LogLimits:
 
 
 def check_pieces(row: AnyRow, now: datetime, limits: LogLimits) -> None:
-    """Refuse one piece more if there are too many, or too many small ones for the time."""
+    """Refuse a piece if there are too many, or too many small ones for the elapsed time."""
     if row.log_pieces >= limits.pieces:
         raise LogFull(f"a log has at most {limits.pieces} pieces", limit=limits.pieces)
     seconds = max(0.0, (now - row.offered_at).total_seconds())

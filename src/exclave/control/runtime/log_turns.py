@@ -1,4 +1,4 @@
-"""Whose turn it is: merging goes from org to org, and an org searches once at a time."""
+"""Turns of orgs at log work: merging goes round robin, and an org runs one search at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ class _Line:
 
 @dataclass(slots=True)
 class LogTurns:
-    """What this server remembers between two rounds of merging, and who searches now."""
+    """What this server remembers between two rounds of merging, and which orgs search now."""
 
     merged_last: str = ""
     """The org whose log was merged last."""

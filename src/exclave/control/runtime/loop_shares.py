@@ -1,9 +1,14 @@
-"""Limits the time for which one org's requests hold the event loop while others want it too.
+"""Limit the time for which one org's requests hold the event loop while other orgs need it.
 
-A request that computes for thirty milliseconds delays everything by that much. One such request
-now and then is noticed by nobody; one after the other is. So long steps of requests are measured
-and charged to their org, which has a small share of the loop for them, and a reserve for busy
-moments. Once that is spent, requests of the kind that were long lately wait. Others never do.
+Why this exists: slots bound the number of requests, not what each of them computes. A request that
+computes for thirty milliseconds delays every other request by that much. A single one does no harm,
+but an org that sends one after the other would hold up all others in spite of its few slots. The
+largest requests that the limits allowed did hold the loop for up to 80 ms.
+
+Steps of a request that take longer than 3 ms are measured and charged to its org. Each org has a
+reserve of one second, and gets 1 % of the loop's time back. Once that is spent, and while other
+orgs are active, requests to the routes that were slow lately wait for each other. Other requests of
+the org never wait. See ADR 0022.
 """
 
 import asyncio
@@ -13,24 +18,24 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from exclave.base.loop_time import LONG_S, LoopTime, Measured
-from exclave.control.runtime.request_slots import Busy, Turns
+from exclave.control.runtime.request_slots import Busy, RequestSlots
 
 T = TypeVar("T")
 
 SHARE = 0.01
-"""The part of the loop's time that long steps of one org may take in the long run."""
+"""The share of the loop's time that long steps of one org may take on average."""
 RESERVE_S = 1.0
-"""What an org may take at once that has taken nothing for a while."""
+"""Loop time that an org may use at once after it used none for a while."""
 LONGEST_WAIT_S = 20.0
 """A request that would have to wait longer is refused."""
 _FORGET = 0.9
-"""How fast the cost that is expected of a kind of request falls if it costs less."""
+"""Factor by which the expected cost of a kind of request falls with each cheaper one."""
 _MOST_KINDS = 10_000
 
 
 @dataclass(slots=True)
 class _Account:
-    """What an org has left, and since when."""
+    """The loop time that an org has left, and when that was computed."""
 
     left_s: float = RESERVE_S
     at: float = 0.0
@@ -48,16 +53,16 @@ class LoopShares:
     """One account per org; an org that is alone is charged, but never waits."""
 
     def __init__(
-        self, turns: Turns, sleep: Callable[[float], Awaitable[None]] | None = None
+        self, slots: RequestSlots, sleep: Callable[[float], Awaitable[None]] | None = None
     ) -> None:
-        self._turns = turns
+        self._slots = slots
         self._sleep = sleep or asyncio.sleep
         self._accounts: dict[str, _Account] = {}
         self._expected: dict[tuple[str, str], float] = {}
 
     async def run(self, org: str, kind: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a request of a kind, such as its route, when the org can afford it."""
-        if not self._turns.most:
+        """Run a request of a kind (its route) once its org has loop time left."""
+        if not self._slots.most:
             return await work()
         account = self._find_account(org)
         if self._expected.get((org, kind), 0.0) <= LONG_S or not self._is_short(org, account):
@@ -91,7 +96,7 @@ class LoopShares:
             self._expected[org, kind] = expected
 
     def _is_short(self, org: str, account: _Account) -> bool:
-        return account.read(_now()) < 0 and not self._turns.is_alone(org)
+        return account.read(_now()) < 0 and not self._slots.is_alone(org)
 
     def _find_wait(self, account: _Account) -> float:
         return max(0.0, -account.read(_now()) / SHARE) + LONG_S

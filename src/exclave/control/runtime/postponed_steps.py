@@ -1,4 +1,4 @@
-"""Steps whose jobs cannot be made inside of a transaction, because their texts cost too much."""
+"""Steps whose jobs cannot be created in a transaction, as their texts take too long to render."""
 
 import asyncio
 
@@ -6,11 +6,11 @@ from exclave.domain.identity import OrgId
 from exclave.domain.workflows import Step, WorkflowId
 
 _MOST = 1_000
-"""Workflows of one org that are remembered; the sweeper finds the others."""
+"""Maximum number of workflows that are remembered per org; the sweeper finds the others."""
 
 
 class Postponed:
-    """Remembers them in memory only: they are pending steps, so the sweeper finds them too."""
+    """Kept in memory only: the steps are stored as pending, so the sweeper finds them too."""
 
     def __init__(self) -> None:
         self.added = asyncio.Event()
@@ -24,22 +24,22 @@ class Postponed:
             self.added.set()
 
     def has(self, org: OrgId, workflow: WorkflowId, step: Step) -> bool:
-        """Tell whether a step is being prepared, so that trying it again is of no use."""
+        """Return whether a step is being prepared, so that it is not tried again meanwhile."""
         return (step.index, step.attempt) in self._steps.get(org, {}).get(workflow, ())
 
     def list_orgs(self) -> list[OrgId]:
-        """List the orgs that have some."""
+        """Return the orgs that have postponed steps."""
         return list(self._steps)
 
     def first(self, org: OrgId) -> tuple[WorkflowId, frozenset[tuple[int, int]]] | None:
-        """Find the workflow of an org that waits longest, and what it waits for."""
+        """Return the workflow of an org that waits longest, and its postponed steps."""
         return next(
             ((workflow, frozenset(steps)) for workflow, steps in self._steps.get(org, {}).items()),
             None,
         )
 
     def drop(self, org: OrgId, workflow: WorkflowId, steps: frozenset[tuple[int, int]]) -> None:
-        """Forget steps of a workflow; one with others left gets in line again."""
+        """Forget steps of a workflow; if others are left, it goes to the end of the line."""
         held = self._steps.get(org, {})
         left = held.pop(workflow, set()) - steps
         if left:

@@ -1,4 +1,4 @@
-"""How much one tenant may ask of one process: token buckets in memory, cheap enough for polls."""
+"""Rate limits per tenant and process: token buckets in memory, cheap enough for polls."""
 
 import math
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from exclave.base.errors import Kind, Problem
 
 REQUEST_BURST_S = 5.0
 LOG_BURST_S = 10.0
-"""A bucket holds what flows into it in so many seconds."""
+"""A bucket holds as much as flows into it in this many seconds."""
 _MOST_BUCKETS = 100_000
 _LONGEST_S = 60.0
 
 
 class RateLimited(Problem):
-    """Somebody asks for more than their share; what they asked for was not done."""
+    """The caller exceeded a rate limit; the request was not carried out."""
 
     kind: ClassVar = Kind.TOO_MANY
     code: ClassVar = "rate_limited"
@@ -26,7 +26,7 @@ class RateLimited(Problem):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Per second and process; 0 is no limit."""
+    """Rates per second and process; 0 means no limit."""
 
     org: float = 0.0
     """Requests of one org to one API."""
@@ -37,7 +37,7 @@ class Limits:
 
 
 class Rates:
-    """One bucket per name. A bucket may be overdrawn once, by whatever was asked last."""
+    """One bucket per kind and name. The last request that is admitted may overdraw its bucket."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -54,7 +54,7 @@ class Rates:
         cost: float = 1.0,
         burst_s: float = REQUEST_BURST_S,
     ) -> None:
-        """Take from a bucket; `RateLimited` while it is empty."""
+        """Withdraw `cost` from a bucket; `RateLimited` while it is empty."""
         if rate <= 0:
             return
         key = (kind, name)
@@ -68,7 +68,7 @@ class Rates:
         self._buckets[key] = (level - cost, now)
 
     def _make_room(self, level: float, now: float) -> tuple[float, float]:
-        """Forget the buckets that nobody used for long enough to be full again."""
+        """Return a full bucket; drop unused ones that are full again if there are too many."""
         if len(self._buckets) >= _MOST_BUCKETS:
             self._buckets = {
                 key: held for key, held in self._buckets.items() if now - held[1] < _LONGEST_S

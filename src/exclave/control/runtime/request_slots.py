@@ -1,10 +1,13 @@
-"""Limits how many requests of one org are worked on at once, so that a flood of one delays nobody.
+"""Limit how many requests of one org are processed at once, so that a flood delays no other org.
 
-All requests share one event loop, which runs what is ready in order: thirty requests of one org
-that each compute for a millisecond keep the next request of another org waiting for thirty. An org
-that is alone may have many under way, because writes that arrive together share a commit. While
-other orgs are active too, each is held to a few. A request that waits for a worker process steps
-aside meanwhile, so that it keeps nobody of its own org waiting.
+Why this exists: all requests share one event loop, which runs what is ready in order. Thirty
+requests of one org that each compute for a millisecond delay the next request of another org by
+thirty. Without slots, an org that sends enough of them delays the renewals of other orgs' runners,
+and an execution that is not renewed is ended as lost.
+
+An org that is alone has many slots (32 by default), because writes that arrive together share a
+commit. While other orgs are active too, each has four. A request that waits for a worker process
+gives up its slot meanwhile (`step_aside`), so that it delays none of its own org. See ADR 0022.
 """
 
 import asyncio
@@ -18,15 +21,15 @@ from typing import ClassVar
 from exclave.base.errors import Kind, Problem
 
 SHARED = 4
-"""Requests of one org that are worked on at once while others are active."""
+"""Requests of one org that are processed at once while other orgs are active."""
 ACTIVE_S = 2.0
 """How long after its last request an org counts as active."""
-_WAITING_PER_PLACE = 32
-"""Requests that may wait for each that is worked on; more are refused."""
+_WAITING_PER_SLOT = 32
+"""Requests that may wait per slot; more are refused."""
 
 
 class Busy(Problem):
-    """The org has as much work waiting as it may have."""
+    """Too many requests of the org are waiting already."""
 
     kind: ClassVar = Kind.TOO_MANY
     code: ClassVar = "busy"
@@ -35,7 +38,7 @@ class Busy(Problem):
 
 @dataclass(slots=True)
 class _Line:
-    """The requests of one org: how many are worked on, and which come next."""
+    """The requests of one org: how many are processed, and which come next."""
 
     running: int = 0
     aside: int = 0
@@ -46,55 +49,55 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Turn:
-    """The place that a request holds."""
+class _Slot:
+    """The slot that a request holds."""
 
-    turns: "Turns"
+    slots: "RequestSlots"
     org: str
     line: _Line
     task: "asyncio.Task[object] | None"
-    """A task that the request started inherits its context, but not its place."""
+    """A task that the request started inherits its context, but not its slot."""
     is_held: bool = False
 
     async def enter(self) -> None:
-        await self.turns.enter(self.org, self.line)
+        await self.slots.enter(self.org, self.line)
         self.is_held = True
 
     def enter_again(self) -> None:
-        """Take a place even if there is none: whoever has one may be waiting for this request."""
+        """Occupy a slot beyond the limit: a request that holds one may be waiting for this one."""
         self.line.running += 1
         self.is_held = True
 
     def leave(self) -> None:
         if self.is_held:
             self.is_held = False
-            self.turns.leave(self.org, self.line)
+            self.slots.leave(self.org, self.line)
 
 
-_current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+_current: ContextVar[_Slot | None] = ContextVar("request_slot", default=None)
 
 
 @asynccontextmanager
 async def step_aside() -> AsyncIterator[None]:
-    """Give up the place of the current request while the block waits for something else."""
-    turn = _current.get()
-    if turn is None or not turn.is_held or turn.task is not asyncio.current_task():
+    """Release the slot of the current request while the block waits for something else."""
+    slot = _current.get()
+    if slot is None or not slot.is_held or slot.task is not asyncio.current_task():
         yield
         return
-    turn.leave()
-    turn.line.aside += 1
+    slot.leave()
+    slot.line.aside += 1
     try:
         yield
     finally:
-        turn.line.aside -= 1
-        turn.enter_again()
+        slot.line.aside -= 1
+        slot.enter_again()
 
 
-class Turns:
-    """Counts requests per org. A request that finds all places taken waits in line."""
+class RequestSlots:
+    """The slots of all orgs. A request that finds the slots of its org taken waits in line."""
 
     def __init__(self, most: int = 0, shared: int = SHARED) -> None:
-        """Allow `most` at once to an org that is alone, `shared` beside others; 0 is no limit."""
+        """Allow an org `most` slots while it is alone, `shared` beside others; 0 means no limit."""
         self.most = most
         self.shared = min(shared, most)
         self._lines: dict[str, _Line] = {}
@@ -105,21 +108,21 @@ class Turns:
 
     @asynccontextmanager
     async def take(self, org: str, kind: str = "") -> AsyncIterator[None]:
-        """Hold a place while the block lasts; requests of another kind have places of their own."""
+        """Hold a slot while the block lasts; requests of another kind have slots of their own."""
         if not self.most:
             yield
             return
         self._note(org)
         key = f"{org}/{kind}"
         line = self._lines.setdefault(key, _Line())
-        turn = _Turn(self, org, line, asyncio.current_task())
-        before = _current.set(turn)
+        slot = _Slot(self, org, line, asyncio.current_task())
+        before = _current.set(slot)
         try:
-            await turn.enter()
+            await slot.enter()
             yield
         finally:
             _current.reset(before)
-            turn.leave()
+            slot.leave()
             if line.is_empty():
                 self._lines.pop(key, None)
 
@@ -129,26 +132,26 @@ class Turns:
         return asyncio.get_running_loop().time() - others_at > ACTIVE_S
 
     async def enter(self, org: str, line: _Line) -> None:
-        """Wait for a place; `Busy` if too many wait already."""
+        """Wait for a slot; `Busy` if too many wait already."""
         if line.running < self._find_limit(org) and not line.waiting:
             line.running += 1
             return
-        if len(line.waiting) >= self.most * _WAITING_PER_PLACE:
+        if len(line.waiting) >= self.most * _WAITING_PER_SLOT:
             raise Busy(f"{len(line.waiting)} requests of this org wait already", retry_after_s=1)
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        line.waiting.append(place)
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.waiting.append(slot)
         self._admit(org, line)
         try:
-            await place
+            await slot
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
+            if slot.done() and not slot.cancelled():
                 self.leave(org, line)  # it was granted in the moment in which the caller gave up
             else:
-                line.waiting.remove(place)
+                line.waiting.remove(slot)
             raise
 
     def leave(self, org: str, line: _Line) -> None:
-        """Give a place back."""
+        """Release a slot and admit the next waiting request."""
         line.running -= 1
         self._admit(org, line)
 
@@ -163,10 +166,10 @@ class Turns:
         return self.most if self.is_alone(org) else self.shared
 
     def _admit(self, org: str, line: _Line) -> None:
-        """Let as many waiting requests begin as the limit of this moment allows."""
+        """Admit as many waiting requests as the current limit allows."""
         limit = self._find_limit(org)
         while line.waiting and line.running < limit:
-            place = line.waiting.popleft()
-            if not place.done():
+            slot = line.waiting.popleft()
+            if not slot.done():
                 line.running += 1
-                place.set_result(None)
+                slot.set_result(None)

@@ -1,4 +1,4 @@
-"""Which API tokens were used lately: noted in memory, so that a request that reads only reads."""
+"""Recently used API tokens, collected in memory so that reading requests need not write."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,17 @@ _MOST = 10_000
 
 
 class TokenUses:
-    """Uses that are not yet written; when there are too many, the newest are not noted."""
+    """Uses that are not yet stored; when there are too many, further ones are dropped."""
 
     def __init__(self) -> None:
         self._used: dict[tuple[OrgId, TokenId], None] = {}
 
     def note(self, org: OrgId, token: TokenId) -> None:
-        """Note a use."""
+        """Record that a token was used."""
         if len(self._used) < _MOST:
             self._used[org, token] = None
 
     def pop_all(self) -> Sequence[tuple[OrgId, TokenId]]:
-        """Return all uses and begin anew."""
+        """Return all recorded uses and clear them."""
         used, self._used = self._used, {}
         return list(used)

@@ -1,4 +1,4 @@
-"""How often a Stack may change what is stored about its install, and how much may be stored."""
+"""Limits on reports of Stacks: changes per hour, and stored bytes."""
 
 from datetime import timedelta
 
@@ -12,13 +12,16 @@ from exclave.storage.usage import Account
 
 _HOUR = timedelta(hours=1)
 _CAUSE = "stack"
-"""A changed report makes exactly one version of the install's state of this cause: the values of
-its inputs are part of it."""
+"""The cause of the one version of the install's state that a changed report makes; its inputs are
+part of that version."""
 _LONGEST_WAIT_S = 300
 
 
 def limit_changes(tx: Tx, deps: Deps, org: OrgId, install: str, before: AnyRow | None) -> None:
-    """Refuse, and so undo, a report that changed too much; one that changed nothing is free."""
+    """Raise a `Problem` if the report of this transaction exceeds a limit.
+
+    The error rolls the report back. A report that changed nothing is not limited.
+    """
     after = install_states.find_app_install(tx, org, install)
     if before is None or after is None or before.state_version == after.state_version:
         return
@@ -36,7 +39,7 @@ def _limit_rate(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:
         wait_s = min(_LONGEST_WAIT_S, max(1, int((free_at - tx.now).total_seconds())))
         raise RateLimited(
             f"the Stack reports changes too often: {most} per hour are allowed",
-            hint="Report again as it is then: only the newest values count.",
+            hint="Report again later: only the newest values count.",
             limit="reports",
             retry_after_s=wait_s,
         )
@@ -44,14 +47,14 @@ def _limit_rate(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:
 
 def _limit_size(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:
     limits = deps.quotas
-    for scope, most, whose in (
+    for scope, most, owner in (
         (install, limits.documents_per_install_bytes, "the install"),
         ("", limits.documents_bytes, "the org"),
     ):
         used = usage.find_usage(tx, Account(org, Stored.DOCUMENTS, scope))
         if most and used.bytes > most:
             raise QuotaExceeded(
-                f"{whose} may store {most} bytes of inputs and states and has used them up",
+                f"{owner} may store {most} bytes of inputs and states and has used them up",
                 quota=str(Stored.DOCUMENTS),
                 limit=most,
             )

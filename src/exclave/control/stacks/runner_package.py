@@ -1,4 +1,4 @@
-"""The runner program as the control plane hands it out: a wheel of this very package's files."""
+"""The runner program that the control plane serves: a wheel built from its own files."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from exclave.control.stacks.wheel import build_wheel, name_wheel
 
 _NAME = "exclave"
 _ROOMS = ("appconfig", "base", "cli", "client", "domain", "main", "runner", "template", "wire")
-"""What a runner needs: nothing of the control plane goes to customers."""
+"""The packages that a runner needs; no code of the control plane goes to customers."""
 _LEFT_OUT = frozenset({"__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerPackage:
-    """A file with its name and the hash that scripts pin."""
+    """The wheel, with its file name and the hash that Stacks pin."""
 
     file: str
     data: bytes
@@ -27,13 +27,13 @@ class RunnerPackage:
 
 @lru_cache(1)
 def load_package() -> RunnerPackage:
-    """Build the wheel, once per process: the files do not change under it."""
+    """Return the wheel; it is built once per process, since the files do not change."""
     root = resources.files(_NAME)
-    files = {f"{_NAME}/{one.name}": one.read_bytes() for one in root.iterdir() if one.is_file()}
+    files = {f"{_NAME}/{file.name}": file.read_bytes() for file in root.iterdir() if file.is_file()}
     for room in _ROOMS:
         files |= dict(_walk(root / room, f"{_NAME}/{room}"))
     about = metadata.metadata(_NAME)
-    requires = [one for one in metadata.requires(_NAME) or [] if "extra ==" not in one]
+    requires = [line for line in metadata.requires(_NAME) or [] if "extra ==" not in line]
     data = build_wheel(
         _NAME,
         __version__,
@@ -46,10 +46,10 @@ def load_package() -> RunnerPackage:
 
 
 def _walk(folder: Traversable, path: str) -> Iterator[tuple[str, bytes]]:
-    for one in folder.iterdir():
-        if one.name in _LEFT_OUT:
+    for entry in folder.iterdir():
+        if entry.name in _LEFT_OUT:
             continue
-        if one.is_dir():
-            yield from _walk(one, f"{path}/{one.name}")
+        if entry.is_dir():
+            yield from _walk(entry, f"{path}/{entry.name}")
         else:
-            yield f"{path}/{one.name}", one.read_bytes()
+            yield f"{path}/{entry.name}", entry.read_bytes()

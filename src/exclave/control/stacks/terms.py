@@ -1,6 +1,6 @@
-"""What an app asks of the customer, and what the customer's answers become in the state."""
+"""What an app asks of the customer, and the outputs that the customer's Stack gives it."""
 
-from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from exclave.appconfig.model.kinds.secrets import Secret
@@ -10,84 +10,104 @@ from exclave.control.install_state.state import read_named_state
 from exclave.control.installs.input_versions import list_declared
 from exclave.control.job_specs.rendering import Renderings
 from exclave.domain.identity import OrgId
+from exclave.domain.stacks import StackFacts, StackInput, StackSecret, StackTerms
 from exclave.storage import configs
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.wire.stacks import INPUT_SECRET, StackInput, StackReport, StackSecret, StackTerms
+from exclave.wire import stacks as wire
+from exclave.wire.stacks import INPUT_SECRET, StackReport
 
 
 def read_terms(tx: Tx, org: OrgId, install: AnyRow, texts: Renderings) -> StackTerms:
-    """Read what the install's config declares for the customer's side."""
+    """Return the secrets and inputs of the install's config that the customer provides."""
     return StackTerms(
         install_id=install.id,
         install=install.name,
         app=install.app_name,
         secrets=_read_secrets(tx, org, install, texts),
-        inputs=[
+        inputs=tuple(
             StackInput(
-                name=one.name,
-                description=one.description,
-                type=one.type,
-                default=one.default,
-                required=one.required,
-                sensitive=one.sensitive,
+                name=declared.name,
+                description=declared.description,
+                type=declared.type,
+                default=declared.default,
+                required=declared.required,
+                sensitive=declared.sensitive,
             )
-            for one in list_declared(tx, org, install.config_id)
-            if one.user_configurable
-        ],
+            for declared in list_declared(tx, org, install.config_id)
+            if declared.user_configurable
+        ),
     )
 
 
-def build_outputs(terms: StackTerms, report: StackReport) -> dict[str, Any]:
-    """Make the Stack's outputs: facts, references to secrets, the customer's inputs."""
+def show_terms(terms: StackTerms) -> wire.StackTerms:
+    """Show the terms as a Stack reads them."""
+    return wire.StackTerms(
+        install_id=terms.install_id,
+        install=terms.install,
+        app=terms.app,
+        secrets=[wire.StackSecret(**asdict(secret)) for secret in terms.secrets],
+        inputs=[wire.StackInput(**asdict(item)) for item in terms.inputs],
+    )
+
+
+def build_outputs(facts: StackFacts, terms: StackTerms, report: StackReport) -> dict[str, Any]:
+    """Return the Stack's outputs: facts, references to secrets, the customer's inputs."""
     return {
-        "region": "local",
-        **report.facts,
-        **{f"{one.name}_arn": refer_to_secret(one.name) for one in terms.secrets},
-        "secrets": {one.name: report.secrets.get(one.name, False) for one in terms.secrets},
+        **facts.to_outputs(),
+        **{f"{secret.name}_arn": refer_to_secret(secret.name) for secret in terms.secrets},
+        "secrets": {
+            secret.name: report.secrets.get(secret.name, False) for secret in terms.secrets
+        },
         "install_inputs": list_inputs(terms, report),
     }
 
 
 def list_inputs(terms: StackTerms, report: StackReport) -> dict[str, str]:
-    """Tell the customer's inputs; of a sensitive one only where it lies."""
-    told = {one.name: one for one in terms.inputs}
+    """Return the customer's inputs; a sensitive one as a reference to the secret that holds it."""
+    declared = {item.name: item for item in terms.inputs}
     plain = {
         name: text
         for name, text in report.inputs.items()
-        if name in told and not told[name].sensitive
+        if name in declared and not declared[name].sensitive
     }
-    kept = [name for name in report.sensitive_inputs if name in told and told[name].sensitive]
-    return {**plain, **{name: refer_to_secret(f"{INPUT_SECRET}{name}") for name in kept}}
+    references = {
+        name: refer_to_secret(f"{INPUT_SECRET}{name}")
+        for name in report.sensitive_inputs
+        if name in declared and declared[name].sensitive
+    }
+    return {**plain, **references}
 
 
 def find_owed(terms: StackTerms, report: StackReport) -> list[str]:
-    """Name the required inputs that the customer has not given yet."""
+    """Return the names of the required inputs that the customer has not set yet."""
     given = list_inputs(terms, report)
-    return [one.name for one in terms.inputs if one.required and not given.get(one.name)]
+    return [item.name for item in terms.inputs if item.required and not given.get(item.name)]
 
 
 def refer_to_secret(name: str) -> str:
-    """Write what stands for a secret until the runner fills it in."""
+    """Return the placeholder that the runner replaces with a secret."""
     return f"((exclave:secret:{name}))"
 
 
-def _read_secrets(tx: Tx, org: OrgId, install: AnyRow, texts: Renderings) -> list[StackSecret]:
+def _read_secrets(
+    tx: Tx, org: OrgId, install: AnyRow, texts: Renderings
+) -> tuple[StackSecret, ...]:
     rows = configs.list_parts(tx, org, install.config_id, "secret")
     if not rows:
-        return []
+        return ()
     name, state = read_named_state(tx, org, install.id)
 
     def render(text: str) -> str:
         done = texts.render(tx, text, {ROOT: state}, name)
         return text if isinstance(done, Fault) else done
 
-    found: Sequence[Secret] = [thaw(Secret, row.value) for row in rows]
-    return [
+    declared = [thaw(Secret, row.value) for row in rows]
+    return tuple(
         StackSecret(
-            name=render(one.name),
-            description=render(one.description),
-            required=one.required,
-            auto_generate=one.auto_generate,
+            name=render(secret.name),
+            description=render(secret.description),
+            required=secret.required,
+            auto_generate=secret.auto_generate,
         )
-        for one in found
-    ]
+        for secret in declared
+    )

@@ -1,4 +1,4 @@
-"""Wheels from files: the same files give the same bytes, on every machine."""
+"""Reproducible wheels: the same files give the same bytes on every machine."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ _WHEEL = "Wheel-Version: 1.0\nGenerator: exclave\nRoot-Is-Purelib: true\nTag: py
 
 
 def name_wheel(name: str, version: str) -> str:
-    """Tell the file name of a pure Python wheel."""
+    """Return the file name of a pure Python wheel."""
     return f"{name}-{version}-py3-none-any.whl"
 
 
@@ -25,25 +25,25 @@ def build_wheel(
     requires_python: str,
     scripts: Mapping[str, str],
 ) -> bytes:
-    """Pack files into a wheel, uncompressed: no compressor's version shows in the bytes."""
+    """Return a wheel, uncompressed: the bytes do not depend on a version of zlib."""
     info = f"{name}-{version}.dist-info"
     metadata = [
         "Metadata-Version: 2.1",
         f"Name: {name}",
         f"Version: {version}",
         f"Requires-Python: {requires_python}",
-        *(f"Requires-Dist: {one}" for one in requires),
+        *(f"Requires-Dist: {requirement}" for requirement in requires),
     ]
-    points = ["[console_scripts]", *(f"{one} = {where}" for one, where in sorted(scripts.items()))]
-    everything = {
+    commands = [f"{command} = {target}" for command, target in sorted(scripts.items())]
+    contents = {
         **files,
         f"{info}/METADATA": _write_lines(metadata),
         f"{info}/WHEEL": _WHEEL.encode(),
-        f"{info}/entry_points.txt": _write_lines(points),
+        f"{info}/entry_points.txt": _write_lines(["[console_scripts]", *commands]),
     }
-    record = [f"{file},{_hash(data)},{len(data)}" for file, data in sorted(everything.items())]
-    everything[f"{info}/RECORD"] = _write_lines([*record, f"{info}/RECORD,,"])
-    return _pack(everything)
+    record = [f"{file},{_hash(data)},{len(data)}" for file, data in sorted(contents.items())]
+    contents[f"{info}/RECORD"] = _write_lines([*record, f"{info}/RECORD,,"])
+    return _pack(contents)
 
 
 def _pack(files: Mapping[str, bytes]) -> bytes:

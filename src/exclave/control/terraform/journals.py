@@ -1,4 +1,4 @@
-"""The journal of an apply, read against the newest states: what was made and is in none.
+"""Compare the journal of an apply with the newest states, to find resources in none of them.
 
 A runner wrote it, so reading is bounded, and runs in a worker process: see `reconcile`.
 """
@@ -24,7 +24,7 @@ _WORKSPACE = re.compile(r"sandbox|component:[a-z0-9][a-z0-9_-]{0,62}")
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """What a runner wrote down while it applied a plan."""
+    """The events that a runner recorded while it applied a plan."""
 
     workspace: str = ""
     created: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the newest states hold."""
+    """The resources in the newest states."""
 
     resources: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """By workspace: addresses, as they were handed in, and ids."""
@@ -53,16 +53,16 @@ def find_orphans(
     ids: tuple[str, str],
     is_newest: bool,  # noqa: FBT001 - it is pickled
 ) -> tuple[list[Orphan], bool]:
-    """Find what one journal tells of and the states do not, and whether all of it was read."""
+    """Return resources of a journal that no state has, and whether all of it was read."""
     journal, is_whole = read_journal(data)
     lost = compare(journal, known, *ids, is_newest=is_newest)
     return lost[:_ORPHANS], is_whole and len(lost) <= _ORPHANS
 
 
 def read_journal(data: bytes) -> tuple[Journal, bool]:
-    """Read a journal, and tell whether it was read to its end; its last line may be torn.
+    """Return the events of a journal, and whether all was read; its last line may be torn.
 
-    It was written by a runner: an event that cannot be read is left out, never an error.
+    A runner wrote it, so an event that cannot be read is skipped, and never an error.
     """
     journal = Journal()
     for number, event in enumerate(_read_lines(data)):
@@ -98,7 +98,7 @@ def _read_event(journal: Journal, kind: str, address: str, event: Mapping[str, A
 def compare(
     journal: Journal, known: Known, execution_id: str, job_id: str, *, is_newest: bool
 ) -> list[Orphan]:
-    """Find what the journal tells of and the state does not; ids decide where both have one.
+    """Return resources of the journal that the state lacks; compared by id where both have one.
 
     What was planned or begun may stand in the state with the id of what it replaces. So it does not
     count as known if that was destroyed, or if the journal is the newest one and wrote no state at
@@ -144,13 +144,13 @@ def _make_orphan(
 
 
 def _read_text(event: Mapping[str, Any], key: str) -> str:
-    """Read a text as far as a reply can hold it: no endless one, no half of a surrogate pair."""
+    """Return a text that a reply can hold: cut to a maximum length, without lone surrogates."""
     text = str(event.get(key) or "")[:_TEXT]
     return text.encode("utf-8", "replace").decode()
 
 
 def _read_identity(event: Mapping[str, Any]) -> str:
-    """Read the id of a resource, whole or not at all: a part of it would import something else."""
+    """Return the complete id of a resource, or nothing: a part would import another one."""
     text = str(event.get("id_value") or "")
     return text if len(text) <= _TEXT and _read_text(event, "id_value") == text else ""
 

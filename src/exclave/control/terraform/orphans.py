@@ -1,4 +1,4 @@
-"""What an apply that was cut off left behind: its journal against the newest state."""
+"""Orphaned resources: created by an interrupted apply, but not in the newest state."""
 
 from exclave.base.errors import NotFound
 from exclave.control.access import require_on
@@ -20,9 +20,9 @@ _JOURNAL_S = 10.0
 async def list_orphans(
     deps: Deps, user: User, install: InstallId, *, every: bool = False
 ) -> OrphansReply:
-    """List what is made but not in the state, on lanes that wait for somebody to look at them.
+    """List resources that were created but are not in the state, on lanes to be reconciled.
 
-    With `every`, also of applies that were lost earlier and whose lanes were released since.
+    With `every`, include earlier lost applies whose lanes were released since.
     """
 
     def find(tx: Tx) -> tuple[Known, list[tuple[AnyRow, bool]]]:
@@ -66,7 +66,7 @@ def _list_known(tx: Tx, user: User, queue: QueueId) -> Known:
 
 
 def _list_journals(tx: Tx, user: User, queue: QueueId, *, every: bool) -> list[tuple[AnyRow, bool]]:
-    """List the journals of lost applies, and whether their lanes still wait for a look."""
+    """Return the journals of lost applies, and whether their lanes still need reconciliation."""
     lanes = queues.list_lanes(tx, user.org, queue)
     waiting = {row.execution_id for row in lanes if row.state == LaneState.NEEDS_RECONCILE}
     rows = attachments.list_named(tx, user.org, queue, "journal.jsonl", limit=_JOURNALS)

@@ -1,4 +1,4 @@
-"""States that runners could not store and handed in: list them, and make one the next version.
+"""Rescued states, which runners could not store normally: list them, and restore one.
 
 The control plane only moves sealed bytes. A rescued state is sealed for its own workspace, so the
 runner opens it there and nowhere else.
@@ -32,7 +32,7 @@ _MOST = 50
 async def list_rescued(
     deps: Deps, user: User, install: InstallId, workspace: str
 ) -> Page[RescuedState]:
-    """List the rescued states of a workspace, newest first, and which of them can be restored."""
+    """List the rescued states of a workspace, newest first, with whether they can be restored."""
 
     def find(tx: Tx) -> tuple[list[AnyRow], AnyRow | None]:
         queue = find_queue(tx, user, install, Right.READ)
@@ -45,12 +45,12 @@ async def list_rescued(
 
 
 async def restore_state(
-    deps: Deps, user: User, install: InstallId, workspace: str, wish: RestoreState
+    deps: Deps, user: User, install: InstallId, workspace: str, body: RestoreState
 ) -> TfWorkspaceDetail:
-    """Make a rescued state or an older version the next one; not while a job works on its lane."""
-    if wish.version is not None:
-        return await restore_version(deps, user, install, workspace, wish.version, wish.reason)
-    execution = ExecutionId(wish.execution_id or "")
+    """Make a rescued state or an older version the next one, unless a job holds its lane."""
+    if body.version is not None:
+        return await restore_version(deps, user, install, workspace, body.version, body.reason)
+    execution = ExecutionId(body.execution_id or "")
     queue, row = await deps.db.read(lambda tx: _find(tx, user, install, workspace, execution))
     state = _open(await deps.blobs.get(row.blob))
     blob = f"tf-states/{user.org}/{queue}/{deps.ids.new('tfs')}"
@@ -71,7 +71,7 @@ async def restore_state(
         held = (execution, row.epoch)
         if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
             newest = tf_states.find_newest(tx, user.org, queue, workspace)
-            message = f"the rescued state cannot follow: {_tell_misfit(state.header, newest)}"
+            message = f"the rescued state cannot follow: {_find_misfit(state.header, newest)}"
             hint = "What is missing in the state: `exclave installs orphans` with `--all`."
             raise StateRefused(message, hint=hint)
         record(
@@ -81,7 +81,7 @@ async def restore_state(
             user.name,
             "tf_state_restored",
             f"{install}/{workspace}",
-            reason=wish.reason,
+            reason=body.reason,
             execution=execution,
             serial=str(state.header.serial),
         )
@@ -133,12 +133,12 @@ async def _show(deps: Deps, row: AnyRow, workspace: str, newest: AnyRow | None) 
         size=row.size,
         resources=len(header.resources),
         at=row.at,
-        misfit=_tell_misfit(header, newest),
+        misfit=_find_misfit(header, newest),
     )
 
 
-def _tell_misfit(header: StateHeader, newest: AnyRow | None) -> str:
-    """Say why a state cannot be the next version; empty if it can."""
+def _find_misfit(header: StateHeader, newest: AnyRow | None) -> str:
+    """Return why a state cannot be the next version; empty if it can."""
     if newest is None:
         return ""
     if newest.lineage != header.lineage:

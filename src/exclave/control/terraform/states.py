@@ -1,4 +1,4 @@
-"""Terraform states as runners keep them: sealed bytes, written under a running execution."""
+"""Terraform states in the Runner API: sealed bytes, written under a running execution."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import TypeVar
@@ -29,7 +29,7 @@ T = TypeVar("T")
 async def read_state(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, epoch: int, workspace: str
 ) -> tuple[StateHeader, AsyncIterator[bytes]] | None:
-    """Find the newest state of any workspace of the runner's install; then read it."""
+    """Return the newest state of a workspace of the runner's install."""
 
     def find(tx: Tx) -> tuple[StateHeader, str] | None:
         _check_running(tx, who, (execution, epoch))
@@ -53,7 +53,7 @@ async def write_state(
     header: StateHeader,
     chunks: AsyncIterable[bytes],
 ) -> StateReply:
-    """Add a version of a state: first the blob, then its row; the same version again is fine."""
+    """Store a version of a state: first the blob, then its row. It may be sent again."""
     if header.sealed_serial is not None:
         raise InvalidInput("`sealed_serial` is for answers: only people restore an older version")
     held = (execution, epoch)
@@ -86,44 +86,44 @@ async def write_state(
 
 
 async def lock_state(
-    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: LockState
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, body: LockState
 ) -> None:
-    """Take the lock of a workspace; that of an execution which has ended is free."""
-    held = (execution, wish.epoch)
+    """Lock a workspace; the lock of an execution that has ended counts as free."""
+    held = (execution, body.epoch)
 
     def lock(tx: Tx) -> None:
         executions.find_execution(tx, who.org, execution, lock=True)
-        info = wish.lock.model_dump()
+        info = body.lock.model_dump()
         if not tf_states.take_lock(
-            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock.id, info
+            tx, who.org, who.runner, held, who.queue, body.workspace, body.lock.id, info
         ):
-            _check_writer(tx, who, held, wish.workspace)
-            raise _tell_holder(tf_states.find_lock(tx, who.org, who.queue, wish.workspace))
+            _check_writer(tx, who, held, body.workspace)
+            raise _lock_held_by(tf_states.find_lock(tx, who.org, who.queue, body.workspace))
 
     await deps.db.write(lock, key=who.queue)
 
 
 async def unlock_state(
-    deps: Deps, who: RunnerIdentity, execution: ExecutionId, wish: UnlockState
+    deps: Deps, who: RunnerIdentity, execution: ExecutionId, body: UnlockState
 ) -> None:
-    """Give a lock back; one that is gone already is fine."""
-    held = (execution, wish.epoch)
+    """Release a lock, if it is still held."""
+    held = (execution, body.epoch)
 
     def unlock(tx: Tx) -> None:
         if tf_states.drop_lock(
-            tx, who.org, who.runner, held, who.queue, wish.workspace, wish.lock_id
+            tx, who.org, who.runner, held, who.queue, body.workspace, body.lock_id
         ):
             return
-        _check_writer(tx, who, held, wish.workspace)
-        row = tf_states.find_lock(tx, who.org, who.queue, wish.workspace)
+        _check_writer(tx, who, held, body.workspace)
+        row = tf_states.find_lock(tx, who.org, who.queue, body.workspace)
         if row is not None:
-            raise _tell_holder(row)
+            raise _lock_held_by(row)
 
     await deps.db.write(unlock, key=who.queue)
 
 
 def _make_header(tx: Tx, who: RunnerIdentity, row: AnyRow) -> StateHeader:
-    """Describe a version; inside a restored one is the serial that it was written with."""
+    """Return the header of a version; a restored one still has its original serial inside."""
     header = StateHeader(
         serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
     )
@@ -145,7 +145,7 @@ async def _write_or_delete(deps: Deps, who: RunnerIdentity, add: Callable[[Tx], 
 def _count(
     tx: Tx, deps: Deps, who: RunnerIdentity, execution: ExecutionId, workspace: str, size: int
 ) -> None:
-    """Count a version that was just stored.
+    """Count a stored version against the quota.
 
     A state that is not stored is work that nobody knows of: so a running apply may pass the quota,
     and only twice of it is the end. The org begins nothing new meanwhile.
@@ -159,7 +159,7 @@ def _count(
 def _find_same(
     tx: Tx, who: RunnerIdentity, held: Held, workspace: str, header: StateHeader
 ) -> int | None:
-    """Find the version that a repeated request is about."""
+    """Return the version that an earlier copy of this request stored."""
     _check_writer(tx, who, held, workspace)
     row = tf_states.find_newest(tx, who.org, who.queue, workspace)
     if row is None or row.sha256 != header.sha256 or row.serial != header.serial:
@@ -175,7 +175,7 @@ def _explain_refusal(
     if lock is None:
         return StateRefused(f"the state of `{workspace}` is not locked by this execution")
     if (lock.execution_id, lock.lock_id) != (held[0], lock_id):
-        return _tell_holder(lock)
+        return _lock_held_by(lock)
     newest = tf_states.find_newest(tx, who.org, who.queue, workspace)
     if newest is not None and newest.lineage != header.lineage:
         return StateRefused(f"the state of `{workspace}` has another lineage")
@@ -197,7 +197,7 @@ def _check_writer(tx: Tx, who: RunnerIdentity, held: Held, workspace: str) -> No
         raise Superseded(f"execution {held[0]} does not hold `{workspace}`")
 
 
-def _tell_holder(row: AnyRow | None) -> LockHeld:
+def _lock_held_by(row: AnyRow | None) -> LockHeld:
     if row is None:
         return LockHeld("the lock was taken and given back in between; ask again")
     return LockHeld(

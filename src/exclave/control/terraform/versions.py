@@ -1,4 +1,4 @@
-"""Older versions of a Terraform state: made the newest again, under a serial that follows on.
+"""Restore older versions of a Terraform state, each under the next serial.
 
 The bytes stay as they were sealed, with their old serial inside. The runner raises it when it opens
 them, as only it has the key.
@@ -22,7 +22,7 @@ from exclave.wire.terraform import TfWorkspaceDetail
 async def restore_version(
     deps: Deps, user: User, install: InstallId, workspace: str, version: int, reason: str
 ) -> TfWorkspaceDetail:
-    """Make an older version the next one; nothing is deleted, and once done it stays done."""
+    """Make an older version the next one. Nothing is deleted, and repeating it changes nothing."""
 
     def restore(tx: Tx) -> None:
         queue = find_queue(tx, user, install, Right.OPERATE)
@@ -61,7 +61,7 @@ async def restore_version(
 
 
 def _find_origin(row: AnyRow) -> int:
-    """Tell the version that was written with these bytes."""
+    """Return the version that was written with these bytes."""
     return int(row.version if row.restored_from is None else row.restored_from)
 
 

@@ -1,4 +1,4 @@
-"""Terraform states as people see them: headers and resource addresses, versions, locks."""
+"""Terraform states in the Control API: headers and resource addresses, versions, locks."""
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.access import require_on
@@ -44,7 +44,7 @@ async def list_workspaces(deps: Deps, user: User, install: InstallId) -> Page[Tf
 async def show_workspace(
     deps: Deps, user: User, install: InstallId, workspace: str, version: int | None
 ) -> TfWorkspaceDetail:
-    """Show a state, the newest or one of the kept versions, and which versions there are."""
+    """Return a state, the newest or an older version, with a list of all versions."""
 
     def find(tx: Tx) -> TfWorkspaceDetail:
         queue = find_queue(tx, user, install, Right.READ)
@@ -106,7 +106,7 @@ async def unlock_workspace(
 
 
 def find_queue(tx: Tx, user: User, install: InstallId, right: Right) -> QueueId:
-    """Find the queue of an install on which the user has a right."""
+    """Return the queue of an install on which the user has this right."""
     queue = QueueId(install)
     if queues.find_queue(tx, user.org, queue) is None:
         raise NotFound("there is no such install")
@@ -115,7 +115,7 @@ def find_queue(tx: Tx, user: User, install: InstallId, right: Right) -> QueueId:
 
 
 def miss_version(workspace: str, version: int) -> NotFound:
-    """Say that a version is not there."""
+    """Return the problem that a version does not exist."""
     return NotFound(
         f"there is no version {version} of the state of `{workspace}`",
         hint="`exclave installs tf-state versions` lists what there is.",

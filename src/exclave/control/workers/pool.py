@@ -1,9 +1,12 @@
-"""Work that a tenant can make expensive, in processes beside the server that can be ended.
+"""A pool of worker processes for work whose cost a tenant controls.
 
-A call is a plain function of a module and values that pickle. It runs where it cannot hold up the
-event loop, for so many seconds and in so much memory, and no org gets in the way of the others:
-orgs take turns, one org never holds all workers, and neither do calls that may take long, of
-which an org has one at a time.
+Why this exists: the server runs both APIs, all transactions and its chores on one event loop, so
+a template or an app directory that computes for a second holds up every tenant for a second.
+Threads do not help: Python runs one of them at a time, and none can be killed. A process can be,
+and its CPU time and memory can be limited. See ADR 0022.
+
+A call is a module-level function and arguments that pickle. Orgs take turns; one org never occupies
+all workers, and neither do calls that may take long, of which an org has one at a time.
 """
 
 import asyncio
@@ -27,32 +30,32 @@ Ts = TypeVarTuple("Ts")
 SIZE = 2
 MEMORY_MB = 512
 WAITING = 32
-"""Calls of one org that may wait; more are refused."""
+"""Calls of one org that may wait; more are refused with `busy`."""
 LONG_S = 5.0
-"""Calls that may take longer than this leave one worker to the others."""
+"""Calls that may take longer than this never occupy all workers."""
 _KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "PYTHONHOME")
-"""What a worker sees of our environment; the rest may be secret."""
+"""Environment variables that a worker inherits; the others may be secret."""
 _WARM = (
     "exclave.appconfig.read_app",
     "exclave.control.workers.read_app",
     "exclave.control.workers.render_texts",
     "exclave.template.evaluator",
 )
-"""What a worker imports before its first call."""
+"""Modules that a worker imports before its first call."""
 _START_S = 60.0
 _END_S = 1.0
 _BUFFER = 1024 * 1024
 
 
 class TookTooLong(Problem):
-    """The work was ended when its time was up; the same request would take as long again."""
+    """The work exceeded its time limit, and would do so again."""
 
     code = "took_too_long"
     hint = "Make it smaller: shorter templates, fewer files, less nesting."
 
 
 class TookTooMuch(TooLarge):
-    """The work needed more memory than it may have."""
+    """The work exceeded its memory limit."""
 
     code = "took_too_much_memory"
     hint = "Make it smaller; the operator of the control plane sets EXCLAVE_WORKER_MEMORY_MB."
@@ -66,12 +69,12 @@ class WorkerDied(Unavailable):
 
 
 class Workers(Protocol):
-    """Where expensive work is done."""
+    """Runs expensive functions outside of the event loop."""
 
     tally: "Tally"
 
     async def run(self, org: str, function: Callable[[*Ts], T], *args: *Ts, seconds: float) -> T:
-        """Run a function of a module for an org; what it raises is raised here."""
+        """Run a module-level function for an org; its exceptions are raised here."""
 
     async def close(self) -> None:
         """End all workers; calls that run or wait fail."""
@@ -79,7 +82,7 @@ class Workers(Protocol):
 
 @dataclass(slots=True)
 class Tally:
-    """What metrics tell about the workers."""
+    """Counters of the workers, for metrics."""
 
     waiting: int = 0
     running: int = 0
@@ -89,7 +92,7 @@ class Tally:
 
 
 class InlineWorkers:
-    """Runs everything at once where it is called: for simulations and unit tests."""
+    """Runs each function directly in the caller: for simulations and unit tests."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -106,7 +109,7 @@ class InlineWorkers:
 
 @dataclass(eq=False, slots=True)
 class _Turn:
-    """A call's place: it waits, then holds a worker."""
+    """A call in the queue: it waits, then holds a worker."""
 
     org: str
     long: bool
@@ -116,7 +119,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Queue:
-    """Who waits and who runs. Orgs take turns; an org's short and long calls are two lines."""
+    """Waiting and running calls. Orgs take turns; short and long calls of an org wait apart."""
 
     size: int
     most_waiting: int
@@ -135,7 +138,7 @@ class _Queue:
         return turn
 
     def leave(self, turn: _Turn) -> None:
-        """Give a place back, whether it was waited for or held."""
+        """Remove a call from the queue, or release the worker that it holds."""
         if turn.holds:
             self.running[turn.org] -= 1
             self.running += Counter()  # forgets orgs that run nothing
@@ -145,7 +148,7 @@ class _Queue:
         self.give()
 
     def give(self) -> None:
-        """Give free workers to those whose turn it is."""
+        """Assign free workers to the next calls."""
         while turn := self._choose():
             self._shorten(turn)
             turn.holds = True
@@ -155,7 +158,7 @@ class _Queue:
                 turn.given.set_result(None)
 
     def refuse_all(self) -> None:
-        """Let everybody who waits fail."""
+        """Fail all waiting calls."""
         for line in self.lines.values():
             for turn in line:
                 if not turn.given.done():
@@ -172,7 +175,7 @@ class _Queue:
         return None
 
     def _shorten(self, turn: _Turn) -> None:
-        """Take a turn out of its line, which moves behind the others."""
+        """Remove a call from its line, and move the line behind the others."""
         line = self.lines.pop((turn.org, turn.long))
         line.remove(turn)
         if line:
@@ -180,7 +183,7 @@ class _Queue:
 
 
 class WorkerProcesses:
-    """A few processes, started when they are first needed and kept."""
+    """A fixed number of processes, started when first needed and then kept."""
 
     def __init__(
         self, size: int = SIZE, *, memory_mb: int = MEMORY_MB, waiting: int = WAITING
@@ -193,10 +196,10 @@ class WorkerProcesses:
         self._closed = False
 
     async def run(self, org: str, function: Callable[[*Ts], T], *args: *Ts, seconds: float) -> T:
-        """Run a function of a module in a worker, when it is the org's turn.
+        """Run a module-level function in a worker, when it is the org's turn.
 
-        The seconds are of CPU time, and a call may last four times as long. Whoever is cancelled
-        gives the worker back: it is ended, as nothing else stops what it does.
+        `seconds` limits the CPU time; the call may last four times as long. When the caller is
+        cancelled, the worker is killed, because nothing else stops what it runs.
         """
         if self._closed:
             raise _stop()
@@ -276,13 +279,13 @@ class WorkerProcesses:
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker's process, seen from here."""
+    """The handle of a worker process."""
 
     process: asyncio.subprocess.Process
 
     @classmethod
     async def start(cls, memory_mb: int) -> "_Worker":
-        """Start a process that shares no descriptor but its pipes and standard error with us."""
+        """Start a process that inherits no descriptor but its pipes and standard error."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",
@@ -304,7 +307,7 @@ class _Worker:
         return worker
 
     async def ask(self, call: bytes, seconds: float) -> tuple[Ending, bool, bytes]:
-        """Run a call; tell how it ended, whether the worker stays, and the reply."""
+        """Run a call; return how it ended, whether the worker stays, and the reply."""
         assert self.process.stdout is not None  # noqa: S101 - `start` makes it a pipe
         async with asyncio.timeout(seconds * PATIENCE):
             self._send(call)
@@ -313,7 +316,7 @@ class _Worker:
             return Ending(ending), not leaves, await self.process.stdout.readexactly(size)
 
     async def end(self) -> None:
-        """End the process, whatever it does, and wait until it has."""
+        """Kill the process and wait for its exit."""
         if self.process.stdout is not None and self.process.stdout.at_eof():
             # It is ending already. Killed now, asyncio would lose the signal that ended it.
             with contextlib.suppress(TimeoutError):

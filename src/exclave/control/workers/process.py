@@ -1,4 +1,4 @@
-"""The other end of `workers`: a process that runs one call after another, in narrow limits.
+"""The main program of a worker process, which runs one call after another within limits.
 
 It imports nothing of the server until a call asks for it, holds no connection and no secret, and
 ends with its parent: when its standard input closes, by the kernel's signal, or by its own alarm.
@@ -25,7 +25,7 @@ REPLY = struct.Struct("!BBQ")
 MOST_REPLY = 64 * 1024 * 1024
 _MIB = 1024 * 1024
 PATIENCE = 4
-"""How much longer a call may take than its CPU time."""
+"""Wall-clock limit of a call as a multiple of its CPU time limit."""
 _GRACE_S = 2.0
 _FILES = 256
 _NICENESS = 10
@@ -38,7 +38,7 @@ class Ending(IntEnum):
     RETURNED = 0
     RAISED = 1
     BROKEN = 2
-    """It raised something that cannot be sent; the reply is the traceback."""
+    """It raised an exception that cannot be pickled; the reply is the traceback."""
     TOO_MUCH_MEMORY = 3
     TOO_LARGE = 4
 
@@ -103,7 +103,7 @@ def _pack_error(error: Exception) -> tuple[Ending, bytes]:
 
 
 def _has_grown(memory: int) -> bool:
-    """Return whether the process has used so much memory that a fresh one is better."""
+    """Return whether the process uses so much memory that it should be replaced."""
     # Not `ru_maxrss`: on Linux a process starts with the one of the server that forked it.
     try:
         facts = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")

@@ -1,4 +1,4 @@
-"""Reading an uploaded app directory: what workers do, so it imports nothing of the server."""
+"""Read an uploaded app directory in a worker process; imports nothing of the server."""
 
 import dataclasses
 import json
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.appconfig.codes import Code, Severity
-from exclave.appconfig.diagnostics import Diagnostic
-from exclave.appconfig.read_app import Reading, read_app
+from exclave.appconfig.diagnostics.codes import Code, Severity
+from exclave.appconfig.diagnostics.report import Diagnostic
+from exclave.appconfig.read_app import CheckedApp, read_app
 from exclave.appconfig.stored.packing import UPLOAD_LIMITS
 from exclave.appconfig.stored.parts import FrozenApp, freeze_app
 from exclave.base.archives import unpack_archive
@@ -31,7 +31,7 @@ class ShownFinding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a directory says; without errors, what is to be stored of it."""
+    """The findings of a directory and, if none is an error, what to store of it."""
 
     findings: tuple[ShownFinding, ...]
     errors: int
@@ -40,13 +40,13 @@ class Checked:
 
 
 def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str, str]) -> Checked:  # noqa: FBT001 - a call of a worker has no keywords
-    """Unpack an archive, unless that was done, then read and check the directory."""
+    """Unpack an archive if that was not done yet, then read and check the directory."""
     folder = Path(directory)
     if not folder.exists():
         with Path(archive).open("rb") as file:
             unpack_archive(file, folder, limits=UPLOAD_LIMITS)
     reading = read_app(folder, strict=strict, sealed=True, before=types)
-    found = [_judge(each) for each in reading.diagnostics]
+    found = [_as_sync_error(each) for each in reading.diagnostics]
     frozen = None
     if all(each.severity is not Severity.ERROR for each in found):
         frozen = freeze_app(reading)
@@ -60,7 +60,7 @@ def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str,
     return Checked(shown, errors, len(reading.graph.needs), frozen)
 
 
-def _judge(found: Diagnostic) -> Diagnostic:
+def _as_sync_error(found: Diagnostic) -> Diagnostic:
     if found.code is not Code.REFERENCE_NOT_FOLLOWED:
         return found
     hint = "A sync fetches nothing: keep the file in the app directory."
@@ -79,7 +79,7 @@ def _refuse_size(size: int) -> Diagnostic:
     )
 
 
-def _show(reading: Reading, found: Diagnostic) -> ShownFinding:
+def _show(reading: CheckedApp, found: Diagnostic) -> ShownFinding:
     source = reading.sources.get(found.file)
     short = dataclasses.replace(found, message=found.message[:_LONGEST], hint=found.hint[:_LONGEST])
     text = None if source is None else source.read_line(found.line)[:_LONGEST]

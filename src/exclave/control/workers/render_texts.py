@@ -1,4 +1,4 @@
-"""Rendering several texts on one budget: what workers do, so it imports nothing of the server."""
+"""Render several texts on one budget in a worker process; imports nothing of the server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Wanted:
 
 
 def render_each(wanted: Sequence[Wanted], steps: int) -> tuple[list[str | Fault], int]:
-    """Render texts on one budget; answer what of it is left."""
+    """Render texts on one budget; return the results and what is left of the budget."""
     budget = make_budget(steps)
     done = [render_text(each.text, each.values, each.now, budget) for each in wanted]
     return done, max(0, budget.left)

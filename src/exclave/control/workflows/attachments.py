@@ -1,4 +1,4 @@
-"""Files that executions hand in: plans to apply, plans to read, journals, rescued states."""
+"""Files that executions upload: plan files, readable plans, journals, rescued states."""
 
 from collections.abc import AsyncIterable, AsyncIterator
 
@@ -32,7 +32,7 @@ async def put_attachment(
     epoch: int,
     chunks: AsyncIterable[bytes],
 ) -> AttachmentReply:
-    """Store a file of a running execution: first the blob, then its row; the newest one counts."""
+    """Store a file of a running execution: first the blob, then its row, which replaces others."""
     row = await deps.db.read(lambda tx: executions.find_execution(tx, who.org, execution))
     if row is None or row.runner_id != who.runner or row.started_at is None:
         raise NotFound("there is no such execution")
@@ -64,7 +64,7 @@ async def put_attachment(
 
 
 async def _tidy_plan(deps: Deps, who: RunnerIdentity, chunks: AsyncIterable[bytes]) -> bytes:
-    """Read a plan and check it, a large one in a worker: people see it, and a runner wrote it."""
+    """Validate a readable plan, since a runner wrote it; a large one in a worker process."""
     data = b"".join([chunk async for chunk in Measured(chunks, MAX_ATTACHMENT)])
     try:
         if len(data) <= _SMALL_PLAN:
@@ -83,7 +83,7 @@ def _count(
     size: int,
     old: AnyRow | None,
 ) -> None:
-    """Count a file that was just noted; one that it replaces is gone. Evidence is always taken."""
+    """Count a stored file against the quota, less the one it replaces; never refuse evidence."""
     if old is not None:
         quotas.release(tx, org, Stored.ATTACHMENTS, old.size, 1)
     if name in EVIDENCE:
@@ -98,7 +98,7 @@ def _count(
 async def get_for_runner(
     deps: Deps, who: RunnerIdentity, execution: ExecutionId, name: str
 ) -> AsyncIterator[bytes]:
-    """Find a file that any execution of the runner's own queue handed in; then read it."""
+    """Return the content of a file that any execution of the runner's own queue uploaded."""
 
     def find(tx: Tx) -> AnyRow:
         row = attachments.find_attachment(tx, who.org, execution, name)
@@ -111,7 +111,7 @@ async def get_for_runner(
 
 
 async def get_for_user(deps: Deps, user: User, job: JobId, name: str) -> AsyncIterator[bytes]:
-    """Find the newest file of a job that people may see; then read it."""
+    """Return the newest file of a job, of those that users may read."""
 
     def find(tx: Tx) -> AnyRow:
         found = find_job(tx, user, job, Right.READ)

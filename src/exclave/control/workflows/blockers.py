@@ -1,36 +1,38 @@
-"""What stands before work that could begin: a lane, a turn, a runner that is missing."""
+"""Explain why a ready step or job has not started: busy lane, earlier workflow, no runner."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from exclave.control.deps import Deps
-from exclave.control.workflows.missing_runners import find_missing_runner
-from exclave.domain.identity import OrgId, QueueId
+from exclave.control.dispatch.presence import find_presence
+from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.jobs import ExecutionId, JobId, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
+from exclave.domain.presence import PresenceState
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.storage import executions, installs, jobs, queues, workflows
+from exclave.storage import executions, installs, jobs, queues, runners, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.jobs import Blocker
+
+_MOST_RUNNERS = 100
 
 
 def find_step_blockers(
     tx: Tx, deps: Deps, org: OrgId, workflow: AnyRow, steps: Sequence[AnyRow]
 ) -> Mapping[int, Blocker]:
-    """Find by position what keeps steps of a workflow from going on."""
+    """Return the blockers of a workflow's steps by position."""
     if workflow.state != WorkflowState.RUNNING:
         return {}
     states = {step.position: StepState(step.state) for step in steps}
-    look = _Look(tx, deps, org, QueueId(workflow.queue_id))
+    queue = _QueueState(tx, deps, org, QueueId(workflow.queue_id))
     found = {}
     for step in steps:
-        lanes = step.lanes.split(",") if step.lanes else []
         blocker = None
         if step.state == StepState.ACTIVE and step.job_state == JobState.QUEUED:
-            blocker = look.find_for_job(step.job_kind, lanes)
+            blocker = queue.find_for_job(step.job_kind, step.lanes)
         elif step.mutating and _is_ready(step, states):
-            blocker = look.find_turn(workflow.id, lanes)
+            blocker = queue.find_turn(workflow.id, step.lanes)
         if blocker is not None:
             found[int(step.position)] = blocker
     return found
@@ -39,21 +41,21 @@ def find_step_blockers(
 def find_job_blocker(
     tx: Tx, deps: Deps, org: OrgId, job: tuple[QueueId, str, Sequence[str]]
 ) -> Blocker | None:
-    """Find what keeps a queued job, by its queue, kind and lanes, from a runner."""
+    """Return why no runner has taken a queued job, given by its queue, kind and lanes."""
     queue, kind, lanes = job
-    return _Look(tx, deps, org, queue).find_for_job(kind, lanes)
+    return _QueueState(tx, deps, org, queue).find_for_job(kind, lanes)
 
 
 @dataclass
-class _Look:
-    """One look at a queue: whatever many steps have in common is read once."""
+class _QueueState:
+    """The state of a queue, in which what several steps need is read once."""
 
     tx: Tx
     deps: Deps
     org: OrgId
     queue: QueueId
-    told: dict[str, Blocker | None] = field(default_factory=dict)
-    """What was found out already, by lane, workflow or kind of job."""
+    known: dict[str, Blocker | None] = field(default_factory=dict)
+    """Blockers that were found already, by lane, workflow or kind of job."""
 
     @cached_property
     def taken(self) -> dict[str, AnyRow]:
@@ -63,53 +65,55 @@ class _Look:
 
     @cached_property
     def line(self) -> Sequence[AnyRow]:
-        """All places in line, first come first."""
+        """All tickets, oldest first."""
         return queues.list_tickets(self.tx, self.org, self.queue)
 
     @cached_property
     def first(self) -> dict[str, AnyRow]:
-        """The first place in line by lane."""
+        """The oldest ticket by lane."""
         return {row.lane: row for row in reversed(self.line)}
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The first place in line by workflow."""
+        """The oldest ticket number by workflow."""
         return {row.workflow_id: row.seq for row in reversed(self.line)}
 
     def find_for_job(self, kind: str, lanes: Sequence[str]) -> Blocker | None:
-        """Find what keeps a queued job from a runner; a lane to be looked at comes first."""
+        """Return the blocker of a queued job; a lane that needs reconciliation comes first."""
         rows = _pick_conflicting(self.taken, lanes)
         if rows:
             lane = min(rows, key=lambda row: (row.state == LaneState.BUSY, row.name))
             return self._once(
-                f"lane {lane.name}", lambda: _tell_lane(self.tx, self.org, self.queue, lane)
+                f"lane {lane.name}", lambda: _block_on_lane(self.tx, self.org, self.queue, lane)
             )
         return self._once(
             f"kind {kind}",
-            lambda: find_missing_runner(self.tx, self.deps, self.org, self.queue, kind),
+            lambda: _find_missing_runner(self.tx, self.deps, self.org, self.queue, kind),
         )
 
     def find_turn(self, workflow: WorkflowId, lanes: Sequence[str]) -> Blocker | None:
-        """Find the workflow that came first on a lane which a step wants."""
+        """Return the earlier workflow that holds up a step on one of its lanes."""
         mine = self.places.get(workflow, 0)
         ahead = [row for row in _pick_conflicting(self.first, lanes) if row.seq < mine]
         if not ahead:
             return None
-        row = min(ahead, key=lambda each: (each.seq, each.lane))
-        found = self._once(f"turn {row.workflow_id}", lambda: _tell_turn(self.tx, self.org, row))
+        row = min(ahead, key=lambda ticket: (ticket.seq, ticket.lane))
+        found = self._once(
+            f"turn {row.workflow_id}", lambda: _block_on_workflow(self.tx, self.org, row)
+        )
         if found is None or found.lane == row.lane:
             return found
         message = found.message.replace(f"on lane {found.lane}", f"on lane {row.lane}")
         return found.model_copy(update={"lane": row.lane, "message": message})
 
     def _once(self, name: str, find: Callable[[], Blocker | None]) -> Blocker | None:
-        if name not in self.told:
-            self.told[name] = find()
-        return self.told[name]
+        if name not in self.known:
+            self.known[name] = find()
+        return self.known[name]
 
 
 def _pick_conflicting(rows: Mapping[str, AnyRow], lanes: Sequence[str]) -> list[AnyRow]:
-    """Pick of rows by lane those that exclude one of some lanes."""
+    """Return the rows of lanes that exclude one of `lanes`."""
     if not lanes:
         return []
     if SANDBOX in lanes:
@@ -117,7 +121,7 @@ def _pick_conflicting(rows: Mapping[str, AnyRow], lanes: Sequence[str]) -> list[
     return [rows[lane] for lane in dict.fromkeys((SANDBOX, *lanes)) if lane in rows]
 
 
-def _tell_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
+def _block_on_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
     job = _find_holder(tx, org, lane)
     about = {
         "lane": lane.name,
@@ -129,7 +133,7 @@ def _tell_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
         return Blocker(message=f"lane {lane.name} is in use by {_name_job(job)}", hint=end, **about)
     place = _name_install(tx, org, queue)
     return Blocker(
-        message=f"lane {lane.name} is blocked: {_tell_why(lane, job)}",
+        message=f"lane {lane.name} is blocked: {_describe_loss(lane, job)}",
         hint=f"See what is left: exclave installs orphans {place}. Then free the lane:"
         f" exclave installs release-lane {place} {lane.name} --reason …",
         **about,
@@ -137,12 +141,11 @@ def _tell_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
 
 
 def _is_ready(step: AnyRow, states: Mapping[int, StepState]) -> bool:
-    needs = [int(need) for need in step.needs.split(",")] if step.needs else []
     is_job = step.kind == StepKind.JOB and step.state == StepState.PENDING
-    return is_job and all(states[need].lets_pass for need in needs)
+    return is_job and all(states[need].lets_pass for need in step.needs)
 
 
-def _tell_turn(tx: Tx, org: OrgId, place: AnyRow) -> Blocker | None:
+def _block_on_workflow(tx: Tx, org: OrgId, place: AnyRow) -> Blocker | None:
     first = workflows.find_workflow(tx, org, place.workflow_id)
     if first is None:
         return None
@@ -178,10 +181,59 @@ def _name_job(job: AnyRow | None) -> str:
     return f"job {job.id}{step}"
 
 
-def _tell_why(lane: AnyRow, job: AnyRow | None) -> str:
+def _describe_loss(lane: AnyRow, job: AnyRow | None) -> str:
     return str(lane.reason) if job is None else f"{_name_job(job)} was lost half-way"
 
 
 def _name_install(tx: Tx, org: OrgId, queue: str) -> str:
     row = installs.find_install(tx, org, queue)
     return queue if row is None else str(row.name)
+
+
+def _find_missing_runner(
+    tx: Tx, deps: Deps, org: OrgId, queue: QueueId, kind: str
+) -> Blocker | None:
+    """Return why no runner of a queue can take a job of that kind; None if one can."""
+    rows = runners.list_runners(tx, org, "", _MOST_RUNNERS, queue)
+    active = [row for row in rows if row.state == runners.ACTIVE]
+    presences = [(row, find_presence(deps, row, tx.now)) for row in active]
+    able = [(row, presence) for row, presence in presences if kind in row.capabilities]
+    if any(presence.state is PresenceState.UP for _, presence in able):
+        return None
+    enrol = _advise_enrolment(tx, org, queue)
+    if not active:
+        return _block_on_runner(_describe_closed(rows), enrol)
+    if not able:
+        return _block_on_runner(f"no runner does `{kind}` jobs", "Update the runner's program.")
+    row, presence = min(able, key=lambda item: list(PresenceState).index(item[1].state))
+    if presence.state is PresenceState.DISABLED:
+        return _block_on_runner(
+            f"the customer has disabled runner `{row.name}`",
+            "It goes on when the customer enables it: exclave stack enable",
+        )
+    return _block_on_runner(
+        f"runner `{row.name}` is {presence.state}: {presence.cause}",
+        f"On its machine, `exclave runner doctor` tells what is wrong. {enrol}",
+    )
+
+
+def _block_on_runner(message: str, hint: str) -> Blocker:
+    return Blocker(lane=None, job_id=None, workflow_id=None, message=message, hint=hint)
+
+
+def _advise_enrolment(tx: Tx, org: OrgId, queue: QueueId) -> str:
+    row = queues.find_queue(tx, org, queue)
+    if row is not None and row.kind == QueueKind.BUILD:
+        return "Start a build runner: exclave runners enrol --build"
+    install = installs.find_install(tx, org, queue)
+    if install is not None and install.config_id is not None:
+        return f"Let the customer run a Stack: exclave installs stack {install.name}"
+    name = queue if install is None else install.name
+    return f"Start a runner: exclave runners enrol --install {name}"
+
+
+def _describe_closed(rows: Sequence[AnyRow]) -> str:
+    if not rows:
+        return "no runner was ever enrolled"
+    last = rows[-1]
+    return f"runner `{last.name}` is {last.state}: {last.state_reason}"

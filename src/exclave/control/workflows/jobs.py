@@ -1,4 +1,4 @@
-"""Jobs as people see and steer them."""
+"""Jobs in the Control API: list, show, cancel, declare lost."""
 
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.access import require_on, require_there
@@ -59,16 +59,16 @@ async def show_job(deps: Deps, user: User, job: JobId) -> JobReply:
 
 
 async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
-    """Ask for the end of a job: durable, and at once if no runner has begun it."""
+    """Request the cancellation of a job; a job that was not started ends at once."""
 
     def cancel(tx: Tx) -> None:
         row = find_job(tx, user, job, Right.OPERATE)
         if JobState(row.state).is_final and row.state != JobState.CANCELLED:
             raise Conflict(f"the job has ended: it is {row.state}")
         queues.lock_queue(tx, user.org, row.queue_id)  # as those do who offer its jobs
-        happening = end_unstarted_job(tx, user.org, job)
-        if happening is not None:
-            advance(tx, deps, [happening, *end_unstarted_build(tx, user.org, job)])
+        event = end_unstarted_job(tx, user.org, job)
+        if event is not None:
+            advance(tx, deps, [event, *end_unstarted_build(tx, user.org, job)])
         record(tx, deps, user.org, user.name, "job_cancel_requested", job)
         tx.wake(f"job:{job}")
 
@@ -77,7 +77,7 @@ async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
 
 
 async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobReply:
-    """Take a person's word that the machine which ran the job is gone, without waiting for it."""
+    """End a job as lost on the word of a user that its machine is gone, without waiting."""
 
     def declare(tx: Tx) -> None:
         row = find_job(tx, user, job, Right.OPERATE)
@@ -93,7 +93,7 @@ async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobRe
 
 
 def find_job(tx: Tx, user: User, job: JobId, right: Right) -> AnyRow:
-    """Find a job that the user has this right on."""
+    """Return a job on which the user has this right."""
     row = jobs.find_job(tx, user.org, job)
     if row is None:
         raise NotFound("there is no such job")

@@ -1,86 +1,72 @@
-"""Turning what a caller wrote into the rows of a new workflow, before any transaction begins."""
+"""Checking a workflow that a user wrote, before any transaction begins."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.identity import OrgId, QueueId, User
-from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
+from exclave.domain.four_eyes import Author
+from exclave.domain.identity import QueueId, User
+from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
 from exclave.flow.graph import find_unguarded, resolve_needs
-from exclave.wire.workflows import NewStep, NewWorkflow
+from exclave.wire import workflows as wire
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A workflow whose steps are all still to come, ready to be stored."""
+    """A workflow that is ready to be stored, and what has to be checked before that."""
 
-    org: OrgId
-    queue: QueueId
-    id: WorkflowId
-    row: Mapping[str, Any]
-    steps: Sequence[Mapping[str, Any]]
+    workflow: NewWorkflow
     unguarded: tuple[str, ...] = ()
-    """The steps that change something before anybody was asked."""
+    """The steps that change something before any gate."""
 
 
-def plan_workflow(user: User, workflow: WorkflowId, wish: NewWorkflow) -> Planned:
-    """Check the graph and write its rows."""
-    doubled = [n for n, times in Counter(step.name for step in wish.steps).items() if times > 1]
+def plan_workflow(user: User, workflow: WorkflowId, request: wire.NewWorkflow) -> Planned:
+    """Check the graph of a requested workflow and return it with its needs resolved."""
+    names = Counter(step.name for step in request.steps)
+    doubled = [name for name, times in names.items() if times > 1]
     if doubled:
         raise InvalidInput(f"two steps are named `{min(doubled)}`", hint="Give each its own name.")
-    needs = resolve_needs({step.name: step.needs for step in wish.steps})
-    at = {"org_id": user.org, "workflow_id": workflow}
-    rows = [
-        {**at, "position": position, "needs": ",".join(map(str, needs[step.name])), **_plan(step)}
-        for position, step in enumerate(wish.steps)
-    ]
-    row = {
-        "org_id": user.org,
-        "id": workflow,
-        "queue_id": wish.queue_id,
-        "name": wish.name,
-        "state": WorkflowState.RUNNING,
-        "approve_all": wish.approve_all,
-        "plan_only": wish.plan_only,
-        "cancel_requested": False,
-        "revision": 1,
-        "laned": any(step.mutating for step in wish.steps),
-        "labels": wish.labels,
-        "created_by": user.name,
-        "by_person": user.person,
-        "by_token": user.token,
-    }
-    unguarded = _list_unguarded(wish.steps, [needs[step.name] for step in wish.steps])
-    return Planned(user.org, QueueId(wish.queue_id), workflow, row, rows, unguarded)
+    needs = resolve_needs({step.name: step.needs for step in request.steps})
+    new = NewWorkflow(
+        org=user.org,
+        id=workflow,
+        queue=QueueId(request.queue_id),
+        name=request.name,
+        author=Author.of(user),
+        steps=[_plan_step(step, needs[step.name]) for step in request.steps],
+        approve_all=request.approve_all,
+        plan_only=request.plan_only,
+        labels=request.labels,
+    )
+    return Planned(new, _list_unguarded(new.steps))
 
 
-def _list_unguarded(steps: Sequence[NewStep], needs: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-    """Name the steps that run a script, or say that they change something, before any gate.
+def _list_unguarded(steps: Sequence[NewStep]) -> tuple[str, ...]:
+    """List the steps that run a script, or are marked as mutating, before any gate.
 
-    A script may do anything, whatever its step says about itself.
+    A script counts in any case: it may do anything, whatever its step declares.
     """
     gates = [at for at, step in enumerate(steps) if step.kind is StepKind.GATE]
     acting = [
         at
         for at, step in enumerate(steps)
-        if step.mutating or (step.job is not None and step.job.kind != "noop")
+        if step.mutating or (step.job is not None and step.job["kind"] != "noop")
     ]
-    return tuple(steps[at].name for at in find_unguarded(needs, gates, acting)) if acting else ()
+    if not acting:
+        return ()
+    needs = [step.needs for step in steps]
+    return tuple(steps[at].name for at in find_unguarded(needs, gates, acting))
 
 
-def _plan(step: NewStep) -> dict[str, Any]:
-    return {
-        "name": step.name,
-        "kind": step.kind,
-        "state": StepState.PENDING,
-        "lanes": ",".join(step.lanes),
-        "mutating": step.mutating,
-        "outputs": {},
-        "spec": {
-            "job": None if step.job is None else step.job.model_dump(mode="json"),
-            "priority": step.priority,
-            "delay_s": step.delay_s,
-        },
-    }
+def _plan_step(step: wire.NewStep, needs: tuple[int, ...]) -> NewStep:
+    return NewStep(
+        name=step.name,
+        kind=step.kind,
+        needs=needs,
+        lanes=tuple(step.lanes),
+        mutating=step.mutating,
+        job=None if step.job is None else step.job.model_dump(mode="json"),
+        priority=step.priority,
+        delay_s=step.delay_s,
+    )

@@ -1,4 +1,4 @@
-"""Plans as people read them, made readable when a runner hands them in."""
+"""Readable plans, validated when a runner uploads them."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def tidy_plan(data: bytes) -> bytes:
 
 
 def _read(items: Any, key: str, reader: Callable[[str], str]) -> bool:
-    """Put what a reader makes of each item's text in its place; tell whether one changed."""
+    """Replace each item's text by what `reader` returns; return whether one changed."""
     changed = False
     for item in items if isinstance(items, list) else ():
         text = item.get(key) if isinstance(item, dict) else None

@@ -1,4 +1,4 @@
-"""Rows turned into what callers see."""
+"""Build API replies from workflow and job rows."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ from exclave.wire.workflows import StepReply, WorkflowReply, WorkflowSummary
 
 
 def summarise_workflow(row: AnyRow) -> WorkflowSummary:
-    """Show a workflow without its steps."""
+    """Return the reply for a workflow without its steps."""
     return WorkflowSummary(
         id=row.id,
         name=row.name,
@@ -28,7 +28,7 @@ def summarise_workflow(row: AnyRow) -> WorkflowSummary:
 def show_workflow(
     row: AnyRow, steps: Sequence[AnyRow], blockers: Mapping[int, Blocker] | None = None
 ) -> WorkflowReply:
-    """Show a workflow with its steps, and what stands before them."""
+    """Return the reply for a workflow with its steps and their blockers."""
     blocked = blockers or {}
     names = {step.position: step.name for step in steps}
     summary = summarise_workflow(row)
@@ -37,14 +37,13 @@ def show_workflow(
 
 
 def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> StepReply:
-    needs = [names[int(need)] for need in row.needs.split(",")] if row.needs else []
     return StepReply(
         index=row.position,
         name=row.name,
         kind=row.kind,
         state=row.state,
-        needs=needs,
-        lanes=row.lanes.split(",") if row.lanes else [],
+        needs=[names[need] for need in row.needs],
+        lanes=list(row.lanes),
         mutating=row.mutating,
         attempt=row.attempt,
         digest=row.digest,
@@ -53,7 +52,7 @@ def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> S
         job_id=row.job_id,
         job_state=row.job_state,
         outputs=row.outputs,
-        waiting_for=_tell_wait(row, blocker),
+        waiting_for=_find_wait(row, blocker),
         blocked_by=blocker,
         started_at=row.started_at,
         finished_at=row.finished_at,
@@ -62,8 +61,8 @@ def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> S
     )
 
 
-def _tell_wait(row: AnyRow, blocker: Blocker | None) -> str:
-    """Say in a word what a step waits for."""
+def _find_wait(row: AnyRow, blocker: Blocker | None) -> str:
+    """Return in one word what a step waits for."""
     if row.state != StepState.ACTIVE:
         return "" if blocker is None else "turn"
     if blocker is not None:
@@ -107,7 +106,7 @@ def show_job(
 
 
 def show_execution(row: AnyRow) -> ExecutionReply:
-    """Show one attempt; its log is complete when all that the runner announced has arrived."""
+    """Return the reply for an execution; its log is complete once it has the announced length."""
     return ExecutionReply(
         id=row.id,
         runner_id=row.runner_id,

@@ -1,4 +1,4 @@
-"""Workflows: create, look at, answer, steer. Every call is one event in one transaction."""
+"""Workflows: create, list, watch, and act on them. Each action is one event in one transaction."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -6,7 +6,7 @@ from exclave.base.digests import digest_json
 from exclave.base.errors import Conflict, Forbidden, NotFound, Problem
 from exclave.control.access import require_on, require_there
 from exclave.control.deps import Deps
-from exclave.control.dispatch.direct_offers import Handover
+from exclave.control.dispatch.direct_offers import DirectOffer
 from exclave.control.four_eyes import (
     refuse_approve_all,
     refuse_own_work,
@@ -18,7 +18,7 @@ from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.workflows import replies
 from exclave.control.workflows.blockers import find_step_blockers
 from exclave.control.workflows.new_workflow import Planned, plan_workflow
-from exclave.control.workflows.step_actions import Wish, aim_at, find_step, steer
+from exclave.control.workflows.step_actions import StepAction, apply_action, find_step, for_step
 from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import OrgId, QueueId, Right, User
 from exclave.domain.quotas import Stored
@@ -40,6 +40,7 @@ from exclave.flow.events import (
     Retried,
     Skipped,
 )
+from exclave.flow.plans.intents import ApplyPart, read_intent
 from exclave.storage import queues, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.engine.types import write_json
@@ -56,47 +57,48 @@ from exclave.wire.workflows import (
 
 _PUT_GATE = "Put a step of kind `gate` before it; who may approve answers that."
 _LONGEST_WAIT_S = 15.0
-"""A watcher looks again after this time even if nobody woke it."""
+"""A watcher reads the workflow again after this time, in case a wake-up was lost."""
 
 
-async def create_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowReply:
-    """Store a workflow with all its steps, take its turns on lanes, and begin."""
-    workflow = await begin_workflow(deps, user, wish)
+async def create_workflow(deps: Deps, user: User, body: NewWorkflow) -> WorkflowReply:
+    """Store a workflow with its steps, take its turns on lanes, start it, and return it."""
+    workflow = await begin_workflow(deps, user, body)
     return await show_workflow(deps, user, workflow)
 
 
-async def begin_workflow(deps: Deps, user: User, wish: NewWorkflow) -> WorkflowId:
-    """Create a workflow without looking at how far it got."""
-    await require_there(deps, user, Right.OPERATE, wish.queue_id)
-    if wish.approve_all:
-        await deps.db.read(lambda tx: require_approve_all(tx, user, wish.queue_id))
-    made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), wish)
+async def begin_workflow(deps: Deps, user: User, body: NewWorkflow) -> WorkflowId:
+    """Create a workflow and return only its id."""
+    await require_there(deps, user, Right.OPERATE, body.queue_id)
+    if body.approve_all:
+        await deps.db.read(lambda tx: require_approve_all(tx, user, body.queue_id))
+    made = plan_workflow(user, WorkflowId(deps.ids.new("wfl")), body)
     if made.unguarded:
         await _refuse_unguarded(deps, user, made)
-    deps.standing.begin_work(deps.quotas, user.org)
-    if made.row["laned"]:
-        await deps.db.read(lambda tx: refuse_crowd(tx, user.org, made.queue), alone=True)
-    await deps.db.write_each(_begin_all, (deps, made), key=wish.queue_id)
-    return made.id
+    deps.exhausted_quotas.begin_work(deps.quotas, user.org)
+    new = made.workflow
+    if new.is_laned:
+        await deps.db.read(lambda tx: refuse_crowd(tx, user.org, new.queue), alone=True)
+    await deps.db.write_each(_begin_all, (deps, made), key=body.queue_id)
+    return new.id
 
 
 async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
-    """Refuse scripts before any gate to who may not approve; to all, where two people are asked.
+    """Refuse scripts before any gate to users who may not approve, and to all under four eyes.
 
-    Whether the org asks for two was read with the token, a moment ago: the path of every workflow
-    is spared a query, and a wish that arrived before the switch came before it.
+    Whether the org requires four eyes was read with the token, so no workflow costs another query;
+    a request that arrived before the switch counts as earlier than it.
     """
     names = list(made.unguarded)
-    told = f"step `{names[0]}` runs without anybody's approval"
+    problem = f"step `{names[0]}` runs without anybody's approval"
     if user.four_eyes:
         raise SecondPersonNeeded(
-            f"{told}, and this org asks for four eyes", hint=_PUT_GATE, steps=names[:20]
+            f"{problem}, and this org asks for four eyes", hint=_PUT_GATE, steps=names[:20]
         )
     try:
-        await require_there(deps, user, Right.APPROVE, made.queue)
+        await require_there(deps, user, Right.APPROVE, made.workflow.queue)
     except Forbidden:
         raise Forbidden(
-            f"{told}, which needs the right to approve",
+            f"{problem}, which needs the right to approve",
             hint=_PUT_GATE,
             right=Right.APPROVE,
             steps=names[:20],
@@ -104,26 +106,27 @@ async def _refuse_unguarded(deps: Deps, user: User, made: Planned) -> None:
 
 
 def _begin_all(tx: Tx, requests: Sequence[tuple[Deps, Planned]]) -> Sequence[Problem | None]:
-    """Store and begin workflows that arrived together; runners that wait here get their jobs."""
+    """Store and start workflows that arrived together, and offer their jobs to waiting polls."""
     deps = requests[0][0]
-    wanted = sorted({(made.org, made.queue) for _, made in requests})
-    handovers = [Handover(tx, deps, *key) for key in wanted]
-    for handover in handovers:
-        handover.look_ahead()
+    asked = [made.workflow for _, made in requests]
+    wanted = sorted({(new.org, new.queue) for new in asked})
+    direct_offers = [DirectOffer(tx, deps, *key) for key in wanted]
+    for direct_offer in direct_offers:
+        direct_offer.look_ahead()
     known = {key for key in wanted if queues.find_queue(tx, *key) is not None}
-    good = [made for _, made in requests if (made.org, made.queue) in known]
-    workflows.add_workflows(tx, [made.row for made in good], [r for m in good for r in m.steps])
-    for made in good:
-        size = sum(len(write_json(step["spec"])) for step in made.steps)
-        note_growth(tx, Account(made.row["org_id"], Stored.DOCUMENTS), Amount(size, 1))
-    begin_new(tx, deps, [workflows.lock_new(tx, m.row, m.steps) for m in good])
-    for handover in handovers:
-        handover.finish()
+    good = [new for new in asked if (new.org, new.queue) in known]
+    workflows.add_workflows(tx, good)
+    for new in good:
+        size = sum(len(write_json(step.spec)) for step in new.steps)
+        note_growth(tx, Account(new.org, Stored.DOCUMENTS), Amount(size, 1))
+    begin_new(tx, deps, [workflows.lock_new(tx, new) for new in good])
+    for direct_offer in direct_offers:
+        direct_offer.finish()
     return [
         None
-        if (made.org, made.queue) in known
+        if (new.org, new.queue) in known
         else NotFound("there is no such install or build queue")
-        for _, made in requests
+        for new in asked
     ]
 
 
@@ -142,7 +145,7 @@ async def list_workflows(
 
 
 async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> WorkflowReply:
-    """Show a workflow with its steps."""
+    """Return a workflow with its steps."""
 
     def show(tx: Tx) -> WorkflowReply:
         found, steps = workflows.find_with_steps(tx, user.org, workflow)
@@ -171,21 +174,21 @@ async def watch_workflow(
 async def approve_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Approve
 ) -> WorkflowReply:
-    """Approve exactly the digest that a gate shows."""
+    """Approve a gate for exactly the digest that it shows."""
 
-    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+    def make_event(tx: Tx, queue: QueueId, value: Workflow) -> Event:
         del queue
         refuse_own_work(tx, user, value)
         return Approved(find_step(value, step).index, answer.digest)
 
-    return await _steer(
+    return await _apply_and_show(
         deps,
         user,
-        Wish(
+        StepAction(
             workflow,
             Right.APPROVE,
             "step_approved",
-            aim,
+            make_event,
             step=step,
             note=answer.comment,
         ),
@@ -195,16 +198,16 @@ async def approve_step(
 async def deny_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Deny
 ) -> WorkflowReply:
-    """Refuse a gate, and with `skip` leave out what needs it."""
-    aim = aim_at(step, lambda found: Denied(found.index, answer.digest, skip=answer.skip))
-    return await _steer(
+    """Deny a gate; with `skip`, skip the steps that need it."""
+    make_event = for_step(step, lambda found: Denied(found.index, answer.digest, skip=answer.skip))
+    return await _apply_and_show(
         deps,
         user,
-        Wish(
+        StepAction(
             workflow,
             Right.APPROVE,
             "step_denied",
-            aim,
+            make_event,
             step=step,
             note=answer.comment,
         ),
@@ -212,26 +215,28 @@ async def deny_step(
 
 
 async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) -> WorkflowReply:
-    """Do a step again, unless what a lost job left behind has not been looked at.
+    """Retry a step, unless a lane of it still needs reconciliation after a lost job.
 
-    An apply is never done again by itself: its plan is made anew, and approved anew.
+    An apply is never retried alone: its plan is made and approved again first.
     """
 
-    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+    def make_event(tx: Tx, queue: QueueId, value: Workflow) -> Event:
         found = find_step(value, step)
         _refuse_unsure(tx, user.org, queue, found)
         spec = workflows.load_specs(tx, (user.org, value.id), [found.index])[found.index]
-        intent = spec.get("intent") or {}
-        if "plan" not in intent:
+        stored = read_intent(spec)
+        if stored is None or not isinstance(stored.intent, ApplyPart):
             return Retried(found.index)
-        plan = find_step(value, intent["plan"])
+        plan = find_step(value, stored.intent.plan)
         return Retried(plan.index, lost=found.state is StepState.LOST)
 
-    return await _steer(deps, user, Wish(workflow, Right.OPERATE, "step_retried", aim, step=step))
+    return await _apply_and_show(
+        deps, user, StepAction(workflow, Right.OPERATE, "step_retried", make_event, step=step)
+    )
 
 
 def _refuse_unsure(tx: Tx, org: OrgId, queue: QueueId, step: Step) -> None:
-    unsure = queues.needs_reconcile(tx, org, queue, step.lanes) if step.lanes else ()
+    unsure = queues.list_lanes_to_reconcile(tx, org, queue, step.lanes) if step.lanes else ()
     if unsure:
         raise Conflict(
             f"lane `{unsure[0]}` needs a look first: a job on it was lost half-way",
@@ -244,17 +249,19 @@ def _refuse_unsure(tx: Tx, org: OrgId, queue: QueueId, step: Step) -> None:
 async def skip_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, reason: str
 ) -> WorkflowReply:
-    """Go on without a step."""
-    aim = aim_at(step, lambda found: Skipped(found.index, reason))
-    return await _steer(
-        deps, user, Wish(workflow, Right.OPERATE, "step_skipped", aim, step=step, note=reason)
+    """Skip a step."""
+    make_event = for_step(step, lambda found: Skipped(found.index, reason))
+    return await _apply_and_show(
+        deps,
+        user,
+        StepAction(workflow, Right.OPERATE, "step_skipped", make_event, step=step, note=reason),
     )
 
 
 async def send_event(
     deps: Deps, user: User, workflow: WorkflowId, step: str, event: SendEvent
 ) -> WorkflowReply:
-    """Answer a step that waits for the outside world."""
+    """Answer a step that waits for an external event, and return the workflow."""
     await answer_wait(deps, user, workflow, step, event)
     return await show_workflow(deps, user, workflow)
 
@@ -262,7 +269,7 @@ async def send_event(
 async def answer_wait(
     deps: Deps, user: User, workflow: WorkflowId, step: str, event: SendEvent
 ) -> None:
-    """Answer a waiting step without looking at what became of the workflow."""
+    """Answer a step that waits for an external event."""
     digest = digest_json(event.outputs)
 
     def check(tx: Tx, queue: QueueId, found: Step) -> None:
@@ -270,15 +277,15 @@ async def answer_wait(
         if found.kind is not StepKind.WAIT:
             raise Conflict(f"step `{step}` waits for no event")
 
-    aim = aim_at(step, lambda found: Answered(found.index, found.attempt, digest), check)
-    await steer(
+    make_event = for_step(step, lambda found: Answered(found.index, found.attempt, digest), check)
+    await apply_action(
         deps,
         user,
-        Wish(
+        StepAction(
             workflow,
             Right.OPERATE,
             "event_sent",
-            aim,
+            make_event,
             step=step,
             outputs=event.outputs,
         ),
@@ -286,29 +293,31 @@ async def answer_wait(
 
 
 async def cancel_workflow(deps: Deps, user: User, workflow: WorkflowId) -> WorkflowReply:
-    """Ask for the end of a workflow; running jobs are stopped, the rest never begins."""
-    wish = Wish(workflow, Right.OPERATE, "cancel_requested", lambda *_: CancelRequested())
-    return await _steer(deps, user, wish)
+    """Cancel a workflow: running jobs are stopped, the other steps never start."""
+    action = StepAction(workflow, Right.OPERATE, "cancel_requested", lambda *_: CancelRequested())
+    return await _apply_and_show(deps, user, action)
 
 
 async def set_approve_all(
     deps: Deps, user: User, workflow: WorkflowId, *, on: bool
 ) -> WorkflowReply:
-    """Switch automatic approval of open and coming gates."""
+    """Switch automatic approval of open and future gates on or off."""
     action = "approve_all_on" if on else "approve_all_off"
 
-    def aim(tx: Tx, queue: QueueId, value: Workflow) -> Event:
+    def make_event(tx: Tx, queue: QueueId, value: Workflow) -> Event:
         del queue, value
         if on:
             refuse_approve_all(tx, user.org)
         return ApproveAllSet(on)
 
-    return await _steer(deps, user, Wish(workflow, Right.APPROVE, action, aim))
+    return await _apply_and_show(
+        deps, user, StepAction(workflow, Right.APPROVE, action, make_event)
+    )
 
 
-async def _steer(deps: Deps, user: User, wish: Wish) -> WorkflowReply:
-    await steer(deps, user, wish)
-    return await show_workflow(deps, user, wish.workflow)
+async def _apply_and_show(deps: Deps, user: User, action: StepAction) -> WorkflowReply:
+    await apply_action(deps, user, action)
+    return await show_workflow(deps, user, action.workflow)
 
 
 def _check(tx: Tx, user: User, row: AnyRow | None, right: Right) -> AnyRow:

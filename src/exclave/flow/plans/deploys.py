@@ -1,83 +1,80 @@
-"""Deploying and tearing down components: by the graph, in parallel, with hooks around."""
+"""Steps that deploy and tear down components in the order of their graph, with hooks."""
 
 from collections.abc import Sequence
 
-from exclave.flow.plans.drafts import Drawing, Front, draw_component, draw_plan, slug
+from exclave.domain.installs import name_part
+from exclave.flow.plans.drafts import Front, GraphBuilder, add_component, add_plan, slug
+from exclave.flow.plans.intents import RunAction
 from exclave.flow.plans.outline import Component, Hook, Outline
 
 
-def draw_hooks(
-    drawing: Drawing, outline: Outline, trigger: str, after: Front, component: str = ""
+def add_hooks(
+    graph: GraphBuilder, outline: Outline, trigger: str, after: Front, component: str = ""
 ) -> Front:
-    """Run the actions on a trigger, one after the other."""
+    """Add the actions on a trigger, one after the other."""
     for hook in outline.hooks_on(trigger, component):
-        after = draw_action(drawing, hook, after, component)
+        after = add_action(graph, hook, after, component)
     return after
 
 
-def draw_action(drawing: Drawing, hook: Hook, after: Front, component: str = "") -> Front:
-    """Run one action."""
+def add_action(graph: GraphBuilder, hook: Hook, after: Front, component: str = "") -> Front:
+    """Add a step that runs an action."""
     middle = f"{slug(component)}." if component else ""
-    intent = {
-        "do": "action",
-        "action": hook.action,
-        "trigger": hook.trigger,
-        "component": component,
-    }
+    intent = RunAction(hook.action, hook.trigger, component)
     lane = f"action:{slug(hook.action)}"
     name = f"{hook.trigger}.{middle}{slug(hook.action)}"
-    return drawing.job(name, after, intent, lanes=[lane], mutating=True)
+    return graph.job(name, after, intent, lanes=[lane], mutating=True)
 
 
-def draw_deploys(
-    drawing: Drawing, outline: Outline, components: Sequence[Component], after: Front
+def add_deploys(
+    graph: GraphBuilder, outline: Outline, components: Sequence[Component], after: Front
 ) -> Front:
-    """Deploy components; each begins when those that it needs are done."""
+    """Add deploys of components; each starts when those that it needs are done."""
     ends: dict[str, Front] = {}
     for each in components:
         if not each.enabled:
             continue
         needed = tuple(name for need in each.needs for name in ends.get(need, ()))
-        front = draw_hooks(drawing, outline, "pre-deploy-component", needed or after, each.name)
-        front = draw_component(drawing, each.name, front, auto=each.auto_approve)
-        ends[each.name] = draw_hooks(drawing, outline, "post-deploy-component", front, each.name)
+        front = add_hooks(graph, outline, "pre-deploy-component", needed or after, each.name)
+        front = add_component(graph, each.name, front, auto=each.auto_approve)
+        ends[each.name] = add_hooks(graph, outline, "post-deploy-component", front, each.name)
     return _join(ends, after)
 
 
-def draw_all_deploys(drawing: Drawing, outline: Outline, after: Front) -> Front:
-    """Deploy every component, with the hooks of the whole."""
-    front = draw_hooks(drawing, outline, "pre-deploy-all-components", after)
-    front = draw_deploys(drawing, outline, outline.components, front)
-    return draw_hooks(drawing, outline, "post-deploy-all-components", front)
+def add_all_deploys(graph: GraphBuilder, outline: Outline, after: Front) -> Front:
+    """Add deploys of all components, with the hooks around them."""
+    front = add_hooks(graph, outline, "pre-deploy-all-components", after)
+    front = add_deploys(graph, outline, outline.components, front)
+    return add_hooks(graph, outline, "post-deploy-all-components", front)
 
 
-def draw_teardowns(
-    drawing: Drawing, outline: Outline, components: Sequence[Component], after: Front
+def add_teardowns(
+    graph: GraphBuilder, outline: Outline, components: Sequence[Component], after: Front
 ) -> Front:
-    """Tear components down; each begins when all that need it are gone."""
+    """Add teardowns of components; each starts when all that need it are gone."""
     ends: dict[str, Front] = {}
     for each in reversed(components):
         if not each.deployed:
             continue
         dependents = [other.name for other in outline.components if each.name in other.needs]
         needed = tuple(name for other in dependents for name in ends.get(other, ()))
-        front = draw_hooks(drawing, outline, "pre-teardown-component", needed or after, each.name)
-        front = draw_component(drawing, each.name, front, destroy=True)
-        ends[each.name] = draw_hooks(drawing, outline, "post-teardown-component", front, each.name)
+        front = add_hooks(graph, outline, "pre-teardown-component", needed or after, each.name)
+        front = add_component(graph, each.name, front, destroy=True)
+        ends[each.name] = add_hooks(graph, outline, "post-teardown-component", front, each.name)
     return _join(ends, after)
 
 
-def draw_all_teardowns(drawing: Drawing, outline: Outline, after: Front) -> Front:
-    """Tear everything down, with the hooks of the whole."""
-    front = draw_hooks(drawing, outline, "pre-teardown-all-components", after)
-    front = draw_teardowns(drawing, outline, outline.components, front)
-    return draw_hooks(drawing, outline, "post-teardown-all-components", front)
+def add_all_teardowns(graph: GraphBuilder, outline: Outline, after: Front) -> Front:
+    """Add teardowns of all components, with the hooks around them."""
+    front = add_hooks(graph, outline, "pre-teardown-all-components", after)
+    front = add_teardowns(graph, outline, outline.components, front)
+    return add_hooks(graph, outline, "post-teardown-all-components", front)
 
 
-def draw_plans(drawing: Drawing, components: Sequence[Component], after: Front) -> Front:
-    """Only plan components, all at once: nothing is applied, so nobody waits for anybody."""
+def add_plans(graph: GraphBuilder, components: Sequence[Component], after: Front) -> Front:
+    """Add plans of components in parallel: nothing is applied, so none has to wait."""
     ends = {
-        each.name: draw_plan(drawing, f"component:{each.name}", after)
+        each.name: add_plan(graph, name_part(each.name), after)
         for each in components
         if each.enabled
     }

@@ -1,12 +1,13 @@
-"""Drawing a step graph: named steps, each after a front of others."""
+"""Build a step graph: named steps, each after others."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from exclave.domain.installs import component_of, name_part
 from exclave.domain.lanes import SANDBOX
 from exclave.domain.workflows import StepKind
+from exclave.flow.plans.intents import ApplyPart, Intent, PlanPart, ScanPart
 
 Front = tuple[str, ...]
 """The steps after which the next ones begin."""
@@ -23,21 +24,22 @@ class Draft:
     needs: Front
     lanes: tuple[str, ...] = ()
     mutating: bool = False
-    intent: Mapping[str, Any] = field(default_factory=dict)
+    intent: Intent | None = None
+    """What a job or a wait is for; gates have none."""
 
 
 def slug(name: str) -> str:
-    """Write a name so that it can be a part of a step's or a lane's name."""
+    """Return a name in the form that names of steps and lanes allow."""
     return _ODD.sub("-", name.lower()).strip("-") or "x"
 
 
 def component_lane(name: str) -> str:
-    """Name the lane that guards a component."""
+    """Return the name of the lane that guards a component."""
     return f"component:{slug(name)}"
 
 
-class Drawing:
-    """Collects drafts; names are unique."""
+class GraphBuilder:
+    """Collects the steps of a workflow and keeps their names unique."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = []
@@ -47,17 +49,17 @@ class Drawing:
         self,
         name: str,
         after: Front,
-        intent: Mapping[str, Any],
+        intent: Intent,
         *,
         lanes: Sequence[str] = (),
         mutating: bool = False,
     ) -> Front:
-        """Add a step that a runner does."""
+        """Add a step that a runner executes."""
         kind = StepKind.JOB
         return self._add(Draft(name, kind, after, tuple(lanes), mutating, intent))
 
-    def wait(self, name: str, after: Front, intent: Mapping[str, Any]) -> Front:
-        """Add a step that waits for the outside world."""
+    def wait(self, name: str, after: Front, intent: Intent) -> Front:
+        """Add a step that waits for something outside of the workflow."""
         return self._add(Draft(name, StepKind.WAIT, after, intent=intent))
 
     def gate(self, name: str, after: Front) -> Front:
@@ -70,53 +72,41 @@ class Drawing:
             number += 1
             name = f"{draft.name}-{number}"
         self._names.add(name)
-        kept = Draft(name, draft.kind, draft.needs, draft.lanes, draft.mutating, draft.intent)
-        self.drafts.append(kept)
+        self.drafts.append(replace(draft, name=name))
         return (name,)
 
 
-def draw_sandbox(
-    drawing: Drawing, after: Front, *, destroy: bool = False, auto: bool = False
+def add_sandbox(
+    graph: GraphBuilder, after: Front, *, destroy: bool = False, auto: bool = False
 ) -> Front:
-    """Plan the sandbox, ask, apply exactly that plan."""
+    """Add a plan of the sandbox, a gate, and an apply of exactly that plan."""
     stem = "sandbox-destroy" if destroy else "sandbox"
-    about = {"part": "sandbox", "destroy": destroy}
-    return _draw_planned(drawing, stem, "-", SANDBOX, about, after, auto=auto)
+    plan = PlanPart(SANDBOX, destroy, auto)
+    return _add_planned(graph, stem, "-", SANDBOX, plan, after)
 
 
-def draw_component(
-    drawing: Drawing, name: str, after: Front, *, destroy: bool = False, auto: bool = False
+def add_component(
+    graph: GraphBuilder, name: str, after: Front, *, destroy: bool = False, auto: bool = False
 ) -> Front:
-    """Plan a component, ask, apply exactly that plan."""
-    about = {"part": f"component:{name}", "component": name, "destroy": destroy}
+    """Add a plan of a component, a gate, and an apply of exactly that plan."""
+    plan = PlanPart(name_part(name), destroy, auto)
     stem = f"{slug(name)}.destroy" if destroy else slug(name)
-    return _draw_planned(
-        drawing, stem, "-" if destroy else ".", component_lane(name), about, after, auto=auto
-    )
+    dot = "-" if destroy else "."
+    return _add_planned(graph, stem, dot, component_lane(name), plan, after)
 
 
-def draw_plan(drawing: Drawing, part: str, after: Front) -> Front:
-    """Plan a part, and nothing else."""
-    name = part.removeprefix("component:")
-    stem = "sandbox-plan" if part == SANDBOX else f"{slug(name)}.plan"
-    lane = SANDBOX if part == SANDBOX else component_lane(name)
-    intent = {"do": "plan", "part": part, "component": name if part != SANDBOX else ""}
-    return drawing.job(stem, after, {**intent, "destroy": False, "scan": True}, lanes=[lane])
+def add_plan(graph: GraphBuilder, part: str, after: Front) -> Front:
+    """Add a plan of a part that nothing follows."""
+    component = component_of(part)
+    name = f"{slug(component)}.plan" if component else "sandbox-plan"
+    lane = component_lane(component) if component else SANDBOX
+    return graph.job(name, after, ScanPart(part), lanes=[lane])
 
 
-def _draw_planned(
-    drawing: Drawing,
-    stem: str,
-    dot: str,
-    lane: str,
-    about: Mapping[str, Any],
-    after: Front,
-    *,
-    auto: bool,
+def _add_planned(
+    graph: GraphBuilder, stem: str, dot: str, lane: str, plan: PlanPart, after: Front
 ) -> Front:
-    planned = drawing.job(
-        f"{stem}{dot}plan", after, {"do": "plan", "auto": auto, **about}, lanes=[lane]
-    )
-    approved = drawing.gate(f"{stem}{dot}approve", planned)
-    intent = {"do": "apply", "plan": planned[0], **about}
-    return drawing.job(f"{stem}{dot}apply", approved, intent, lanes=[lane], mutating=True)
+    planned = graph.job(f"{stem}{dot}plan", after, plan, lanes=[lane])
+    approved = graph.gate(f"{stem}{dot}approve", planned)
+    apply = ApplyPart(plan.part, planned[0], plan.destroy)
+    return graph.job(f"{stem}{dot}apply", approved, apply, lanes=[lane], mutating=True)

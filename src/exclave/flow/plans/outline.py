@@ -1,4 +1,4 @@
-"""What a step graph is made from: the app in outline, the install as it is, and the wish."""
+"""What a step graph is built from: the outline of app and install, and the request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """All that matters of app and install for the shape of a workflow."""
+    """What the shape of a workflow depends on."""
 
     components: tuple[Component, ...] = ()
     """In deploy order."""
@@ -71,11 +71,11 @@ class RunbookStep:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants of a workflow beside its type."""
+    """What a workflow is asked to do, beside its type."""
 
     components: tuple[str, ...] = ()
     sandbox: bool = False
-    """The sandbox is touched as well: by a change of inputs, or because drift is looked for."""
+    """Whether the sandbox is included: changed inputs affect it, or it is scanned for drift."""
     dependents: bool = False
     plan_only: bool = False
     new_stack: bool = False
@@ -86,5 +86,5 @@ class Request:
     runbook_steps: tuple[RunbookStep, ...] = ()
     runbook_inputs: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
-    """What a person gives a run of an action; wins over the action's own."""
+    """Variables for a run of an action; they win over the action's own."""
     role: str = ""

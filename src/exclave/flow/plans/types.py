@@ -1,91 +1,92 @@
-"""One function per type of workflow: from outline and wish to steps, in the order users know."""
+"""The steps of each workflow type: one function per type."""
 
 from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
-    draw_action,
-    draw_all_deploys,
-    draw_all_teardowns,
-    draw_deploys,
-    draw_hooks,
-    draw_plans,
-    draw_teardowns,
+    add_action,
+    add_all_deploys,
+    add_all_teardowns,
+    add_deploys,
+    add_hooks,
+    add_plans,
+    add_teardowns,
 )
-from exclave.flow.plans.drafts import Draft, Drawing, Front, draw_plan, draw_sandbox
-from exclave.flow.plans.kinds import WorkflowKind
+from exclave.flow.plans.drafts import Draft, Front, GraphBuilder, add_plan, add_sandbox
+from exclave.flow.plans.intents import AwaitBuilds, AwaitRunner, AwaitStack, SyncSecrets
 from exclave.flow.plans.outline import Hook, Outline, Request
-from exclave.flow.plans.runbooks import draw_runbook
+from exclave.flow.plans.runbooks import add_runbook
 
 
 def plan_steps(kind: WorkflowKind, outline: Outline, request: Request) -> tuple[Draft, ...]:
-    """Draw the steps of a workflow."""
-    drawing = Drawing()
-    front = _open(drawing, kind, outline, request)
-    _TYPES[kind](drawing, outline, request, front)
-    return tuple(drawing.drafts)
+    """Return the steps of a workflow."""
+    graph = GraphBuilder()
+    front = _open(graph, kind, outline, request)
+    _TYPES[kind](graph, outline, request, front)
+    return tuple(graph.drafts)
 
 
-def _open(drawing: Drawing, kind: WorkflowKind, outline: Outline, request: Request) -> Front:
-    """Wait for what must be there before anything else: builds, the Stack, a runner."""
+def _open(graph: GraphBuilder, kind: WorkflowKind, outline: Outline, request: Request) -> Front:
+    """Add the waits for builds, the Stack and a runner, which come first."""
     front: Front = ()
     if outline.builds_pending and kind not in _UNBUILT:
-        front = drawing.wait("builds", front, {"do": "builds"})
+        front = graph.wait("builds", front, AwaitBuilds())
     if kind is WorkflowKind.PROVISION or request.new_stack:
-        front = (*front, *drawing.wait("stack", (), {"do": "stack"}))
-    return drawing.job("runner", front, {"do": "runner"})
+        front = (*front, *graph.wait("stack", (), AwaitStack()))
+    return graph.job("runner", front, AwaitRunner())
 
 
-def _provision(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
-    _draw_whole(drawing, outline, request, front, "provision")
+def _provision(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
+    _add_whole(graph, outline, request, front, "provision")
 
 
-def _reprovision(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
-    _draw_whole(drawing, outline, request, front, "reprovision")
+def _reprovision(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
+    _add_whole(graph, outline, request, front, "reprovision")
 
 
 def _reprovision_sandbox(
-    drawing: Drawing, outline: Outline, request: Request, front: Front
+    graph: GraphBuilder, outline: Outline, request: Request, front: Front
 ) -> None:
-    _draw_whole(drawing, outline, request, front, "reprovision-sandbox")
+    _add_whole(graph, outline, request, front, "reprovision-sandbox")
 
 
-def _draw_whole(
-    drawing: Drawing, outline: Outline, request: Request, front: Front, hook: str
+def _add_whole(
+    graph: GraphBuilder, outline: Outline, request: Request, front: Front, hook: str
 ) -> None:
-    """Hooks, the sandbox, secrets, everything on it, hooks."""
+    """Add the sandbox, secrets and all components, with the hooks around them."""
     if request.plan_only:
-        draw_plan(drawing, "sandbox", front)
+        add_plan(graph, "sandbox", front)
         return
-    front = draw_hooks(drawing, outline, f"pre-{hook}", front)
+    front = add_hooks(graph, outline, f"pre-{hook}", front)
     if outline.has_sandbox:
-        front = draw_sandbox(drawing, front, auto=outline.sandbox_auto_approve)
+        front = add_sandbox(graph, front, auto=outline.sandbox_auto_approve)
     if hook == "provision":
-        front = draw_hooks(drawing, outline, "post-provision-sandbox", front)
-    front = _draw_secrets(drawing, outline, front)
-    front = draw_all_deploys(drawing, outline, front)
-    draw_hooks(drawing, outline, f"post-{hook}", front)
+        front = add_hooks(graph, outline, "post-provision-sandbox", front)
+    front = _add_secrets(graph, outline, front)
+    front = add_all_deploys(graph, outline, front)
+    add_hooks(graph, outline, f"post-{hook}", front)
 
 
-def _draw_secrets(drawing: Drawing, outline: Outline, front: Front) -> Front:
-    front = draw_hooks(drawing, outline, "pre-secrets-sync", front)
+def _add_secrets(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
+    front = add_hooks(graph, outline, "pre-secrets-sync", front)
     if outline.has_secrets:
-        front = drawing.job("secrets", front, {"do": "secrets"})
-    return draw_hooks(drawing, outline, "post-secrets-sync", front)
+        front = graph.job("secrets", front, SyncSecrets())
+    return add_hooks(graph, outline, "post-secrets-sync", front)
 
 
-def _deprovision(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _deprovision(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     if request.plan_only:
         return
-    front = draw_hooks(drawing, outline, "pre-deprovision", front)
-    front = draw_all_teardowns(drawing, outline, front)
+    front = add_hooks(graph, outline, "pre-deprovision", front)
+    front = add_all_teardowns(graph, outline, front)
     if outline.has_sandbox and outline.sandbox_deployed:
-        front = draw_sandbox(drawing, front, destroy=True)
-    draw_hooks(drawing, outline, "post-deprovision", front)
+        front = add_sandbox(graph, front, destroy=True)
+    add_hooks(graph, outline, "post-deprovision", front)
 
 
 def _deprovision_sandbox(
-    drawing: Drawing, outline: Outline, request: Request, front: Front
+    graph: GraphBuilder, outline: Outline, request: Request, front: Front
 ) -> None:
     del request
     on_it = [each.name for each in outline.components if each.deployed]
@@ -94,29 +95,29 @@ def _deprovision_sandbox(
             f"components still stand on the sandbox: {', '.join(on_it)}",
             hint="Tear them down first: exclave installs teardown INSTALL --all",
         )
-    front = draw_hooks(drawing, outline, "pre-deprovision-sandbox", front)
+    front = add_hooks(graph, outline, "pre-deprovision-sandbox", front)
     if outline.has_sandbox and outline.sandbox_deployed:
-        front = draw_sandbox(drawing, front, destroy=True)
-    draw_hooks(drawing, outline, "post-deprovision-sandbox", front)
+        front = add_sandbox(graph, front, destroy=True)
+    add_hooks(graph, outline, "post-deprovision-sandbox", front)
 
 
-def _deploy(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _deploy(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     names = request.components
     chosen = outline.pick(outline.with_dependents(names) if request.dependents else names)
     if request.plan_only:
-        draw_plans(drawing, chosen, front)
+        add_plans(graph, chosen, front)
     else:
-        draw_deploys(drawing, outline, chosen, front)
+        add_deploys(graph, outline, chosen, front)
 
 
-def _deploy_all(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _deploy_all(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     if request.plan_only:
-        draw_plans(drawing, outline.components, front)
+        add_plans(graph, outline.components, front)
     else:
-        draw_all_deploys(drawing, outline, front)
+        add_all_deploys(graph, outline, front)
 
 
-def _teardown(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _teardown(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     names = outline.with_dependents(request.components)
     in_the_way = [
         each.name
@@ -128,44 +129,44 @@ def _teardown(drawing: Drawing, outline: Outline, request: Request, front: Front
             f"still deployed and in need of what you tear down: {', '.join(in_the_way)}",
             hint="Tear these down as well: name them, or use --dependents.",
         )
-    draw_teardowns(drawing, outline, outline.pick(names), front)
+    add_teardowns(graph, outline, outline.pick(names), front)
 
 
-def _teardown_all(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _teardown_all(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     del request
-    draw_all_teardowns(drawing, outline, front)
+    add_all_teardowns(graph, outline, front)
 
 
-def _sync_secrets(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _sync_secrets(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     del request
-    _draw_secrets(drawing, outline, front)
+    _add_secrets(graph, outline, front)
 
 
-def _update_inputs(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
-    front = draw_hooks(drawing, outline, "pre-update-inputs", front)
+def _update_inputs(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
+    front = add_hooks(graph, outline, "pre-update-inputs", front)
     if request.sandbox and outline.has_sandbox:
-        front = draw_sandbox(drawing, front, auto=outline.sandbox_auto_approve)
-        front = _draw_secrets(drawing, outline, front)
-        front = draw_all_deploys(drawing, outline, front)
+        front = add_sandbox(graph, front, auto=outline.sandbox_auto_approve)
+        front = _add_secrets(graph, outline, front)
+        front = add_all_deploys(graph, outline, front)
     else:
-        front = draw_deploys(drawing, outline, outline.pick(request.components), front)
-    draw_hooks(drawing, outline, "post-update-inputs", front)
+        front = add_deploys(graph, outline, outline.pick(request.components), front)
+    add_hooks(graph, outline, "post-update-inputs", front)
 
 
-def _run_action(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _run_action(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     del outline
-    draw_action(drawing, Hook(request.action, request.trigger), front)
+    add_action(graph, Hook(request.action, request.trigger), front)
 
 
-def _scan_drift(drawing: Drawing, outline: Outline, request: Request, front: Front) -> None:
+def _scan_drift(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     if request.sandbox and outline.sandbox_deployed:
-        draw_plan(drawing, "sandbox", front)
+        add_plan(graph, "sandbox", front)
     deployed = [each for each in outline.pick(request.components) if each.deployed]
-    draw_plans(drawing, deployed, front)
+    add_plans(graph, deployed, front)
 
 
 _UNBUILT = frozenset({WorkflowKind.SYNC_SECRETS})
-_TYPES: Mapping[WorkflowKind, Callable[[Drawing, Outline, Request, Front], None]] = {
+_TYPES: Mapping[WorkflowKind, Callable[[GraphBuilder, Outline, Request, Front], None]] = {
     WorkflowKind.PROVISION: _provision,
     WorkflowKind.REPROVISION: _reprovision,
     WorkflowKind.REPROVISION_SANDBOX: _reprovision_sandbox,
@@ -178,6 +179,6 @@ _TYPES: Mapping[WorkflowKind, Callable[[Drawing, Outline, Request, Front], None]
     WorkflowKind.SYNC_SECRETS: _sync_secrets,
     WorkflowKind.INPUT_UPDATE: _update_inputs,
     WorkflowKind.ACTION_RUN: _run_action,
-    WorkflowKind.RUNBOOK_RUN: draw_runbook,
+    WorkflowKind.RUNBOOK_RUN: add_runbook,
     WorkflowKind.DRIFT_SCAN: _scan_drift,
 }

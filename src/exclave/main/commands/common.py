@@ -1,4 +1,4 @@
-"""What the commands of processes share."""
+"""What these commands share: logging, the event loop, output."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -12,24 +12,24 @@ from exclave.main.settings import find_unknown
 
 log = Log("main")
 
-json_option = click.option("--json", "json_mode", is_flag=True, help="Answer in JSON on stdout.")
+json_option = click.option("--json", "json_mode", is_flag=True, help="Print the result as JSON.")
 
 
 def environment() -> Mapping[str, str]:
-    """Tell the environment that this command line was started with."""
+    """Return the environment that this command line was started with."""
     found = click.get_current_context().find_root().obj
     return found if isinstance(found, Mapping) else {}
 
 
 def begin_logs(level: str) -> None:
-    """Log as JSON lines on stderr, and name settings that nobody knows."""
+    """Log as JSON lines on stderr, and warn about unknown settings."""
     set_up_logs(level)
     for sentence in find_unknown(environment()):
         log.warning("setting_unknown", message=sentence)
 
 
 def run_async(work: Coroutine[Any, Any, None]) -> None:
-    """Run on the fast event loop where there is one."""
+    """Run a coroutine, on uvloop where it is installed."""
     try:
         import uvloop  # noqa: PLC0415 - a runner has no need of it
     except ImportError:
@@ -39,7 +39,7 @@ def run_async(work: Coroutine[Any, Any, None]) -> None:
 
 
 def answer(value: Mapping[str, object], text: str, *, json_mode: bool) -> None:
-    """Write the answer of a command: data on stdout."""
+    """Print the result of a command on stdout, as text or JSON."""
     if json_mode:
         print_json(value, indent=None)
     else:

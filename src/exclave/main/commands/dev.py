@@ -1,4 +1,4 @@
-"""`exclave dev`: everything on this machine."""
+"""`exclave dev`: a control plane and runners on this machine."""
 
 import asyncio
 from pathlib import Path
@@ -14,14 +14,14 @@ from exclave.main.settings import ServerSettings, read_settings
 
 
 @click.command()
-@click.option("--data", type=click.Path(path_type=Path), help="Data folder; default .exclave.")
-@click.option("--control-port", type=int, help="Port of the Control API; 0 takes a free one.")
-@click.option("--runner-port", type=int, help="Port of the Runner API; 0 takes a free one.")
+@click.option("--data", type=click.Path(path_type=Path), help="Data folder.  [default: .exclave]")
+@click.option("--control-port", type=int, help="Port of the Control API; 0 chooses a free one.")
+@click.option("--runner-port", type=int, help="Port of the Runner API; 0 chooses a free one.")
 @click.option(
     "--demo", "app", type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Show first what can be done with the app in this directory.",
+    help="Deploy the app in this directory first, as a demo.",
 )  # fmt: skip
-@click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo: 0 if it succeeded.")
+@click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo; 0 if it succeeded.")
 def dev(
     data: Path | None,
     control_port: int | None,
@@ -30,9 +30,9 @@ def dev(
     *,
     then_exit: bool,
 ) -> None:
-    """Run control plane, build runner and runners of installs made with --here, until Ctrl-C."""
+    """Run a control plane, a build runner and the runners of installs created with --here."""
     if then_exit and app is None:
-        raise click.UsageError("--exit needs a --demo")
+        raise click.UsageError("--exit needs --demo")
     settings = read_settings(
         ServerSettings,
         environment(),
@@ -58,11 +58,11 @@ async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -
             print_err("\nServing until Ctrl-C.")
             await stopping.wait()
     if not succeeded and then_exit:
-        raise click.ClickException("the demo did not succeed")
+        raise click.ClickException("the demo failed")
 
 
 async def _run_demo(running: Dev, app: Path, stopping: asyncio.Event, *, to_the_end: bool) -> bool:
-    """Run the demo unless somebody stops us meanwhile."""
+    """Run the demo until it ends or a signal stops the process."""
     demo = asyncio.create_task(run_demo(running, app, to_the_end=to_the_end))
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait({demo, stopped}, return_when=asyncio.FIRST_COMPLETED)

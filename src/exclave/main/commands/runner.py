@@ -16,7 +16,7 @@ from exclave.main.commands.common import (
     json_option,
     run_async,
 )
-from exclave.main.runner import audit_file, run_runner, tell_config
+from exclave.main.runner import audit_file, build_config, run_runner
 from exclave.main.settings import RunnerSettings, read_settings
 from exclave.runner.audit import verify_audit
 from exclave.runner.doctor.doctor import diagnose
@@ -24,10 +24,10 @@ from exclave.runner.doctor.doctor import diagnose
 
 @click.group(invoke_without_command=True)
 @click.option("--data", type=click.Path(path_type=Path), help="Data folder of the runner.")
-@click.option("--url", help="Address of the Runner API.")
-@click.option("--enrolment", help="One-time token; better in EXCLAVE_ENROLMENT.")
+@click.option("--url", help="URL of the Runner API.")
+@click.option("--enrolment", help="One-time enrolment token; prefer EXCLAVE_ENROLMENT.")
 @click.option("--name", help="Name shown in the control plane.")
-@click.option("--capacity", type=int, help="Jobs that run at once.")
+@click.option("--capacity", type=int, help="Maximum number of jobs that run at once.")
 @click.pass_context
 def group(
     context: click.Context,
@@ -37,7 +37,7 @@ def group(
     name: str | None,
     capacity: int | None,
 ) -> None:
-    """Run a runner: it only dials out, asks for work and hands in results."""
+    """Run a runner: it connects to the control plane, gets jobs and reports results."""
     settings = read_settings(
         RunnerSettings,
         environment(),
@@ -57,8 +57,8 @@ def group(
 @json_option
 @click.pass_obj
 def doctor(settings: RunnerSettings, *, json_mode: bool) -> None:
-    """Check every hop between this machine and the control plane, and name the one that fails."""
-    findings = asyncio.run(diagnose(tell_config(settings), SystemClock(), SystemRandomness()))
+    """Check every hop between this machine and the control plane, and report which one fails."""
+    findings = asyncio.run(diagnose(build_config(settings), SystemClock(), SystemRandomness()))
     lines = []
     for finding in findings:
         fix = f"\n        {finding.fix}" if finding.fix else ""
@@ -72,7 +72,7 @@ def doctor(settings: RunnerSettings, *, json_mode: bool) -> None:
 
 @group.group()
 def audit() -> None:
-    """The runner's own record of what it was asked to do."""
+    """Check the runner's own record of what it was asked to do."""
 
 
 @audit.command()
@@ -80,12 +80,12 @@ def audit() -> None:
 @json_option
 @click.pass_obj
 def verify(settings: RunnerSettings, file: Path | None, *, json_mode: bool) -> None:
-    """Check the chain of hashes; a changed, missing or reordered line is named."""
+    """Verify the hash chain; reports a changed, missing or reordered line."""
     path = file or audit_file(settings.runner_data)
     if not path.is_file():
-        raise Conflict(f"there is no audit file at {path}", hint="Name the file, or use --data.")
+        raise Conflict(f"there is no audit file at {path}", hint="Pass the file, or use --data.")
     report = verify_audit(path)
-    text = f"{path}: {report.lines} entries, the chain holds"
+    text = f"{path}: {report.lines} entries, the hash chain is valid"
     if not report.ok:
         text = f"{path}: line {report.bad_line}: {report.problem}"
     answer({"file": str(path), **asdict(report)}, text, json_mode=json_mode)

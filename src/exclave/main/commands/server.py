@@ -30,7 +30,7 @@ data_option = click.option("--data", type=click.Path(path_type=Path), help="Data
 
 @click.group(invoke_without_command=True)
 @data_option
-@click.option("--database", help="Database URL; default: SQLite in the data folder.")
+@click.option("--database", help="Database URL.  [default: SQLite in the data folder]")
 @click.option("--control-port", type=int, help="Port of the Control API.")
 @click.option("--runner-port", type=int, help="Port of the Runner API.")
 @click.pass_context
@@ -41,7 +41,7 @@ def group(
     control_port: int | None,
     runner_port: int | None,
 ) -> None:
-    """Run the control plane; the settings of the reference page apply."""
+    """Run the control plane. Its settings are environment variables (see the reference)."""
     settings = read_settings(
         ServerSettings,
         environment(),
@@ -59,16 +59,18 @@ def group(
 
 @group.command()
 @click.argument("org")
-@click.option("--admin", default="admin", show_default=True, help="Name of the first account.")
-@click.option("--instance-admin", is_flag=True, help="That admin may create orgs too.")
+@click.option(
+    "--admin", default="admin", show_default=True, help="Name of the first admin account."
+)
+@click.option("--instance-admin", is_flag=True, help="Allow this admin to create orgs.")
 @json_option
 @click.pass_obj
 def init(
     settings: ServerSettings, org: str, admin: str, *, instance_admin: bool, json_mode: bool
 ) -> None:
-    """Create an org with its first admin, and print that admin's token.
+    """Create an org with its first admin, and print the admin's token.
 
-    The admin of the first org is an instance admin: they may create orgs.
+    The admin of the first org is an instance admin, who may create orgs.
     """
     deps = build_deps(settings)
     try:
@@ -84,17 +86,17 @@ def init(
 
 @group.command("instance-admin")
 @click.argument("token_id")
-@click.option("--take", is_flag=True, help="Take the right instead of giving it.")
+@click.option("--take", is_flag=True, help="Remove the right instead of granting it.")
 @json_option
 @click.pass_obj
 def instance_admin(settings: ServerSettings, token_id: str, *, take: bool, json_mode: bool) -> None:
-    """Let an API token create orgs, or not any more."""
+    """Grant or remove the right of an API token to create orgs."""
     deps = build_deps(settings)
     try:
         deps.db.write_now(lambda tx: set_instance_admin(tx, deps, TokenId(token_id), on=not take))
     finally:
         deps.db.close()
-    may = "may not create orgs any more" if take else "may create orgs now"
+    may = "can no longer create orgs" if take else "can create orgs now"
     answer(
         {"token_id": token_id, "instance_admin": not take},
         f"{token_id} {may}.",
@@ -108,7 +110,7 @@ def instance_admin(settings: ServerSettings, token_id: str, *, take: bool, json_
 @json_option
 @click.pass_obj
 def switch_four_eyes(settings: ServerSettings, org: str, state: str, *, json_mode: bool) -> None:
-    """Switch four eyes of an org whose admins cannot agree any more; it is in their audit."""
+    """Switch four eyes of an org whose admins can no longer do it; recorded in their audit log."""
     deps = build_deps(settings)
     try:
         deps.db.write_now(lambda tx: force_four_eyes(tx, deps, org, on=state == "on"))
@@ -123,7 +125,7 @@ def switch_four_eyes(settings: ServerSettings, org: str, state: str, *, json_mod
 @json_option
 @click.pass_obj
 def migrate(settings: ServerSettings, *, json_mode: bool) -> None:
-    """Bring the database to the schema of this version; `exclave server` does it by itself."""
+    """Migrate the database to the schema of this version; `exclave server` does it at its start."""
     prepare_data_folder(settings.data)
     upgrade(settings.database_url)
     answer({"ok": True}, "The schema is up to date.", json_mode=json_mode)
@@ -133,7 +135,7 @@ def migrate(settings: ServerSettings, *, json_mode: bool) -> None:
 @json_option
 @click.pass_obj
 def rotate_key(settings: ServerSettings, *, json_mode: bool) -> None:
-    """Sign with a new key from now on; runners follow by the old key's signature over it."""
+    """Switch to a new signing key; runners trust it because the old key signs it."""
     deps = build_deps(settings)
     try:
         kid = deps.db.write_now(deps.keys.rotate)
@@ -147,10 +149,10 @@ def rotate_key(settings: ServerSettings, *, json_mode: bool) -> None:
 @json_option
 @click.pass_obj
 def backup(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
-    """Copy database, blobs and seal key into a new folder; the server may run meanwhile."""
+    """Copy the database, blobs and seal key into a new folder; the server can keep running."""
     _require_embedded(settings)
     files = backups.write_backup(settings.data, folder)
-    text = f"Wrote {files} files to {folder}. It holds the seal key: keep it as safe as the data."
+    text = f"Wrote {files} files to {folder}. It holds the seal key: protect it like the data."
     answer({"folder": str(folder), "files": files}, text, json_mode=json_mode)
 
 
@@ -159,7 +161,7 @@ def backup(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
 @json_option
 @click.pass_obj
 def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
-    """Make a new data folder from a backup, safe against everything that happened since."""
+    """Create a data folder from a backup; raises epochs and gives up what was running."""
     _require_embedded(settings)
     files = backups.read_backup(folder, settings.data)
     deps = build_deps(settings)
@@ -170,7 +172,7 @@ def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
     text = (
         f"Restored {files} files to {settings.data}; epochs are of generation {done.generation},"
         f" {done.interrupted} running executions were given up,"
-        f" {done.blocked_lanes} lanes wait for a look."
+        f" {done.blocked_lanes} lanes are blocked until you have checked them."
     )
     answer({"files": files, **asdict(done)}, text, json_mode=json_mode)
 
@@ -179,16 +181,16 @@ def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
 @json_option
 @click.pass_obj
 def settle(settings: ServerSettings, *, json_mode: bool) -> None:
-    """Say that PostgreSQL was restored or failed over: raise epochs, give up what ran."""
+    """Run this after PostgreSQL was restored or failed over: raises epochs, gives up what ran."""
     deps = build_deps(settings)
     try:
         done = deps.db.write_now(lambda tx: settle_restore(tx, deps))
     finally:
         deps.db.close()
     text = (
-        f"Epochs are of generation {done.generation} now;"
+        f"Epochs are now of generation {done.generation};"
         f" {done.interrupted} running executions were given up,"
-        f" {done.blocked_lanes} lanes wait for a look."
+        f" {done.blocked_lanes} lanes are blocked until you have checked them."
     )
     answer(asdict(done), text, json_mode=json_mode)
 
@@ -196,6 +198,6 @@ def settle(settings: ServerSettings, *, json_mode: bool) -> None:
 def _require_embedded(settings: ServerSettings) -> None:
     if settings.database or settings.s3_bucket:
         raise Conflict(
-            "this copies SQLite and files only",
+            "this command copies SQLite databases and local files only",
             hint="Back up PostgreSQL and the bucket with their own tools; see the docs.",
         )

@@ -23,6 +23,8 @@ from exclave.main.commands.common import (
 )
 from exclave.main.commands.stack_values import StackGroup, inputs, keep_values, secrets
 from exclave.main.stack import (
+    build_program_argv,
+    describe_isolation,
     find_jobs_folder,
     open_secrets,
     read_stack_settings,
@@ -31,15 +33,13 @@ from exclave.main.stack import (
     set_up,
     start_stack,
     supervise,
-    tell_isolation,
-    tell_program,
 )
-from exclave.runner.executions.kill_switch import reset_switch, throw_switch
+from exclave.runner.executions.kill_switch import disable_runner, enable_runner
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.systemd import write_unit
 
-group = StackGroup("stack", help="The Stack on this machine: run, watch, stop, disable.")
+group = StackGroup("stack", help="Run the Stack of an install on this machine.")
 group.add_command(secrets)
 group.add_command(inputs)
 
@@ -49,17 +49,31 @@ folder_option = click.option(
 
 
 def verb(body: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options that all of them have."""
+    """Return a decorator that adds the options of every verb."""
     return json_option(folder_option(body))
 
 
 @group.command()
 @verb
-@click.option("--foreground", is_flag=True, help="Stay: for init systems.")
-@click.option("--systemd", is_flag=True, help="Print a unit file instead of starting anything.")
-@click.option("--input", "pairs", multiple=True, metavar="NAME=VALUE", help="Set an input first.")
 @click.option(
-    "--secret-file", "files", multiple=True, metavar="NAME=FILE", help="Take a secret from a file."
+    "--foreground", is_flag=True, help="Run in the foreground (for systemd and other init systems)."
+)
+@click.option(
+    "--systemd", is_flag=True, help="Print a systemd unit file instead of starting the Stack."
+)
+@click.option(
+    "--input",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set an input before the start. Can be repeated.",
+)
+@click.option(
+    "--secret-file",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Read a secret from a file. Can be repeated.",
 )
 def up(
     folder: Path,
@@ -70,15 +84,17 @@ def up(
     systemd: bool,
     json_mode: bool,
 ) -> None:
-    """Start the Stack, or start it again; it goes on when this terminal is closed."""
+    """Start or restart the Stack; it keeps running when this terminal is closed."""
     stack = StackFolder(folder)
     if set_up(stack, environment()):
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
-    if told := tell_isolation(stack):
+    if told := describe_isolation(stack):
         print_err(told)
     if systemd:
-        unit = write_unit(stack, tell_program("up", "--foreground", "--folder", str(stack.path)))
+        unit = write_unit(
+            stack, build_program_argv("up", "--foreground", "--folder", str(stack.path))
+        )
         answer({"unit": unit}, unit.rstrip(), json_mode=json_mode)
     elif foreground:
         begin_logs(read_stack_settings(stack).log_level)
@@ -103,7 +119,7 @@ def start(folder: Path, *, json_mode: bool) -> None:
 @group.command()
 @verb
 def stop(folder: Path, *, json_mode: bool) -> None:
-    """Stop the Stack in peace: work that changes things may take three minutes to end."""
+    """Stop the Stack; jobs that change resources get up to three minutes to end."""
     stack = StackFolder(folder)
     stack.read_document()
     stopped = asyncio.run(lifecycle.stop(stack, SystemClock()))
@@ -113,36 +129,36 @@ def stop(folder: Path, *, json_mode: bool) -> None:
 @group.command()
 @verb
 def status(folder: Path, *, json_mode: bool) -> None:
-    """Show how the Stack is."""
+    """Show the status of the Stack."""
     _show(StackFolder(folder), "", json_mode)
 
 
 @group.command()
 @verb
 def disable(folder: Path, *, json_mode: bool) -> None:
-    """Stop all work within two minutes and take no more, until `enable`; restarts keep it so."""
+    """Stop all jobs within two minutes and accept no more until `enable`, also after restarts."""
     stack = StackFolder(folder)
     stack.read_document()
-    done = throw_switch(stack.runner, SystemClock().now())
-    text = "Disabled: nothing new is taken, and what runs is being stopped."
-    _show(stack, text if done else "It was disabled already.", json_mode)
+    done = disable_runner(stack.runner, SystemClock().now())
+    text = "Disabled: no new jobs are accepted, and running ones are being stopped."
+    _show(stack, text if done else "Already disabled.", json_mode)
 
 
 @group.command()
 @verb
 def enable(folder: Path, *, json_mode: bool) -> None:
-    """Let the Stack take work again."""
+    """Let the Stack accept jobs again."""
     stack = StackFolder(folder)
     stack.read_document()
-    done = reset_switch(stack.runner)
+    done = enable_runner(stack.runner)
     _show(stack, "Enabled." if done else "It was not disabled.", json_mode)
 
 
 @group.command()
 @verb
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 def uninstall(folder: Path, *, yes: bool, json_mode: bool) -> None:
-    """Stop the Stack, give its identity up, and remove its folder with the secrets in it."""
+    """Stop the Stack, revoke its identity, and remove its folder with the secrets in it."""
     stack = StackFolder(folder)
     document = stack.read_document()
     _confirm(f"Remove the Stack of `{document.terms.install}` with all its secrets?", yes=yes)
@@ -152,7 +168,7 @@ def uninstall(folder: Path, *, yes: bool, json_mode: bool) -> None:
         "What the app created stays as it is, unless it was deprovisioned before.",
     ]
     if told:
-        lines.append(f"The control plane was not told: {told}")
+        lines.append(f"The control plane could not be informed: {told}")
         lines.append("Ask the vendor to revoke the runner.")
     value = {"removed": str(stack.path), "told": not told, "problem": told}
     answer(value, "\n".join(lines), json_mode=json_mode)
@@ -161,7 +177,7 @@ def uninstall(folder: Path, *, yes: bool, json_mode: bool) -> None:
 @group.command(hidden=True)
 @folder_option
 def run(folder: Path) -> None:
-    """Run the Stack's runner; the supervisor does this."""
+    """Run the Stack's runner (used by the supervisor)."""
     stack = StackFolder(folder)
     begin_logs(read_stack_settings(stack).log_level)
     code: list[int] = []
@@ -182,7 +198,7 @@ async def _supervise(stack: StackFolder) -> None:
 
 
 async def _uninstall(stack: StackFolder) -> str:
-    """Stop, resign, remove; tell why the control plane could not be told, if so."""
+    """Stop, revoke and remove the Stack; return why the control plane was not informed, if so."""
     await lifecycle.stop(stack, SystemClock())
     problem = ""
     try:
@@ -225,11 +241,11 @@ def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
         ("log", stack.log),
     ]
     pairs += [
-        ("missing secret", stack.tell_command("secrets", "set", name))
+        ("missing secret", stack.format_command("secrets", "set", name))
         for name in found.missing_secrets
     ]
     pairs += [
-        ("missing input", stack.tell_command("inputs", "set", f"{name}=…"))
+        ("missing input", stack.format_command("inputs", "set", f"{name}=…"))
         for name in found.missing_inputs
     ]
     pairs.append(("look after it", f"{stack.launcher} --help"))

@@ -1,4 +1,4 @@
-"""`exclave stack secrets` and `exclave stack inputs`: what only the customer may enter."""
+"""`exclave stack secrets` and `exclave stack inputs`: values that only the customer sets."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ from exclave.wire.stacks import INPUT_SECRET, StackInput, StackSecret
 
 
 class StackGroup(SuggestingGroup):
-    """A group that bears the `--folder` which a Stack's own command adds to every line."""
+    """A group that accepts the `--folder` which a Stack's launcher adds to every command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Leave the folder to the verbs: without one, as in `stack --help`, nobody asked for it."""
@@ -31,15 +31,15 @@ class StackGroup(SuggestingGroup):
         return super().parse_args(ctx, args if has_verb else words)
 
 
-secrets = StackGroup("secrets", help="Secrets of the app: they never leave this machine.")
-inputs = StackGroup("inputs", help="Inputs of the app that the customer owns.")
+secrets = StackGroup("secrets", help="Manage the app's secrets; they never leave this machine.")
+inputs = StackGroup("inputs", help="Manage the inputs of the app that the customer sets.")
 
 folder_option = click.option(
     "--folder", required=True, type=click.Path(path_type=Path), help="Folder of the Stack."
 )
 file_option = click.option(
     "--from-file", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Read the value from this file; `-` is not needed, a pipe is read by itself.",
+    help="File with the value.  [default: stdin if it is a pipe, else a prompt]",
 )  # fmt: skip
 _ANSWER_WITHIN_S = 15.0
 
@@ -48,13 +48,13 @@ _ANSWER_WITHIN_S = 15.0
 @folder_option
 @json_option
 def list_secrets(folder: Path, *, json_mode: bool) -> None:
-    """List the app's secrets, and whether they are there."""
+    """List the app's secrets, and whether they are set."""
     stack = StackFolder(folder)
     there = asyncio.run(open_secrets(stack).list_names())
     known = stack.read_document().terms.secrets
     value = [{**one.model_dump(), "exists": one.name in there} for one in known]
     lines = [
-        f"{_tell_secret(one, one.name in there):10} {one.name:30} {one.description}"
+        f"{_format_secret(one, one.name in there):10} {one.name:30} {one.description}"
         for one in known
     ]
     answer({"secrets": value}, "\n".join(lines), json_mode=json_mode)
@@ -66,23 +66,23 @@ def list_secrets(folder: Path, *, json_mode: bool) -> None:
 @folder_option
 @json_option
 def set_secret(name: str, from_file: Path | None, folder: Path, *, json_mode: bool) -> None:
-    """Enter a secret: asked for without echo, or from a file, or from a pipe."""
+    """Set a secret from a prompt without echo, a file, or a pipe."""
     stack = StackFolder(folder)
     _find_secret(stack, name)
     value = _read_value(name, from_file)
     asyncio.run(open_secrets(stack).put(name, value))
     if not is_maskable(value.reveal()):
         print_err("Warning: it is too short to be masked in logs.")
-    answer({"name": name, "exists": True}, f"Kept `{name}`.", json_mode=json_mode)
+    answer({"name": name, "exists": True}, f"Stored `{name}`.", json_mode=json_mode)
 
 
 @secrets.command("generate")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Also in place of a value that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing value.")
 @folder_option
 @json_option
 def generate(name: str, folder: Path, *, force: bool, json_mode: bool) -> None:
-    """Let this machine make a secret up; nobody sees it."""
+    """Generate a secret on this machine; it is not shown."""
     stack = StackFolder(folder)
     _find_secret(stack, name)
     store = open_secrets(stack)
@@ -90,15 +90,15 @@ def generate(name: str, folder: Path, *, force: bool, json_mode: bool) -> None:
     if force:
         asyncio.run(store.put(name, value))
     elif not asyncio.run(store.put_missing(name, value)):
-        raise InvalidInput(f"`{name}` has a value already", hint="Add --force to replace it.")
-    answer({"name": name, "exists": True}, f"Made `{name}`.", json_mode=json_mode)
+        raise InvalidInput(f"`{name}` already has a value", hint="Add --force to replace it.")
+    answer({"name": name, "exists": True}, f"Generated `{name}`.", json_mode=json_mode)
 
 
 @inputs.command("list")
 @folder_option
 @json_option
 def list_inputs(folder: Path, *, json_mode: bool) -> None:
-    """List the inputs that you own, with their values; sensitive ones stay hidden."""
+    """List the inputs that you set, with their values; sensitive ones are hidden."""
     stack = StackFolder(folder)
     given = stack.read_json(stack.inputs)
     there = asyncio.run(open_secrets(stack).list_names())
@@ -106,7 +106,7 @@ def list_inputs(folder: Path, *, json_mode: bool) -> None:
     for one in stack.read_document().terms.inputs:
         shown = _show_input(one, given, there)
         value.append({**one.model_dump(), "value": shown})
-        lines.append(f"{_tell_input(one, shown):30} {one.name:30} {one.description}".rstrip())
+        lines.append(f"{_format_input(one, shown):30} {one.name:30} {one.description}".rstrip())
     answer({"inputs": value}, "\n".join(lines), json_mode=json_mode)
 
 
@@ -118,7 +118,7 @@ def list_inputs(folder: Path, *, json_mode: bool) -> None:
 def set_inputs(
     pairs: tuple[str, ...], from_file: Path | None, folder: Path, *, json_mode: bool
 ) -> None:
-    """Set inputs. `NAME` without a value asks for it; sensitive ones stay on this machine."""
+    """Set inputs. `NAME` without a value prompts for it; sensitive ones stay on this machine."""
     stack = StackFolder(folder)
     before = stack.read_json(stack.reported)
     names = [_keep_input(stack, pair, from_file) for pair in pairs]
@@ -127,7 +127,7 @@ def set_inputs(
 
 
 def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ...]) -> None:
-    """Keep inputs and secrets that were given on the command line."""
+    """Store inputs and secrets of the command line."""
     for pair in pairs:
         _keep_input(stack, pair, None)
     for pair in files:
@@ -139,13 +139,13 @@ def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ..
 
 
 def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
-    """Keep one input; a sensitive one goes to the secrets and is never sent."""
+    """Store one input; a sensitive one is stored with the secrets and never sent."""
     name, equals, text = pair.partition("=")
     known = {one.name: one for one in stack.read_document().terms.inputs}
     if name not in known:
         raise NotFound(
-            f"there is no input `{name}` that you own",
-            hint=f"Yours are: {', '.join(known) or 'none'}.",
+            f"there is no input `{name}` that you can set",
+            hint=f"You can set: {', '.join(known) or 'none'}.",
         )
     value = Secret(text) if equals else _read_value(name, from_file)
     if known[name].sensitive:
@@ -157,18 +157,18 @@ def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
 
 
 async def _wait_for_answer(stack: StackFolder, before: dict[str, object], clock: Clock) -> str:
-    """Tell what the control plane says to the new values, if the Stack runs."""
+    """Return the control plane's reply to the new values, if the Stack runs."""
     if find_supervisor(stack) is None:
-        return "Kept; they are sent when the Stack runs."
+        return "Stored; they are sent when the Stack runs."
     until = clock.monotonic() + _ANSWER_WITHIN_S
     while clock.monotonic() < until:
         told = stack.read_json(stack.reported)
         if told != before and told.get("ok"):
-            return "Kept and taken over."
+            return "Stored and accepted by the control plane."
         if told != before:
             raise InvalidInput(str(told.get("message", "")), hint=str(told.get("hint", "")))
         await clock.sleep(0.1)
-    return "Kept; the control plane has not answered yet."
+    return "Stored; the control plane has not answered yet."
 
 
 def _find_secret(stack: StackFolder, name: str) -> None:
@@ -180,7 +180,7 @@ def _find_secret(stack: StackFolder, name: str) -> None:
 
 
 def _read_value(name: str, from_file: Path | None) -> Secret:
-    """Read a value that must not show up in process lists or on the screen."""
+    """Return a value that must not appear in process lists or on the screen."""
     if from_file is not None:
         text = from_file.read_text(encoding="utf-8")
     elif sys.stdin.isatty():
@@ -193,7 +193,7 @@ def _read_value(name: str, from_file: Path | None) -> Secret:
     return Secret(text)
 
 
-def _tell_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a fact
+def _format_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a fact
     if there:
         return "there"
     if secret.auto_generate:
@@ -201,7 +201,7 @@ def _tell_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a f
     return "MISSING" if secret.required else "optional"
 
 
-def _tell_input(one: StackInput, value: str | None) -> str:
+def _format_input(one: StackInput, value: str | None) -> str:
     if value is not None:
         return value
     if one.required:

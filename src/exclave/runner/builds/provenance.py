@@ -37,7 +37,7 @@ class Built:
 def make_statement(
     dispatch: Dispatch, spec: BuildSpec, built: Built, version: str
 ) -> Mapping[str, object]:
-    """Say who made the artifact of which source, with the digest of everything that went in."""
+    """Return the provenance statement of an artifact: builder, source and all input digests."""
     source = spec.source.model_dump(mode="json", exclude={"connected", "commit"})
     return {
         "_type": _STATEMENT,

@@ -1,4 +1,4 @@
-"""A look at fetched source before it becomes an artifact: what is missing is told by line."""
+"""Checks of fetched source before it becomes an artifact; errors name file and line."""
 
 import json
 import posixpath
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from exclave.base.archives import LEFT_OUT
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 _TEXTS = (".tf", ".tf.json", ".tfvars", ".tfvars.json", ".hcl", ".tftest.hcl")

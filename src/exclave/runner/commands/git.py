@@ -39,12 +39,12 @@ _ENV: Mapping[str, str] = {
 
 
 def init(repository: Path) -> Argv:
-    """Make an empty repository, without templates: those hold hooks."""
+    """Create an empty repository, without templates: those hold hooks."""
     return ("git", *_options(), "init", "--quiet", "--template=", str(repository))
 
 
 def list_refs(url: str, ref: str, *, pinned: str | None = None) -> Argv:
-    """Ask what a name means: a branch, a tag, and the commit that an annotated tag wraps."""
+    """List the refs of a name: branch, tag, and the commit that an annotated tag wraps."""
     names = (
         (ref,)
         if ref == "HEAD" or ref.startswith("refs/")

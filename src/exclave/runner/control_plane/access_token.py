@@ -70,7 +70,7 @@ class Session:
 
     @property
     def timings(self) -> RunnerTimings:
-        """Tell the durations that the control plane last decided."""
+        """The durations that the control plane sent last."""
         return self.identity.timings
 
     async def call(self, send: Callable[[str], Awaitable[T]]) -> T:
@@ -87,7 +87,7 @@ class Session:
         return await send((await self._get_token()).reveal())
 
     async def get_token(self) -> Secret:
-        """Tell a valid access token, for calls that another client makes."""
+        """Return a valid access token, for calls that another client makes."""
         return await self._get_token()
 
     def close(self) -> None:

@@ -67,7 +67,7 @@ class Trust:
         self._keys = self._load_keys()
         self._sequence = self._load_sequence()
 
-    async def judge(self, offers: Sequence[Offer], fetch_keys: FetchKeys) -> Judged:
+    async def verify(self, offers: Sequence[Offer], fetch_keys: FetchKeys) -> Judged:
         """Check all offers of one reply; a key we do not know is looked up in the chain first."""
         if any(_claims_unknown_key(offer, self._keys) for offer in offers):
             await self._learn_keys(fetch_keys)
@@ -174,7 +174,7 @@ def check_times(dispatch: Dispatch, now: datetime) -> None:
 
 
 def is_expired(dispatch: Dispatch, now: datetime) -> bool:
-    """Tell whether the work may no longer be started."""
+    """Return whether the envelope has expired, so that its job must not start."""
     return now - dispatch.expires_at > SKEW
 
 

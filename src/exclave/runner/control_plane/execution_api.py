@@ -63,7 +63,7 @@ class Uplink:
         return self._session.identity.queue_id
 
     async def get_token(self) -> str:
-        """Tell a valid access token: the registry takes it as a bearer token."""
+        """Return a valid access token; the registry accepts it as a bearer token."""
         return (await self._session.get_token()).reveal()
 
     async def put_attachment(
@@ -113,7 +113,7 @@ class Uplink:
     async def lock_state(
         self, workspace: str, lock: LockInfo, policy: RetryPolicy = PATIENCE
     ) -> None:
-        """Take the lock of a workspace; `lock_held` tells who has it."""
+        """Lock a workspace's state; the problem `lock_held` names the holder."""
         request = LockState(workspace=workspace, epoch=self.epoch, lock=lock)
         await self._call(
             lambda token: self._api.work.lock_state(token, self.execution_id, request), policy
@@ -122,7 +122,7 @@ class Uplink:
     async def unlock_state(
         self, workspace: str, lock_id: str, policy: RetryPolicy = PATIENCE
     ) -> None:
-        """Give the lock of a workspace back."""
+        """Unlock a workspace's state."""
         request = UnlockState(workspace=workspace, epoch=self.epoch, lock_id=lock_id)
         await self._call(
             lambda token: self._api.work.unlock_state(token, self.execution_id, request), policy

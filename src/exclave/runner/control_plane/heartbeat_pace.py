@@ -11,17 +11,17 @@ class Pace:
         self._shown_at: float | None = None
 
     def ask(self, every_s: float) -> None:
-        """Take over the pace that a reply asks for."""
+        """Adopt the interval that a reply asks for."""
         self.every_s = min(max(every_s, SHORTEST_S), LONGEST_S)
 
     def note_sign(self, at: float) -> None:
-        """Remember when a sign of life was sent, on the monotonic clock."""
+        """Record when a heartbeat was sent, on the monotonic clock."""
         self._shown_at = at
 
     def forget_sign(self) -> None:
         """Count on the last sign no longer: it did not get through."""
         self._shown_at = None
 
-    def tell_rest(self, now: float) -> float:
-        """Tell how long it is until the next sign is due; zero or less if it is."""
+    def seconds_until_next(self, now: float) -> float:
+        """Return the seconds until the next heartbeat is due; zero or less if it is due now."""
         return 0.0 if self._shown_at is None else self._shown_at + self.every_s - now

@@ -76,7 +76,7 @@ def load_identity(folder: Path) -> Identity:
 
 
 def save_identity(disk: DataFolder, identity: Identity) -> None:
-    """Keep a new state of the identity durably."""
+    """Store the identity durably."""
     disk.write(disk.path / IDENTITY, identity.model_dump_json().encode())
 
 
@@ -91,7 +91,7 @@ def load_key(folder: Path) -> Ed25519PrivateKey:
 
 
 def make_key(folder: Path, randomness: Randomness) -> Ed25519PrivateKey:
-    """Make the key once; a second try to enrol after a lost reply must show the same key."""
+    """Create the key once; a second attempt to enrol after a lost reply must use the same key."""
     file = folder / KEY
     if not file.exists():
         write_durably(file, randomness.bits(256).to_bytes(32, "big"))

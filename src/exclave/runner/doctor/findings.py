@@ -22,17 +22,17 @@ class Finding:
 
 
 def ok(name: str, message: str) -> Finding:
-    """Say that it works."""
+    """Return a finding that passed."""
     return Finding(name, "ok", message)
 
 
 def warn(name: str, message: str, fix: str) -> Finding:
-    """Say that it works, but not as well as it should."""
+    """Return a finding that works with limitations."""
     return Finding(name, "warn", message, fix)
 
 
 def fail(name: str, message: str, fix: str) -> Finding:
-    """Say that it does not work."""
+    """Return a finding that failed."""
     return Finding(name, "fail", message, fix)
 
 

@@ -44,19 +44,19 @@ async def check_network(config: RunnerConfig, clock: Clock) -> list[Finding]:
 
 async def _check_name(url: httpx.URL) -> Finding:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(url.host, _tell_port(url))
+    found = await loop.getaddrinfo(url.host, _choose_port(url))
     return ok("dns", f"{url.host} is {found[0][4][0]}")
 
 
 async def _check_port(url: httpx.URL, name: str) -> Finding:
-    _, writer = await asyncio.open_connection(url.host, _tell_port(url))
+    _, writer = await asyncio.open_connection(url.host, _choose_port(url))
     writer.close()
-    return ok(name, f"{url.host}:{_tell_port(url)} accepts connections")
+    return ok(name, f"{url.host}:{_choose_port(url)} accepts connections")
 
 
 async def _check_tls(url: httpx.URL, tls: ssl.SSLContext) -> Finding:
     _, writer = await asyncio.open_connection(
-        url.host, _tell_port(url), ssl=tls, server_hostname=url.host
+        url.host, _choose_port(url), ssl=tls, server_hostname=url.host
     )
     version = writer.get_extra_info("ssl_object").version()
     writer.close()
@@ -90,5 +90,5 @@ def _check_clock(date: datetime, clock: Clock) -> Finding:
     return warn("clock", message, _SET_CLOCK) if skew > _WARN_SKEW_S else ok("clock", message)
 
 
-def _tell_port(url: httpx.URL) -> int:
+def _choose_port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)

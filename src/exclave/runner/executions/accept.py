@@ -1,13 +1,13 @@
-"""From offers to executions: judge the envelopes, remember them on disk, begin their lives."""
+"""Accepting offers: verifies the envelopes, records them on disk and starts the executions."""
 
 from collections.abc import Sequence
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.runner.control_plane.envelope_trust import Refused
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.execution import finish, run_execution
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.records import write_record
 from exclave.runner.executions.roster import Execution
 from exclave.wire.jobs import OutcomeState
@@ -17,8 +17,8 @@ _log = Log("runner.accepting")
 
 
 async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
-    """Take what is new, ours and signed. What is known already is the echo of a lost reply."""
-    if is_thrown(deps.disk.path):
+    """Accept the offers that are new and correctly signed; known ones repeat a lost reply."""
+    if is_disabled(deps.disk.path):
         _log.warning("offers_ignored", count=len(offers), reason="disabled")
         return
     unique = {offer.execution_id: offer for offer in reversed(offers)}
@@ -27,14 +27,14 @@ async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
         _log.warning("offers_ignored", count=len(new) - free)
         deps.audit.write("offers_ignored", executions=[one.execution_id for one in new[free:]])
     try:
-        judged = await deps.trust.judge(new[:free], deps.api.get_keys)
+        verified = await deps.trust.verify(new[:free], deps.api.get_keys)
     except (Problem, OSError) as error:
         # Neither trusted nor refused: the offers lapse and come again.
-        _log.warning("offers_not_judged", error=str(error))
+        _log.warning("offers_not_verified", error=str(error))
         return
-    for dispatch in judged.accepted:
+    for dispatch in verified.accepted:
         _accept(deps, dispatch)
-    for refused in judged.refused:
+    for refused in verified.refused:
         _report(deps, refused)
 
 

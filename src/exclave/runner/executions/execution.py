@@ -1,4 +1,4 @@
-"""The life of one execution: leave to begin, the work, its end, the result."""
+"""The life of one execution: permission to start, the job, its outcome, the result."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.envelope_trust import is_expired
-from exclave.runner.deps import Deps
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.deps import Deps
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.records import mark_begun
-from exclave.runner.executions.result_delivery import bind_sender, bind_uplink, deliver, put_away
+from exclave.runner.executions.result_delivery import bind_sender, deliver, put_away
 from exclave.runner.executions.roster import Execution, Phase
-from exclave.runner.executions.stop import disable, is_forsaken, watch_deadman
-from exclave.runner.jobs.executor import MESSAGE_CHARS, Work, end_by_stop, fail
+from exclave.runner.executions.stop import disable, is_unconfirmed, watch_deadman
+from exclave.runner.jobs.executor import JobRun
 from exclave.runner.logs.protocols import ShippedLog
+from exclave.runner.outcomes import MESSAGE_CHARS, end_by_stop, fail
 from exclave.runner.processes.cell import Crowded
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome, Start, StartReply
 
@@ -32,7 +33,7 @@ _DISK_RETRY_S = 5.0
 
 
 class Leave(StrEnum):
-    """What became of the wish to begin."""
+    """The answer to the request to start."""
 
     GRANTED = "granted"
     CANCELLED = "cancelled"
@@ -40,12 +41,12 @@ class Leave(StrEnum):
 
 
 async def run_execution(deps: Deps, execution: Execution, dispatch: Dispatch) -> None:
-    """Take an accepted offer to its settled result."""
+    """Run an accepted offer until its result is delivered."""
     with (
         bind(job_id=dispatch.job_id, execution_id=execution.id),
         settle_on_failure(deps, execution),
     ):
-        match await _ask_leave(deps, execution, dispatch):
+        match await _ask_permission(deps, execution, dispatch):
             case Leave.REFUSED:
                 deps.audit.write("start_refused", execution_id=execution.id)
                 await put_away(deps, execution)
@@ -59,7 +60,7 @@ async def run_execution(deps: Deps, execution: Execution, dispatch: Dispatch) ->
 
 @contextmanager
 def settle_on_failure(deps: Deps, execution: Execution) -> Iterator[None]:
-    """Nothing of the work runs outside its executor: if its keeper fails, it is over as well."""
+    """Mark the execution as ended if the block raises: nothing runs outside its executor."""
     try:
         yield
     except Exception:
@@ -69,7 +70,7 @@ def settle_on_failure(deps: Deps, execution: Execution) -> Iterator[None]:
 
 
 async def finish(deps: Deps, execution: Execution, outcome: Outcome) -> None:
-    """Keep the outcome where no crash can lose it, then deliver it."""
+    """Store the outcome in the outbox, then deliver it."""
     while True:
         try:
             waiting = deps.outbox.put(execution.id, execution.epoch, outcome)
@@ -90,8 +91,8 @@ async def finish(deps: Deps, execution: Execution, outcome: Outcome) -> None:
     await deliver(deps, execution, waiting)
 
 
-async def _ask_leave(deps: Deps, execution: Execution, dispatch: Dispatch) -> Leave:
-    """Ask until there is an answer: without one, or after the envelope's time, nothing runs."""
+async def _ask_permission(deps: Deps, execution: Execution, dispatch: Dispatch) -> Leave:
+    """Ask for permission to start, retrying until answered. Nothing runs without it."""
     attempt = 0
     while execution.stop.reason is None and not is_expired(dispatch, deps.clock.now()):
         try:
@@ -102,7 +103,7 @@ async def _ask_leave(deps: Deps, execution: Execution, dispatch: Dispatch) -> Le
             if _is_refusal(problem):
                 return Leave.REFUSED
             pause = STARTS.choose_delay(deps.randomness, attempt, problem)
-            await sleep_or(deps.clock, pause, execution.stop.wait())
+            await wait_first(deps.clock, pause, execution.stop.wait())
             attempt += 1
         else:
             return Leave.CANCELLED if reply.cancel else Leave.GRANTED
@@ -130,12 +131,12 @@ def _is_refusal(problem: Problem) -> bool:
 
 
 async def _work(deps: Deps, execution: Execution, dispatch: Dispatch) -> Outcome:
-    if is_thrown(deps.disk.path):
+    if is_disabled(deps.disk.path):
         disable(deps, execution)
     if execution.stop.reason is not None:
-        return _tell_not_begun(execution, execution.stop.reason)
-    if is_forsaken(deps, execution):
-        return _tell_not_begun(execution, Reason.DEADMAN)
+        return _describe_not_begun(execution, execution.stop.reason)
+    if is_unconfirmed(deps, execution):
+        return _describe_not_begun(execution, Reason.DEADMAN)
     try:
         mark_begun(deps.disk, execution.folder)
         log = deps.open_log(execution.folder, execution.id, bind_sender(deps, execution))
@@ -157,7 +158,7 @@ async def _work(deps: Deps, execution: Execution, dispatch: Dispatch) -> Outcome
     message = log.writer.mask(outcome.message)[:MESSAGE_CHARS]
     outcome = outcome.model_copy(update={"message": message})
     end, digest = await log.close()
-    outcome = _tell_superseded(outcome) if execution.superseded else outcome
+    outcome = _describe_superseded(outcome) if execution.superseded else outcome
     return outcome.model_copy(update={"log_end": end, "log_sha256": digest})
 
 
@@ -167,8 +168,9 @@ async def _execute(
     executor = deps.executors[JobKind(dispatch.spec.kind)]
     try:
         with deps.cells.hold(execution.folder) as cell:
-            work = Work(dispatch, execution.folder, bind_uplink(deps, execution), cell)
-            return await executor.run(work, log.writer, execution.stop)
+            uplink = deps.open_uplink(execution.id, execution.epoch)
+            job = JobRun(dispatch, execution.folder, uplink, cell)
+            return await executor.run(job, log.writer, execution.stop)
     except Crowded as crowded:
         return fail(Reason.RUNNER_ERROR, str(crowded))
     except Exception as error:  # noqa: BLE001 - the edge of a job: a bug must not look like success
@@ -177,7 +179,7 @@ async def _execute(
         return end_by_stop(Reason.RUNNER_ERROR, f"the runner failed: {type(error).__name__}")
 
 
-def _tell_not_begun(execution: Execution, reason: Reason) -> Outcome:
+def _describe_not_begun(execution: Execution, reason: Reason) -> Outcome:
     """Nothing was changed, so mutating work is not lost: it failed and may be tried again."""
     stopped = end_by_stop(reason, "stopped before it began")
     if execution.mutating and stopped.state is OutcomeState.INTERRUPTED:
@@ -185,6 +187,6 @@ def _tell_not_begun(execution: Execution, reason: Reason) -> Outcome:
     return stopped
 
 
-def _tell_superseded(outcome: Outcome) -> Outcome:
+def _describe_superseded(outcome: Outcome) -> Outcome:
     message = f"superseded; the work had ended as {outcome.state} ({outcome.reason})"
     return end_by_stop(Reason.RUNNER_STOPPED_IT, message)

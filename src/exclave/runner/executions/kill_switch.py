@@ -9,23 +9,23 @@ from exclave.runner.data_folder import sync_folder, write_durably
 _MARKER = "disabled"
 
 
-def is_thrown(data: Path) -> bool:
-    """Tell whether the customer has disabled the runner of this data folder."""
+def is_disabled(data: Path) -> bool:
+    """Return whether the customer has disabled the runner of this data folder."""
     return (data / _MARKER).exists()
 
 
-def throw_switch(data: Path, at: datetime) -> bool:
-    """Disable the runner of this data folder; False if it was disabled already."""
-    if is_thrown(data):
+def disable_runner(data: Path, at: datetime) -> bool:
+    """Disable the runner of this data folder; return False if it was disabled already."""
+    if is_disabled(data):
         return False
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_durably(data / _MARKER, json.dumps({"at": at.isoformat()}).encode())
     return True
 
 
-def reset_switch(data: Path) -> bool:
-    """Let the runner work again; False if it was not disabled."""
-    if not is_thrown(data):
+def enable_runner(data: Path) -> bool:
+    """Enable the runner again; return False if it was not disabled."""
+    if not is_disabled(data):
         return False
     (data / _MARKER).unlink()
     sync_folder(data)

@@ -25,7 +25,7 @@ class Outbox:
         self._clock = clock
 
     def put(self, execution_id: str, epoch: int, outcome: Outcome) -> WaitingResult:
-        """Keep a result; when this returns, no crash can lose it."""
+        """Store a result durably."""
         waiting = WaitingResult(
             execution_id=execution_id,
             epoch=epoch,
@@ -47,7 +47,7 @@ class Outbox:
         return sum(1 for _ in self._disk.outbox.glob("*.json"))
 
     def remove(self, execution_id: str) -> None:
-        """Forget a result that was acknowledged or refused for good."""
+        """Delete a result that was acknowledged or refused for good."""
         self._disk.remove(self._disk.outbox / f"{execution_id}.json")
 
     def abandon(self, execution_id: str) -> None:

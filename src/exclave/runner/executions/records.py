@@ -1,4 +1,4 @@
-"""What the runner keeps on disk about an execution, so that the next start knows it."""
+"""Records on disk of an accepted execution, read at the next start."""
 
 from pathlib import Path
 
@@ -48,5 +48,5 @@ def mark_begun(disk: DataFolder, folder: Path) -> None:
 
 
 def has_begun(folder: Path) -> bool:
-    """Tell whether any command may have run."""
+    """Return whether any command may have run."""
     return (folder / _BEGUN).exists()

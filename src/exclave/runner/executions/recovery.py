@@ -1,13 +1,13 @@
-"""What a new start finds of earlier ones: results to hand in, work that was cut off."""
+"""Recovery at start: delivers waiting results and ends executions that a crash cut off."""
 
 from exclave.base.logs import Log, bind
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.execution import finish, settle_on_failure
 from exclave.runner.executions.outbox import WaitingResult
 from exclave.runner.executions.records import ExecutionRecord, has_begun, read_record
 from exclave.runner.executions.result_delivery import bind_sender, deliver, put_away
 from exclave.runner.executions.roster import Execution, Phase
-from exclave.runner.jobs.executor import end_by_stop
+from exclave.runner.outcomes import end_by_stop
 from exclave.runner.processes.cell import close_folder
 from exclave.wire.jobs import Reason
 

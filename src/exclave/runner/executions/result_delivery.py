@@ -1,22 +1,19 @@
-"""Hands in a result: its log first, then the outcome, until the control plane has settled it."""
+"""Delivery of results: uploads the log, then the outcome, and retries until it is settled."""
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import DataFolderBroken, remove_tree
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.outbox import WaitingResult
 from exclave.runner.executions.records import forget_record
 from exclave.runner.executions.roster import Execution
-from exclave.runner.jobs.executor import MESSAGE_CHARS
+from exclave.runner.jobs.executor import EndedRun
 from exclave.runner.logs.protocols import SendLog, ShippedLog
-from exclave.runner.secrets.sealing import Sealer
-from exclave.runner.terraform.errored_state import rescue_all
-from exclave.runner.terraform.rescued_states import put_by
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.outcomes import MESSAGE_CHARS
+from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import LogReply, Outcome, Result
 
@@ -31,7 +28,7 @@ _SETTLED = frozenset({"superseded", "not_found"})
 
 
 def bind_sender(deps: Deps, execution: Execution) -> SendLog:
-    """Tell how frames of this execution's log are sent: on their own connection, fenced."""
+    """Return the function that sends frames of an execution's log."""
 
     async def send(offset: int, frame: bytes) -> LogReply:
         return await deps.session.call(
@@ -43,30 +40,13 @@ def bind_sender(deps: Deps, execution: Execution) -> SendLog:
     return send
 
 
-def bind_uplink(deps: Deps, execution: Execution) -> Uplink:
-    """Make the calls that an execution's work may need."""
-    return Uplink(
-        deps.api,
-        deps.session,
-        execution_id=execution.id,
-        epoch=execution.epoch,
-        link=deps.config.link,
-        clock=deps.clock,
-        randomness=deps.randomness,
-    )
-
-
 async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> None:
-    """Ship the log, hand in the result, put the execution away."""
+    """Upload the log, settle leftovers, hand in the result and remove the execution."""
     until = deps.clock.monotonic() + deps.timings.result_retry_s
     if execution.log is not None:
         await _ship_log(deps, execution, execution.log, until)
     if execution.folder.exists():
-        patience = RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s)
-        sealer = Sealer(deps.disk.path, deps.randomness)
-        uplink = bind_uplink(deps, execution)
-        await rescue_all(execution.folder, uplink, sealer, patience, deps.mask)
-        put_by(deps.disk.path, execution.folder, execution.id, execution.epoch)
+        await _settle(deps, execution)
     settled = await _hand_in(deps, execution, waiting, until)
     # The record goes first: without a result in the outbox it would look like work cut off.
     forget_record(deps.disk, execution.folder)
@@ -78,7 +58,7 @@ async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> N
 
 
 async def put_away(deps: Deps, execution: Execution) -> None:
-    """Answer for the execution no more and remove what it left; its sequence keeps it dead."""
+    """Remove the execution from the roster and delete its folder."""
     if execution.shipping is not None:
         execution.shipping.cancel()
     forget_record(deps.disk, execution.folder)
@@ -89,6 +69,18 @@ async def put_away(deps: Deps, execution: Execution) -> None:
             await remove_tree(execution.folder, lambda: deps.clock.sleep(0))
         except (OSError, DataFolderBroken) as error:
             _log.warning("execution_folder_kept", execution_id=execution.id, error=str(error))
+
+
+async def _settle(deps: Deps, execution: Execution) -> None:
+    ended = EndedRun(
+        folder=execution.folder,
+        uplink=deps.open_uplink(execution.id, execution.epoch),
+        patience=RetryPolicy(RESULTS.first_s, RESULTS.longest_s, deps.timings.result_retry_s),
+        data=deps.disk.path,
+        mask=deps.mask,
+    )
+    for executor in deps.executors.values():
+        await executor.settle(ended)
 
 
 async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: float) -> None:
@@ -103,7 +95,7 @@ async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: fl
 
 
 async def _hand_in(deps: Deps, execution: Execution, waiting: WaitingResult, until: float) -> bool:
-    """Repeat until it is settled; False when nobody answered for too long."""
+    """Send the result until it is settled; return False if there was no answer for too long."""
     attempt = 0
     while deps.clock.monotonic() < until:
         try:
@@ -137,7 +129,7 @@ async def _wait_before_retry(deps: Deps, attempt: int, problem: Problem) -> None
     """Back off; once the control plane is back, all results come within a moment, spread."""
     pause = RESULTS.choose_delay(deps.randomness, attempt, problem)
     began = deps.clock.monotonic()
-    await sleep_or(deps.clock, pause, deps.signals.back.wait())
+    await wait_first(deps.clock, pause, deps.signals.back.wait())
     left = pause - (deps.clock.monotonic() - began)
     if left > 0:
         await deps.clock.sleep(min(left, _BACK_WITHIN_S * deps.randomness.fraction()))

@@ -1,11 +1,11 @@
-"""The executions this process answers for, and the numbers of its requests."""
+"""The executions that this process reports as alive, and the numbers of its requests."""
 
 import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from exclave.runner.jobs.executor import Stop
+from exclave.runner.jobs.executor import StopRequest
 from exclave.runner.logs.protocols import ShippedLog
 
 MAX_ALIVE = 128
@@ -33,7 +33,7 @@ class Execution:
     confirmed_at: float = 0.0
     """When the newest request was sent that the control plane confirmed it by (monotonic)."""
     superseded: bool = False
-    stop: Stop = field(default_factory=Stop)
+    stop: StopRequest = field(default_factory=StopRequest)
     log: ShippedLog | None = None
     shipping: asyncio.Task[None] | None = None
 
@@ -48,7 +48,7 @@ class Drawn:
 
     @property
     def ids(self) -> list[str]:
-        """Tell the ids of the executions."""
+        """The ids of the executions."""
         return [execution.id for execution in self.alive]
 
 
@@ -67,14 +67,14 @@ class Roster:
         return Drawn(self.boot, self._no, tuple(self._alive.values()))
 
     def add(self, execution: Execution) -> None:
-        """Answer for an execution from now on."""
+        """Add an execution to those that this process reports as alive."""
         self._alive[execution.id] = execution
         self._seen[execution.id] = None
         if len(self._seen) > _REMEMBERED:
             del self._seen[next(iter(self._seen))]
 
     def remove(self, execution: Execution) -> None:
-        """Answer for it no more: the next request proves that it stopped."""
+        """Remove an execution: the next request, without it, proves that it stopped."""
         self._alive.pop(execution.id, None)
 
     def find(self, execution_id: str) -> Execution | None:
@@ -82,7 +82,7 @@ class Roster:
         return self._alive.get(execution_id)
 
     def has_seen(self, execution_id: str) -> bool:
-        """Tell whether this process ever took it."""
+        """Return whether this process has ever accepted the execution."""
         return execution_id in self._seen
 
     def list_alive(self) -> list[Execution]:

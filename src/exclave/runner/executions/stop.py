@@ -1,6 +1,6 @@
-"""Why and how work is stopped: cancel, supersession, the dead-man timer, shutdown."""
+"""Stop requests to executions: cancel, supersession, the dead-man timer, shutdown."""
 
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.wire.jobs import Reason
 
@@ -54,13 +54,13 @@ async def watch_deadman(deps: Deps, execution: Execution) -> None:
         execution.stop.request(Reason.DEADMAN, grace)
 
 
-def is_forsaken(deps: Deps, execution: Execution) -> bool:
-    """Tell whether the last confirmation is older than the dead-man time."""
+def is_unconfirmed(deps: Deps, execution: Execution) -> bool:
+    """Return whether the last confirmation is older than the dead-man time."""
     return _count_down(deps, execution) <= 0
 
 
 def choose_grace(deps: Deps, execution: Execution) -> float:
-    """Tell how long work may take to end in peace."""
+    """Return the grace period of a stop request."""
     timings = deps.timings
     return timings.cancel_grace_mutating_s if execution.mutating else timings.cancel_grace_s
 

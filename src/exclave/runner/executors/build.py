@@ -1,7 +1,6 @@
-"""Builds an artifact: fetch the source, look at it, pack it, push it, say where it comes from."""
+"""Executor of `build` jobs: fetches, checks, packs and pushes a source, with its provenance."""
 
 import asyncio
-import errno
 import hashlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -15,7 +14,6 @@ from exclave import __version__
 from exclave.base.archives import ArchiveProblem, pack_folder, unpack_archive
 from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
-from exclave.base.logs import Log
 from exclave.client.oci.documents import PushedManifest
 from exclave.client.problems import RemoteProblem
 from exclave.runner.builds.provenance import (
@@ -29,17 +27,19 @@ from exclave.runner.builds.provenance import (
 from exclave.runner.builds.source_checks import check_files, check_module, locate_folder
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.git.fetch import GitFetcher
-from exclave.runner.jobs.context import Stopped, Task
-from exclave.runner.jobs.executor import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
-from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, prepare_workspace, write_private
+from exclave.runner.jobs.context import JobContext, JobLimits, open_context
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, write_private
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec, GitSource, UploadedSource
 
 SOURCE_TYPE = "application/vnd.exclave.source.v1.tar"
 _CHUNK = 1 << 20
-_log = Log("runner.build")
+_GRACE_S = 10.0
 
 
 class Registry(Protocol):
@@ -82,14 +82,14 @@ class _Progress:
     log: LogWriter
     step: str = "prepare"
 
-    def begin(self, step: str, task: Task) -> None:
+    def begin(self, step: str, context: JobContext) -> None:
         """Go on to a step, unless the work is to end."""
-        task.check()
+        context.check()
         self.step = step
         self.log.system(f"▸ step {step}")
 
 
-class BuildExecutor:
+class BuildExecutor(Executor):
     """The executor of `build` jobs."""
 
     def __init__(
@@ -107,56 +107,51 @@ class BuildExecutor:
         self._clock = clock
         self._keep_free_bytes = keep_free_bytes
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        """Build and tell how it ended: a failure names the part, the step, and the line if any."""
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        """Build and return the outcome; a failure names the part and the step."""
         progress = _Progress(log)
-        try:
-            outcome = await self._build(self._open_task(work, log, stop), progress)
-        except Stopped as stopped:
-            outcome = stopped.outcome
-        except WorkFailed as failed:
-            outcome = _tell(work, progress, failed.reason, failed.message)
-        except Problem as problem:
-            hint = f" ({problem.advice})" if problem.advice else ""
-            outcome = _tell(work, progress, _classify(progress, problem), problem.message + hint)
-        except OSError as error:
-            _log.error("build_failed", exc=error, execution=work.dispatch.execution_id)
-            full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-            reason = Reason.DISK_FULL if full else Reason.RUNNER_ERROR
-            outcome = _tell(work, progress, reason, f"the runner failed: {error.strerror}")
-        if outcome.message:
-            log.system(outcome.message)
-        return outcome.model_copy(update={"message": log.mask(outcome.message)[:MESSAGE_CHARS]})
-
-    def _open_task(self, work: Work, log: LogWriter, stop: Stop) -> Task:
-        timeout_s = work.dispatch.spec.timeout_s
-        workspace = prepare_workspace(
-            work.folder, work.cell.user, keep_free_bytes=self._keep_free_bytes
+        return await run_guarded(
+            job,
+            log,
+            self._run(job, log, stop, progress),
+            prefix=lambda: f"{_name_part(job)}, step {progress.step}: ",
+            classify=lambda problem: _classify(progress, problem),
         )
-        deadline = self._clock.monotonic() + timeout_s
-        return Task(work, workspace, log, stop, self._clock, deadline, timeout_s)
 
-    async def _build(self, task: Task, progress: _Progress) -> Outcome:
-        spec = task.work.dispatch.spec
+    async def _run(
+        self, job: JobRun, log: LogWriter, stop: StopRequest, progress: _Progress
+    ) -> Outcome:
+        context = open_context(
+            job,
+            log,
+            stop,
+            clock=self._clock,
+            children=ChildSettings(),
+            limits=JobLimits(job.dispatch.spec.timeout_s, _GRACE_S, self._keep_free_bytes),
+        )
+        return await self._build(context, progress)
+
+    async def _build(self, context: JobContext, progress: _Progress) -> Outcome:
+        spec = context.job.dispatch.spec
         if not isinstance(spec, BuildSpec):
             raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         started_at = self._clock.now()
-        progress.begin("fetch", task)
-        source = await self._fetch(task, spec)
-        progress.begin("check", task)
-        folder, files = await asyncio.to_thread(_check, task, spec, source.root)
-        progress.begin("pack", task)
-        file = task.work.folder / "artifact.tar"
-        packed = _Packed(file, await asyncio.to_thread(_pack, task, folder, file), files)
+        progress.begin("fetch", context)
+        source = await self._fetch(context, spec)
+        progress.begin("check", context)
+        folder, files = await asyncio.to_thread(_check, context, spec, source.root)
+        progress.begin("pack", context)
+        file = context.job.folder / "artifact.tar"
+        packed = _Packed(file, await asyncio.to_thread(_pack, context, folder, file), files)
         size = file.stat().st_size
-        task.log.system(f"files: {files}, bytes: {size}, layer: {packed.digest}")
-        async with self._open_registry(task.work.uplink) as registry:
-            progress.begin("push", task)
-            pushed = await _push(task, spec, registry, packed)
-            progress.begin("provenance", task)
+        context.log.system(f"files: {files}, bytes: {size}, layer: {packed.digest}")
+        async with self._open_registry(context.job.uplink) as registry:
+            progress.begin("push", context)
+            pushed = await _push(context, spec, registry, packed)
+            progress.begin("provenance", context)
             now = self._clock.now()
             built = Built(pushed.digest, packed.digest, source.commit, started_at, now)
-            attached = await self._attach(task, spec, registry, pushed, built)
+            attached = await self._attach(context, spec, registry, pushed, built)
         outputs = {
             "digest": pushed.digest,
             "commit": source.commit,
@@ -166,24 +161,24 @@ class BuildExecutor:
         }
         return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
 
-    async def _fetch(self, task: Task, spec: BuildSpec) -> _Source:
+    async def _fetch(self, context: JobContext, spec: BuildSpec) -> _Source:
         match spec.source:
             case GitSource():
-                checkout = await self._fetcher.fetch(task, spec.source)
+                checkout = await self._fetcher.fetch(context, spec.source)
                 return _Source(checkout.root, checkout.commit)
             case UploadedSource():
-                return await _fetch_uploaded(task, spec.source)
+                return await _fetch_uploaded(context, spec.source)
 
     async def _attach(
         self,
-        task: Task,
+        context: JobContext,
         spec: BuildSpec,
         registry: Registry,
         pushed: PushedManifest,
         built: Built,
     ) -> PushedManifest:
-        statement = make_statement(task.work.dispatch, spec, built, __version__)
-        file = task.work.folder / "provenance.json"
+        statement = make_statement(context.job.dispatch, spec, built, __version__)
+        file = context.job.folder / "provenance.json"
         write_private(file, sign_statement(statement, self._load_key()))
         attached = await registry.push_artifact(
             spec.repository,
@@ -193,11 +188,13 @@ class BuildExecutor:
             annotations={"in-toto.io/predicate-type": PREDICATE},
             subject=pushed,
         )
-        task.log.system(f"provenance {attached.digest}")
+        context.log.system(f"provenance {attached.digest}")
         return attached
 
 
-async def _push(task: Task, spec: BuildSpec, registry: Registry, packed: _Packed) -> PushedManifest:
+async def _push(
+    context: JobContext, spec: BuildSpec, registry: Registry, packed: _Packed
+) -> PushedManifest:
     """Push the artifact; it has no annotations, so only its content decides about its digest."""
     pushed = await registry.push_artifact(
         spec.repository,
@@ -206,13 +203,13 @@ async def _push(task: Task, spec: BuildSpec, registry: Registry, packed: _Packed
         layer_type=SOURCE_TYPE,
         annotations={},
     )
-    task.log.system(f"{spec.repository}@{pushed.digest}")
+    context.log.system(f"{spec.repository}@{pushed.digest}")
     return pushed
 
 
-async def _fetch_uploaded(task: Task, source: UploadedSource) -> _Source:
-    file, root = task.work.folder / "source.tar", task.workspace.work / "source"
-    await task.work.uplink.get_archive(source.config_id, file)
+async def _fetch_uploaded(context: JobContext, source: UploadedSource) -> _Source:
+    file, root = context.job.folder / "source.tar", context.workspace.work / "source"
+    await context.job.uplink.get_archive(source.config_id, file)
 
     def unpack() -> None:
         with file.open("rb") as data:
@@ -221,7 +218,7 @@ async def _fetch_uploaded(task: Task, source: UploadedSource) -> _Source:
                 message = f"the archive is {found} and not {source.archive_digest}"
                 raise WorkFailed(Reason.ARTIFACT_TAMPERED, message)
             data.seek(0)
-            with task.workspace.touch():
+            with context.workspace.touch():
                 unpack_archive(data, root)
         file.unlink()
 
@@ -229,23 +226,22 @@ async def _fetch_uploaded(task: Task, source: UploadedSource) -> _Source:
     return _Source(root)
 
 
-def _check(task: Task, spec: BuildSpec, root: Path) -> tuple[Path, int]:
+def _check(context: JobContext, spec: BuildSpec, root: Path) -> tuple[Path, int]:
     """Find the folder and look at its files; answer it, and how many there are."""
     check = check_module if spec.type == "terraform_module" else check_files
-    with task.workspace.touch():
+    with context.workspace.touch():
         folder = locate_folder(root, spec.source.directory)
         return folder, check(folder)
 
 
-def _pack(task: Task, folder: Path, target: Path) -> str:
-    with target.open("wb") as out, task.workspace.touch():
+def _pack(context: JobContext, folder: Path, target: Path) -> str:
+    with target.open("wb") as out, context.workspace.touch():
         return pack_folder(folder, out)
 
 
-def _tell(work: Work, progress: _Progress, reason: Reason, message: str) -> Outcome:
-    spec = work.dispatch.spec
-    part = _write_part(spec.part) if isinstance(spec, BuildSpec) else spec.kind
-    return fail(reason, f"{part}, step {progress.step}: {message}")
+def _name_part(job: JobRun) -> str:
+    spec = job.dispatch.spec
+    return _write_part(spec.part) if isinstance(spec, BuildSpec) else spec.kind
 
 
 def _write_part(part: str) -> str:

@@ -1,21 +1,22 @@
-"""Looks which secrets of an app are there, and makes those that are to be generated."""
+"""Executor of `secrets` jobs: reports which secrets exist and generates missing ones."""
 
 from collections.abc import Callable, Sequence
 
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
-from exclave.runner.jobs.executor import Stop, Work, WorkFailed, end_by_stop, fail
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed, end_by_stop, fail
 from exclave.runner.secrets.store import SecretStore, generate_secret
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import SecretsSpec, WantedSecret
 
 _LENGTH_STEP = 16
-"""Lengths are told this coarsely: enough to see that a value is there, too little to guess it."""
+"""Reported lengths are rounded up to a multiple of this, so that they reveal little."""
 
 
-class SecretsExecutor:
+class SecretsExecutor(Executor):
     """The executor of `secrets` jobs. No value leaves it."""
 
     def __init__(
@@ -25,30 +26,25 @@ class SecretsExecutor:
         self._randomness = randomness
         self._advise = advise
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        """Tell which secrets there are; a required one that is missing fails the job."""
-        spec = work.dispatch.spec
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        """Report which secrets exist; the job fails if a required one is missing."""
+        return await run_guarded(job, log, self._run(job, log, stop))
+
+    async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        spec = job.dispatch.spec
         if not isinstance(spec, SecretsSpec):
-            return fail(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         if stop.reason is not None:
             return end_by_stop(stop.reason, "stopped before it began")
-        try:
-            outcome = await self._look(spec.secrets, log)
-        except WorkFailed as failed:
-            outcome = failed.outcome()
-        except OSError as error:
-            outcome = fail(Reason.RUNNER_ERROR, f"the secrets cannot be kept: {error.strerror}")
-        if outcome.message:
-            log.system(outcome.message)
-        return outcome
+        return await self._check(spec.secrets, log)
 
-    async def _look(self, wanted: Sequence[WantedSecret], log: LogWriter) -> Outcome:
+    async def _check(self, wanted: Sequence[WantedSecret], log: LogWriter) -> Outcome:
         for secret in wanted:
             await self._fill(secret, log)
         there = await self._store.list_names()
         missing = [one.name for one in wanted if one.required and one.name not in there]
         if missing:
-            return fail(Reason.SECRET_MISSING, self._tell_missing(missing))
+            return fail(Reason.SECRET_MISSING, self._describe_missing(missing))
         held = await self._store.fetch(one.name for one in wanted if one.name in there)
         told: dict[str, JsonValue] = {}
         for one in wanted:
@@ -60,7 +56,7 @@ class SecretsExecutor:
         )
 
     async def _fill(self, wanted: WantedSecret, log: LogWriter) -> None:
-        """Make what is to be generated, and keep a default; never over what the customer gave."""
+        """Generate the secret or store its default, unless the customer has set a value."""
         if wanted.auto_generate:
             value = generate_secret(self._randomness)
             if await self._store.put_missing(wanted.name, value):
@@ -68,7 +64,7 @@ class SecretsExecutor:
         elif wanted.default:
             await self._store.put_missing(wanted.name, Secret(wanted.default))
 
-    def _tell_missing(self, names: Sequence[str]) -> str:
+    def _describe_missing(self, names: Sequence[str]) -> str:
         told = "; ".join(f"{name}: {self._advise(name)}" for name in names)
         return f"missing on the customer's side: {told}"
 

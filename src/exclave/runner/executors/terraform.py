@@ -1,47 +1,43 @@
-"""Plans and applies Terraform modules with the tool that the app asks for."""
+"""Executor of `terraform` jobs: plans and applies modules with Terraform or OpenTofu."""
 
-import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from exclave.base.clock import Clock
-from exclave.base.errors import Problem
 from exclave.base.ids import Randomness
-from exclave.base.logs import Log
 from exclave.base.secrets import Secret
-from exclave.client.problems import Unreachable
-from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.jobs.artifacts import OpenPuller, fetch_artifact
-from exclave.runner.jobs.environment import ChildSettings, build_env
-from exclave.runner.jobs.executor import MESSAGE_CHARS, Stop, Work, WorkFailed, fail
+from exclave.runner.jobs.context import TIMEOUT_GRACE_S, JobLimits, open_context
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import EndedRun, Executor, JobRun, StopRequest, run_guarded
 from exclave.runner.jobs.placeholders import Filler, gather_values
-from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, find_short_tmp, prepare_workspace
+from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, find_short_tmp
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.terraform.apply import apply
 from exclave.runner.terraform.module import (
     TerraformSettings,
+    build_tool_env,
     choose_env,
     choose_tool,
-    tell_env,
     write_cli_config,
     write_override,
     write_variables,
 )
 from exclave.runner.terraform.plan import plan
 from exclave.runner.terraform.plugin_cache import PluginCache
+from exclave.runner.terraform.rescued_states import settle_state
 from exclave.runner.terraform.state_backend import StateProxy
 from exclave.runner.terraform.state_store import StateStore
-from exclave.runner.terraform.tool_context import Halted, Site
+from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.runner.tools.finder import Tool, ToolFinder
 from exclave.wire.jobs import Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import TerraformSpec
-
-_log = Log("runner.terraform")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,122 +52,107 @@ class TerraformKit:
     open_registry: OpenPuller
     clock: Clock
     randomness: Randomness
-    timeout_grace_s: float = 60.0
+    timeout_grace_s: float = TIMEOUT_GRACE_S
     keep_free_bytes: int = KEEP_FREE_BYTES
 
 
-class TerraformExecutor:
+class TerraformExecutor(Executor):
     """The executor of `terraform` jobs."""
 
     def __init__(self, kit: TerraformKit) -> None:
         self._kit = kit
         self._plugins = PluginCache(kit.settings.plugin_cache, kit.clock)
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        """Plan or apply, and tell how it ended; texts that leave the runner are masked."""
-        try:
-            outcome = await self._run(work, log, stop)
-        except Halted as halted:
-            outcome = halted.outcome
-        except WorkFailed as failed:
-            outcome = failed.outcome()
-        except IdentityRefused:
-            raise
-        except Problem as problem:
-            reason = Reason.NETWORK if isinstance(problem, Unreachable) else Reason.RUNNER_ERROR
-            outcome = fail(reason, f"{problem.message}. {problem.advice}")
-        except OSError as error:
-            _log.error("terraform_failed", exc=error, execution=work.dispatch.execution_id)
-            full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-            message = f"the runner could not prepare the work: {error.strerror}"
-            outcome = fail(Reason.DISK_FULL if full else Reason.RUNNER_ERROR, message)
-        if outcome.message:
-            log.system(outcome.message)
-        return outcome.model_copy(update={"message": log.mask(outcome.message)[:MESSAGE_CHARS]})
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        """Plan or apply and return the outcome, with secrets masked."""
+        return await run_guarded(job, log, self._run(job, log, stop))
 
-    async def _run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        site = self._open_site(work, log, stop)
+    async def settle(self, ended: EndedRun) -> None:
+        """Hand in the journal and a state that was not stored, or keep the state for later."""
+        await settle_state(ended, self._kit.sealer)
+
+    async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        tf = self._open_context(job, log, stop)
         try:
-            return await self._do(site)
+            return await self._fetch_and_run(tf)
         except WorkFailed as failed:
-            broken = site.store.broken
+            broken = tf.store.broken
             if broken is None:
                 raise
             message = f"the stored state cannot be opened: {broken.message}. {broken.advice}"
             raise WorkFailed(Reason.STATE_REFUSED, message) from failed
 
-    async def _do(self, site: Site) -> Outcome:
-        spec, work, log = site.spec, site.work, site.log
+    async def _fetch_and_run(self, tf: TerraformContext) -> Outcome:
+        spec, context = tf.spec, tf.context
         if spec.delay_s > 0:
-            await site.wait(spec.delay_s)
+            context.log.system(f"waiting {spec.delay_s:g} s before the next attempt")
+            await context.pause(spec.delay_s)
         await fetch_artifact(
-            self._kit.open_registry, work, site.workspace, spec.artifact, site.module
+            self._kit.open_registry, context.job, context.workspace, spec.artifact, tf.module
         )
         texts = (*spec.vars.values(), *spec.var_files, *spec.env.values())
-        filler = await gather_values(work, log, texts, self._kit.secrets, self._kit.sealer)
-        site.hidden = frozenset(one.reveal() for one in filler.secrets) - {""}
-        with site.workspace.touch():
-            write_override(site.module)
-        with find_short_tmp(site.workspace) as tmp:
-            return await self._do_in(site, filler, tmp)
+        filler = await gather_values(
+            context.job, context.log, texts, self._kit.secrets, self._kit.sealer
+        )
+        context.hidden = frozenset(secret.reveal() for secret in filler.secrets) - {""}
+        with context.workspace.touch():
+            write_override(tf.module)
+        with find_short_tmp(context.workspace) as tmp:
+            return await self._plan_or_apply(tf, filler, tmp)
 
-    async def _do_in(self, site: Site, filler: Filler, tmp: Path) -> Outcome:
-        spec, log = site.spec, site.log
-        async with StateProxy(site.store, self._kit.randomness) as proxy:
-            log.hide(Secret(one) for one in proxy.secrets)
-            site.env = self._build_env(site, filler, {**proxy.env, "TMPDIR": str(tmp)})
-            site.tool = (await self._find(site, *choose_tool(spec, self._kit.settings))).path
+    async def _plan_or_apply(self, tf: TerraformContext, filler: Filler, tmp: Path) -> Outcome:
+        spec, workspace = tf.spec, tf.context.workspace
+        async with StateProxy(tf.store, self._kit.randomness) as proxy:
+            tf.context.log.hide(Secret(text) for text in proxy.secrets)
+            tf.env = self._build_env(tf, filler, {**proxy.env, "TMPDIR": str(tmp)})
+            tf.tool = (await self._find(tf, *choose_tool(spec, self._kit.settings))).path
             if spec.operation == "apply":
-                return await apply(site, self._kit.sealer)
-            opa = (await self._find(site, "opa", "")).path if spec.policies else ""
-            with site.workspace.touch():
-                files = write_variables(spec, filler, site.module, site.workspace.folder / "vars")
-            return await plan(site, self._kit.sealer, opa, files)
+                return await apply(tf, self._kit.sealer)
+            opa = (await self._find(tf, "opa", "")).path if spec.policies else ""
+            with workspace.touch():
+                files = write_variables(spec, filler, tf.module, workspace.folder / "vars")
+            return await plan(tf, self._kit.sealer, opa, files)
 
-    def _open_site(self, work: Work, log: LogWriter, stop: Stop) -> Site:
-        spec = work.dispatch.spec
+    def _open_context(self, job: JobRun, log: LogWriter, stop: StopRequest) -> TerraformContext:
+        spec = job.dispatch.spec
         if not isinstance(spec, TerraformSpec):
             raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         kit = self._kit
-        workspace = prepare_workspace(
-            work.folder, work.cell.user, keep_free_bytes=kit.keep_free_bytes
-        )
-        store = StateStore(
-            spec.workspace, uplink=work.uplink, sealer=kit.sealer, folder=work.folder, log=log
-        )
-        deadline = kit.clock.monotonic() + spec.delay_s + spec.timeout_s
-        return Site(
-            work=work,
-            spec=spec,
-            log=log,
-            stop=stop,
+        context = open_context(
+            job,
+            log,
+            stop,
             clock=kit.clock,
-            workspace=workspace,
-            store=store,
-            deadline=deadline,
-            grace_s=kit.timeout_grace_s,
-            plugins=self._plugins,
+            children=kit.children,
+            limits=JobLimits(spec.timeout_s, kit.timeout_grace_s, kit.keep_free_bytes),
         )
+        context.deadline += spec.delay_s
+        store = StateStore(
+            spec.workspace, uplink=job.uplink, sealer=kit.sealer, folder=job.folder, log=log
+        )
+        return TerraformContext(context, spec, store, self._plugins)
 
-    def _build_env(self, site: Site, filler: Filler, ours: Mapping[str, str]) -> dict[str, str]:
-        rc = site.workspace.folder / "terraform.rc"
-        with site.workspace.touch():
+    def _build_env(
+        self, tf: TerraformContext, filler: Filler, ours: Mapping[str, str]
+    ) -> dict[str, str]:
+        context = tf.context
+        rc = context.workspace.folder / "terraform.rc"
+        with context.workspace.touch():
             write_cli_config(rc, self._kit.settings)
-        chosen, dropped = choose_env(site.spec, filler)
+        chosen, dropped = choose_env(tf.spec, filler)
         for name in dropped:
-            site.log.system(f"warning: `{name}` is set by the runner; the job's value is not used")
-        env = build_env(self._kit.children, site.workspace, chosen)
-        return env | dict(tell_env(rc)) | dict(ours)
+            context.log.system(
+                f"warning: `{name}` is set by the runner; the job's value is not used"
+            )
+        return context.build_env(chosen) | dict(build_tool_env(rc)) | dict(ours)
 
-    async def _find(self, site: Site, name: str, version: str) -> Tool:
+    async def _find(self, tf: TerraformContext, name: str, version: str) -> Tool:
         async def run(command: Command, seconds: float) -> tuple[int, str]:
             del seconds  # the job's own deadline is the limit
-            code, out, err = await site.capture(
-                command.argv[0], command.argv, env=command.env, cwd=command.cwd
-            )
-            return code, out or err
+            printed = await tf.context.capture(command)
+            return printed.code, printed.stdout or printed.stderr
 
-        base = build_env(self._kit.children, site.workspace)
-        tool = await self._kit.finder.find(name, version, env=base, run=run)
-        site.log.system(tool.note)
+        env = tf.context.build_env()
+        tool = await self._kit.finder.find(name, version, env=env, run=run)
+        tf.context.log.system(tool.note)
         return tool

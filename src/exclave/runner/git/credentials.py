@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from exclave.base.secrets import Secret
 from exclave.runner.git.urls import Address
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 FILE = "git-credentials.json"
@@ -44,7 +44,7 @@ class Credential(BaseModel):
     known_hosts: _Value | None = None
 
     def opens(self, url: str) -> bool:
-        """Tell whether an address lies under the prefix; half a name does not count."""
+        """Return whether an address is below the prefix, compared by whole path segments."""
         if self.prefix.endswith(("/", ":")):
             return url.startswith(self.prefix)
         return url == self.prefix or url.startswith((f"{self.prefix}/", f"{self.prefix}.git"))

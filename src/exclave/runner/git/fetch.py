@@ -12,18 +12,18 @@ from exclave.runner.git.credentials import GitCredentials, forget, hand_over, li
 from exclave.runner.git.failures import explain_git
 from exclave.runner.git.private_networks import Resolve, choose_public_ip, resolve_host
 from exclave.runner.git.urls import Address, Rewrite, resolve_address
-from exclave.runner.jobs.context import Task
+from exclave.runner.jobs.context import JobContext
 from exclave.runner.jobs.environment import ChildSettings, build_env
-from exclave.runner.jobs.executor import WorkFailed
-from exclave.runner.logs.capture import CapturingLog
+from exclave.runner.jobs.shell import to_exit_status
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.wire.jobs import Reason
-from exclave.wire.logs import Stream
 from exclave.wire.specs import GitSource
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF = re.compile(r"(?!.*(\.\.|@\{|//))[A-Za-z0-9_][A-Za-z0-9_./@+#=,%!-]*(?<![./])")
 _SUBMODULE = "160000 "
+_MOST_PRINTED = 4 << 20
 _PAUSES_S = (1.0, 4.0)
 """How long to wait before trying again when the network failed."""
 
@@ -72,38 +72,38 @@ class GitFetcher:
         self._credentials = credentials
         self._resolve = resolve
 
-    async def fetch(self, task: Task, source: GitSource) -> Checkout:
+    async def fetch(self, context: JobContext, source: GitSource) -> Checkout:
         """Write the source's folder below the workspace; raises `WorkFailed` with the way out."""
         _check_ref(source)
         try:
-            remote = await self._prepare(task, source)
-            await _run(task, remote, git.init(remote.repository), cwd=task.workspace.work)
-            commit = source.commit or await self._resolve_ref(task, remote, source.ref)
-            task.log.system(f"fetching commit {commit} of {remote.address.text}")
+            remote = await self._prepare(context, source)
+            await _run(context, remote, git.init(remote.repository), cwd=context.workspace.work)
+            commit = source.commit or await self._resolve_ref(context, remote, source.ref)
+            context.log.system(f"fetching commit {commit} of {remote.address.text}")
             fetch = git.fetch(remote.address.text, commit, pinned=remote.pinned)
-            await _run_patiently(task, remote, fetch)
-            await _check_commit(task, remote, commit)
+            await _run_patiently(context, remote, fetch)
+            await _check_commit(context, remote, commit)
         finally:
-            forget(task.workspace)
-        await self._check_out(task, remote, commit, source.directory)
+            forget(context.workspace)
+        await self._check_out(context, remote, commit, source.directory)
         return Checkout(remote.repository, commit, remote.address.text)
 
-    async def _prepare(self, task: Task, source: GitSource) -> _Remote:
+    async def _prepare(self, context: JobContext, source: GitSource) -> _Remote:
         rules = self._settings
         address = resolve_address(source.url, rules.rewrites, rules.protocols)
         ip = await self._choose_ip(address)
         credential = self._credentials.find(address) if source.connected else None
         if credential is not None:
-            task.log.hide(list_secrets(credential))
-        env = build_env(self._children, task.workspace)
+            context.log.hide(list_secrets(credential))
+        env = build_env(self._children, context.workspace)
         env |= git.build_git_env(rules.protocols)
-        env |= {"GIT_CEILING_DIRECTORIES": str(task.workspace.folder)}
-        env |= hand_over(credential, address, ip, task.workspace)
+        env |= {"GIT_CEILING_DIRECTORIES": str(context.workspace.folder)}
+        env |= hand_over(credential, address, ip, context.workspace)
         pinned = f"{address.host}:{address.port}:{ip}" if ip is not None else None
-        return _Remote(address, env, pinned, task.workspace.work / "source")
+        return _Remote(address, env, pinned, context.workspace.work / "source")
 
     async def _choose_ip(self, address: Address) -> str | None:
-        """Answer the address to insist on; None where the operator, or a proxy, decides."""
+        """Return the IP address to pin; None where the operator or a proxy decides."""
         if self._settings.allow_private or address.trusted or address.protocol == "file":
             return None
         if self._children.proxy and address.protocol != "ssh":
@@ -112,11 +112,11 @@ class GitFetcher:
             return None
         return await choose_public_ip(address, self._resolve)
 
-    async def _resolve_ref(self, task: Task, remote: _Remote, ref: str) -> str:
+    async def _resolve_ref(self, context: JobContext, remote: _Remote, ref: str) -> str:
         if _COMMIT.fullmatch(ref):
             return ref
         argv = git.list_refs(remote.address.text, ref, pinned=remote.pinned)
-        listed = _parse_refs(await _run_patiently(task, remote, argv))
+        listed = _parse_refs(await _run_patiently(context, remote, argv))
         names = (f"refs/heads/{ref}", f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", ref)
         found = [(name, listed[name]) for name in names if name in listed]
         if not found:
@@ -124,58 +124,60 @@ class GitFetcher:
             message = f"`{remote.address.text}` has no branch or tag `{ref}`{hint}"
             raise WorkFailed(Reason.SOURCE_INVALID, message)
         name, commit = found[0]
-        task.log.system(f"{name} is commit {commit}")
+        context.log.system(f"{name} is commit {commit}")
         if name.startswith("refs/heads/") and len(found) > 1:
-            task.log.system(f"there is a tag `{ref}` too: the branch is taken")
+            context.log.system(f"there is a tag `{ref}` too: the branch is taken")
         return commit
 
-    async def _check_out(self, task: Task, remote: _Remote, commit: str, directory: str) -> None:
+    async def _check_out(
+        self, context: JobContext, remote: _Remote, commit: str, directory: str
+    ) -> None:
         folder = posixpath.normpath(directory or ".")
         if folder != ".":
-            await _check_folder(task, remote, commit, folder)
-        await _run(task, remote, git.check_out(commit, folder))
-        listed = await _run(task, remote, git.list_files())
+            await _check_folder(context, remote, commit, folder)
+        await _run(context, remote, git.check_out(commit, folder))
+        listed = await _run(context, remote, git.list_files())
         for entry in listed.split("\0"):
             if entry.startswith(_SUBMODULE):
                 path = entry.partition("\t")[2]
-                task.log.system(f"warning: the submodule `{path}` is left out: none are fetched")
+                context.log.system(f"warning: the submodule `{path}` is left out: none are fetched")
 
 
-async def _run_patiently(task: Task, remote: _Remote, argv: Argv) -> str:
+async def _run_patiently(context: JobContext, remote: _Remote, argv: Argv) -> str:
     """Try again when the network fails: fetching changes nothing."""
     for pause_s in _PAUSES_S:
         try:
-            return await _run(task, remote, argv)
+            return await _run(context, remote, argv)
         except WorkFailed as failed:
             if failed.reason is not Reason.NETWORK:
                 raise
-            task.log.system(f"{failed.message}; trying again in {pause_s:g} s")
-        await task.pause(pause_s)
-    return await _run(task, remote, argv)
+            context.log.system(f"{failed.message}; trying again in {pause_s:g} s")
+        await context.pause(pause_s)
+    return await _run(context, remote, argv)
 
 
-async def _run(task: Task, remote: _Remote, argv: Argv, *, cwd: Path | None = None) -> str:
+async def _run(context: JobContext, remote: _Remote, argv: Argv, *, cwd: Path | None = None) -> str:
     """Run git and answer what it printed."""
     name = _name(argv)
-    kept = CapturingLog(task.log, quiet=True)
-    code = await task.run(Command(argv, remote.env, cwd or remote.repository), kept)
-    if code != 0:
-        raise explain_git(name, code, kept.read(Stream.STDERR))
-    if kept.truncated:
+    command = Command(argv, remote.env, cwd or remote.repository)
+    printed = await context.capture(command, name=f"`git {name}`", most_bytes=_MOST_PRINTED)
+    if printed.code != 0:
+        raise explain_git(name, to_exit_status(printed.code), printed.stderr)
+    if printed.truncated:
         raise WorkFailed(Reason.SOURCE_INVALID, f"git {name} printed too much")
-    return kept.read(Stream.STDOUT)
+    return printed.stdout
 
 
-async def _check_commit(task: Task, remote: _Remote, commit: str) -> None:
-    kind = (await _run(task, remote, git.describe(commit))).strip()
+async def _check_commit(context: JobContext, remote: _Remote, commit: str) -> None:
+    kind = (await _run(context, remote, git.describe(commit))).strip()
     if kind != "commit":
         message = f"`{commit}` is a {kind} and not a commit: name the commit itself"
         raise WorkFailed(Reason.SOURCE_INVALID, message)
 
 
-async def _check_folder(task: Task, remote: _Remote, commit: str, folder: str) -> None:
+async def _check_folder(context: JobContext, remote: _Remote, commit: str, folder: str) -> None:
     listing = git.list_folders(commit, posixpath.dirname(folder))
-    found = [one for one in (await _run(task, remote, listing)).split("\0") if one]
+    found = [one for one in (await _run(context, remote, listing)).split("\0") if one]
     if folder not in found:
         there = f"; there are {', '.join(f'`{one}`' for one in found[:8])}" if found else ""
         message = f"there is no folder `{folder}` in commit {commit}{there}"
@@ -203,7 +205,7 @@ def _is_short(ref: str) -> bool:
 
 
 def _name(argv: Argv) -> str:
-    """Tell the subcommand: the first word after the options."""
+    """Return the subcommand: the first word after the options."""
     words = iter(argv[1:])
     for word in words:
         if word != "-c":

@@ -6,22 +6,22 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from exclave.base.addresses import is_public
 from exclave.runner.git.urls import Address
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Look up the addresses of a host."""
+"""Resolve the addresses of a host."""
 
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
-    """Ask the system's resolver."""
+    """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 async def choose_public_ip(address: Address, resolve: Resolve) -> str:
-    """Look up the host once and answer one address to use; a private one is refused.
+    """Resolve the host once and return one address to use; a private one is refused.
 
     git is then told to use this very address: a name that changes meanwhile gains nothing.
     """

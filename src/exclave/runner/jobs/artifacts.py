@@ -9,8 +9,9 @@ from typing import Protocol
 from exclave.base.archives import ArchiveProblem, unpack_archive
 from exclave.base.errors import Problem
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.jobs.executor import Work, WorkFailed
+from exclave.runner.jobs.executor import JobRun
 from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import Artifact
 
@@ -27,12 +28,12 @@ OpenPuller = Callable[[Uplink], AbstractAsyncContextManager[Puller]]
 
 
 async def fetch_artifact(
-    open_registry: OpenPuller, work: Work, workspace: Workspace, artifact: Artifact, target: Path
+    open_registry: OpenPuller, job: JobRun, workspace: Workspace, artifact: Artifact, target: Path
 ) -> None:
     """Pull an artifact and unpack it into a new folder of the workspace."""
-    layer = work.folder / f"{target.name}.tar"
+    layer = job.folder / f"{target.name}.tar"
     try:
-        async with open_registry(work.uplink) as registry:
+        async with open_registry(job.uplink) as registry:
             await registry.pull_layer(artifact.repository, artifact.digest, layer)
     except Problem as problem:
         message = f"{artifact.repository}@{artifact.digest} cannot be pulled: {problem.message}"

@@ -1,26 +1,36 @@
-"""What an executor is given, how it is told to end, and what it must keep to."""
+"""The executor contract: what an executor is given, how it is stopped, how its run is guarded."""
 
 import asyncio
+import errno
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from exclave.base.errors import Problem
+from exclave.base.logs import Log
+from exclave.client.problems import Unreachable
+from exclave.client.retry import RetryPolicy
+from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.logs.masking import Mask
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, WorkFailed, fail
 from exclave.runner.processes.cell import NO_CELL, Cell
-from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.jobs import Reason
 from exclave.wire.runner import Dispatch, Outcome
 
-MESSAGE_CHARS = 4000
-"""Most characters of an outcome's message."""
+_log = Log("runner.executors")
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One execution that may run now.
+class JobRun:
+    """One execution of a job, permitted to start.
 
-    `folder` is the execution's own: `log/` (the spool), `process.json` (what was started last),
-    what else the runner keeps about it, and `job/`, all that its commands may touch.
+    `folder` belongs to the execution: `log/` (the spool), `process.json` (the process started
+    last), other records of the runner, and `job/`, the only part that its commands may touch.
     """
 
     dispatch: Dispatch
@@ -29,8 +39,8 @@ class Work:
     cell: Cell = NO_CELL
 
 
-class Stop:
-    """A lasting wish to end; the first reason wins. For use within the event loop only."""
+class StopRequest:
+    """A request to stop a job; the first reason wins. For use within the event loop only."""
 
     def __init__(self) -> None:
         self.reason: Reason | None = None
@@ -38,54 +48,88 @@ class Stop:
         self._event = asyncio.Event()
 
     def request(self, reason: Reason, grace_s: float) -> None:
-        """Ask for an end within `grace_s` seconds; later requests change nothing."""
+        """Request a stop within `grace_s` seconds; later requests change nothing."""
         if self.reason is None:
             self.reason = reason
             self.grace_s = grace_s
             self._event.set()
 
     async def wait(self) -> None:
-        """Return once an end is wished for."""
+        """Return once a stop is requested."""
         await self._event.wait()
 
 
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """An execution that has ended, and whose folder is removed once its result is delivered."""
+
+    folder: Path
+    uplink: Uplink
+    patience: RetryPolicy
+    """How long to retry calls to the control plane."""
+    data: Path
+    """The runner's data folder, for what has to outlive the execution's folder."""
+    mask: Mask
+
+
 class Executor(Protocol):
-    """Does one kind of job."""
+    """Runs jobs of one kind."""
 
-    async def run(self, work: Work, log: LogWriter, stop: Stop) -> Outcome:
-        """Do the work and tell how it ended.
+    async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
+        """Run a job to its end and return the outcome.
 
-        A failed tool is an outcome, never an exception. After a stop it returns within the
-        grace and two seconds, with nothing of the work still running.
+        A failed tool is an outcome, never an exception (see `run_guarded`). After a stop request
+        it returns within the grace period plus two seconds, with no process of the job left.
         """
         ...
 
+    async def settle(self, ended: EndedRun) -> None:
+        """Save what an execution left in its folder and must not be lost; by default nothing.
 
-class WorkFailed(Exception):  # noqa: N818 - says what happened, like `Problem`
-    """The work cannot be done; the reason is one of the closed list, the message tells the fix."""
-
-    def __init__(self, reason: Reason, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
-
-    def outcome(self) -> Outcome:
-        """Put it as the outcome of an execution."""
-        return fail(self.reason, self.message)
+        Called for every ended execution before its result is delivered, also after a restart of
+        the runner, and not only for jobs of this executor's kind: ignore a folder without files
+        of this executor. May be called twice for the same execution.
+        """
+        del ended
 
 
-def fail(reason: Reason, message: str, exit_code: int | None = None) -> Outcome:
-    """Build the outcome of work that did not succeed."""
-    return Outcome(
-        state=OutcomeState.FAILED,
-        reason=reason,
-        message=message[:MESSAGE_CHARS],
-        exit_code=exit_code,
-    )
+def classify_problem(problem: Problem) -> Reason:
+    """Return the reason for a failed call to the control plane."""
+    return Reason.NETWORK if isinstance(problem, Unreachable) else Reason.RUNNER_ERROR
 
 
-def end_by_stop(reason: Reason, message: str) -> Outcome:
-    """Build the outcome of work that was told to end: what people want is final, all else not."""
-    wanted = reason in {Reason.CANCELLED, Reason.DISABLED}
-    state = OutcomeState.CANCELLED if wanted else OutcomeState.INTERRUPTED
-    return Outcome(state=state, reason=reason, message=message[:MESSAGE_CHARS])
+async def run_guarded(
+    job: JobRun,
+    log: LogWriter,
+    running: Awaitable[Outcome],
+    *,
+    prefix: Callable[[], str] = str,
+    classify: Callable[[Problem], Reason] = classify_problem,
+) -> Outcome:
+    """Await an executor's work and turn every expected exception into an outcome.
+
+    The outcome's message is logged and masked. `prefix` is put before the message of a failure;
+    `classify` chooses the reason for a `Problem`. A refused identity is raised: it ends the runner.
+    """
+    try:
+        outcome = await running
+    except Stopped as stopped:
+        outcome = _prepend(prefix(), stopped.outcome)
+    except WorkFailed as failed:
+        outcome = _prepend(prefix(), failed.outcome)
+    except IdentityRefused:
+        raise
+    except Problem as problem:
+        message = f"{problem.message}. {problem.advice}".strip()
+        outcome = _prepend(prefix(), fail(classify(problem), message))
+    except OSError as error:
+        _log.error("job_failed", exc=error, execution=job.dispatch.execution_id)
+        reason = Reason.DISK_FULL if error.errno in _DISK_FULL else Reason.RUNNER_ERROR
+        outcome = _prepend(prefix(), fail(reason, f"the runner failed: {error.strerror}"))
+    if outcome.message:
+        log.system(outcome.message)
+    return outcome.model_copy(update={"message": log.mask(outcome.message)[:MESSAGE_CHARS]})
+
+
+def _prepend(prefix: str, outcome: Outcome) -> Outcome:
+    return outcome.model_copy(update={"message": (prefix + outcome.message)[:MESSAGE_CHARS]})

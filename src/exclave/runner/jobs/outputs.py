@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.workspace import Workspace
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.runner import Dispatch
 
@@ -22,7 +22,7 @@ _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
 
 def write_inputs(workspace: Workspace, dispatch: Dispatch) -> dict[str, str]:
-    """Lay out the job's inputs; tell the variables that name them."""
+    """Write the job's inputs; return the environment variables that point to them."""
     data = json.dumps(dispatch.inputs, ensure_ascii=False, sort_keys=True).encode()
     workspace.write(workspace.inputs, data)
     env = {"EXCLAVE_INPUTS": str(workspace.inputs), "EXCLAVE_JOB": dispatch.job_id}
@@ -66,7 +66,7 @@ def read_line_outputs(file: Path) -> dict[str, JsonValue]:
 def merge_outputs(
     earlier: Mapping[str, JsonValue], later: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """Put the outputs of a later step over those of earlier ones."""
+    """Merge the outputs of a step into those of earlier steps; later values win."""
     merged = {**earlier, **later}
     _check(merged)
     return merged

@@ -7,13 +7,14 @@ from typing import Any
 
 from exclave.base.errors import Problem
 from exclave.base.hcl import escape, escape_template, quote
+from exclave.base.hcl_lexer import HclBroken, PieceKind, split_hcl
 from exclave.base.secrets import Secret
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.jobs.executor import Work, WorkFailed
+from exclave.runner.jobs.executor import JobRun
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.secrets.store import SecretStore
-from exclave.runner.terraform.hcl import HclBroken, Place, split_hcl
 from exclave.wire.jobs import JsonValue, Reason
 
 _WORKSPACE = r"(?:sandbox|component:[a-z0-9][a-z0-9_-]*)"
@@ -62,10 +63,14 @@ class Filler:
             raise WorkFailed(
                 Reason.SYNTAX, f"a variables file is not valid HCL: {error}"
             ) from error
-        writers = {Place.CODE: quote, Place.QUOTED: escape, Place.HEREDOC: escape_template}
+        writers = {
+            PieceKind.CODE: quote,
+            PieceKind.QUOTED: escape,
+            PieceKind.HEREDOC: escape_template,
+        }
         return "".join(
-            self._fill(piece.text, writers[piece.place])
-            if piece.place in writers
+            self._fill(piece.text, writers[piece.kind])
+            if piece.kind in writers
             else _PLACEHOLDER.sub("", piece.text)
             for piece in pieces
         )
@@ -100,7 +105,7 @@ def is_placeholder(text: str) -> bool:
 
 
 async def gather_values(
-    work: Work, log: LogWriter, texts: Iterable[str], secrets: SecretStore, sealer: Sealer
+    work: JobRun, log: LogWriter, texts: Iterable[str], secrets: SecretStore, sealer: Sealer
 ) -> Filler:
     """Fetch every value that the texts name, and mask all of them from here on."""
     named = find_placeholders(texts)

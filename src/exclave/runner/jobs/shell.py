@@ -1,13 +1,17 @@
 """Runs one command of an execution to its end: exit, timeout or stop."""
 
 import asyncio
+import signal
 from dataclasses import dataclass
 from enum import StrEnum
 
 from exclave.base.clock import Clock
-from exclave.runner.jobs.executor import Stop, Work
+from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.processes.child import Child, Command, end_child, start_child, wait_first
+from exclave.runner.processes.child import Child, Command, end_child, start_child
+from exclave.runner.wakeups import wait_first
+
+_SIGNAL_BASE = 128
 
 
 class Cause(StrEnum):
@@ -30,9 +34,15 @@ class Shell:
     """Runs the commands of one execution, one after the other."""
 
     def __init__(
-        self, work: Work, log: LogWriter, stop: Stop, clock: Clock, *, timeout_grace_s: float
+        self,
+        job: JobRun,
+        log: LogWriter,
+        stop: StopRequest,
+        clock: Clock,
+        *,
+        timeout_grace_s: float,
     ) -> None:
-        self._work = work
+        self._job = job
         self._log = log
         self._stop = stop
         self._clock = clock
@@ -46,11 +56,11 @@ class Shell:
         deadline = self._clock.monotonic() + timeout_s
         child = await start_child(
             command,
-            folder=self._work.folder,
-            execution_id=self._work.dispatch.execution_id,
+            folder=self._job.folder,
+            execution_id=self._job.dispatch.execution_id,
             log=self._log,
             clock=self._clock,
-            cell=self._work.cell,
+            cell=self._job.cell,
         )
         try:
             cause = await self._await_end(child, deadline)
@@ -77,6 +87,19 @@ class Shell:
     async def _await_stop_grace(self) -> float:
         await self._stop.wait()
         return self._stop.grace_s
+
+
+def name_signal(number: int) -> str:
+    """Return the name of a signal, such as `SIGKILL`."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def to_exit_status(code: int) -> int:
+    """Return an exit code as a shell reports it: 128 plus the number of a signal."""
+    return code if code >= 0 else _SIGNAL_BASE - code
 
 
 async def _close_surely(child: Child) -> int | None:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.users import JobUser, touch_files
 from exclave.wire.jobs import Reason
 
@@ -52,7 +52,7 @@ class Workspace:
         return self.folder / "inputs.json"
 
     def touch(self) -> AbstractContextManager[None]:
-        """Let this thread touch files as the job's user would; no `await` inside."""
+        """Access files with the rights of the job's user in this thread; no `await` inside."""
         return touch_files(self.user)
 
     def write(self, file: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -72,7 +72,7 @@ class Workspace:
 def prepare_workspace(
     folder: Path, user: JobUser | None = None, *, keep_free_bytes: int = KEEP_FREE_BYTES
 ) -> Workspace:
-    """Make the folders, for the job's user only; refuses to begin on a disk that is nearly full."""
+    """Create the folders for the job's user only; raise `WorkFailed` if the disk is nearly full."""
     check_room(folder, keep_free_bytes)
     folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     room = folder / ROOM
@@ -92,7 +92,7 @@ def prepare_workspace(
 
 @contextmanager
 def find_short_tmp(workspace: Workspace) -> Iterator[Path]:
-    """Give a folder for temporary files whose path is short enough for sockets in it."""
+    """Yield a folder for temporary files whose path is short enough for sockets in it."""
     if len(os.fsencode(workspace.tmp)) <= _SOCKET_FOLDER:
         yield workspace.tmp
         return

@@ -34,7 +34,7 @@ class CapturingLog:
         return self._log.mask(text)
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Keep output, and pass it on unless it is only data."""
+        """Store output, and pass it on unless `quiet`."""
         with suppress(KeyError):
             kept = self._kept[stream]
             room = self._most - len(kept)

@@ -22,11 +22,11 @@ class Channel:
 
     @property
     def has_rest(self) -> bool:
-        """Tell whether a line has begun that could be shown."""
+        """Whether a line has begun that could be shown."""
         return self._lines.has_rest
 
     def feed(self, data: bytes) -> list[Piece]:
-        """Take the next bytes that are to be shown."""
+        """Add bytes that are to be shown."""
         if self._in_gap:
             self._leave_gap()
         return self._lines.feed(self._masker.feed(data))
@@ -41,7 +41,7 @@ class Channel:
         return [*pieces, *self._lines.finish()]
 
     def lose(self, data: bytes | bytearray) -> int:
-        """Take bytes that nobody will see; tell how many bytes were lost by it."""
+        """Add bytes that are not shown; return how many bytes are lost."""
         lost = len(data)
         if not self._in_gap:
             # What was held back is part of the gap: its other half will never be known.

@@ -33,7 +33,7 @@ _SLACK = 512 * 1024
 
 
 FindHeld = Callable[[], NeedleSet]
-"""Tell what every job's log must hide; the same object for as long as nothing has changed."""
+"""Return what every job's log must mask; the same object as long as nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +94,17 @@ class JobLog:
         return mask_text(self._needles, text)
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Take bytes of output."""
+        """Write bytes of output."""
         with self._lock:
             self._refresh()
-            t_ms = self._tell_time()
+            t_ms = self._get_time_ms()
             for at in range(0, len(data), _CHUNK):
                 self._take(stream, data[at : at + _CHUNK], t_ms)
 
     def system(self, text: str) -> None:
         """Add a line of the runner's own."""
         with self._lock:
-            t_ms = self._tell_time()
+            t_ms = self._get_time_ms()
             if self._tail is None:
                 self._show_system(self.mask(text), t_ms)
             else:
@@ -115,7 +115,7 @@ class JobLog:
         with self._lock:
             if self._tail is None:
                 for stream, channel in self._channels.items():
-                    self._show(stream, channel.flush(), self._tell_time())
+                    self._show(stream, channel.flush(), self._get_time_ms())
 
     def end_streams(self) -> None:
         """End the last lines: what comes next is of another process."""
@@ -125,7 +125,7 @@ class JobLog:
 
     @property
     def is_quick_to_close(self) -> bool:
-        """Tell whether closing writes and syncs so little that it needs no thread."""
+        """Return whether closing writes and syncs so little that it needs no thread."""
         return self._tail is None and self._spool.end < _QUICK_BYTES
 
     def close(self) -> tuple[int, str]:
@@ -135,11 +135,11 @@ class JobLog:
                 self._show_tail(self._tail)
                 self._tail = None
             self._finish_channels()
-            self._tell_lost(self._tell_time())
+            self._report_lost(self._get_time_ms())
             return self._spool.close()
 
     def _refresh(self) -> None:
-        """Look whether the runner holds other secrets by now: a job may outlive a change."""
+        """Refresh the runner's own secrets: they may change while a job runs."""
         found = self._find_held()
         if found is not self._held:
             with self._lock:
@@ -169,13 +169,13 @@ class JobLog:
                 self._finish_lines(t_ms)
             self._lost += channel.lose(data)
             return
-        self._tell_lost(t_ms)
+        self._report_lost(t_ms)
         if not self._show(stream, channel.feed(data), t_ms):
             self._lost += len(data)
 
     def _begin_tail(self, t_ms: int) -> None:
         kept = self._limits.tail_bytes
-        self._tell_lost(t_ms)
+        self._report_lost(t_ms)
         self._show_system(
             f"the log has reached {self._spool.end} bytes: from here on only the last {kept} bytes"
             " of output are kept, and shown when the job has ended",
@@ -196,7 +196,7 @@ class JobLog:
         pieces = tail.take()
         if self._lost and pieces:
             self._finish_lines(pieces[0].t_ms)
-            self._tell_lost(pieces[0].t_ms)
+            self._report_lost(pieces[0].t_ms)
         for piece in pieces:
             if piece.stream is Stream.SYSTEM:
                 self._finish_lines(piece.t_ms)
@@ -210,9 +210,9 @@ class JobLog:
 
     def _finish_channels(self) -> None:
         for stream, channel in self._channels.items():
-            self._show(stream, channel.finish(), self._tell_time())
+            self._show(stream, channel.finish(), self._get_time_ms())
 
-    def _tell_lost(self, t_ms: int) -> None:
+    def _report_lost(self, t_ms: int) -> None:
         if self._lost:
             text = f"{self._lost} bytes of output are left out here"
             n = self._spool.next_n
@@ -237,8 +237,8 @@ class JobLog:
             return False
         return True
 
-    def _tell_time(self) -> int:
-        """Tell Unix milliseconds that never go back, whatever is done to the machine's clock."""
+    def _get_time_ms(self) -> int:
+        """Return Unix milliseconds that never go back, even if the machine's clock is changed."""
         return self._began_ms + max(0, int((self._clock.monotonic() - self._began) * 1000))
 
 

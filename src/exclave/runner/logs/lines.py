@@ -18,11 +18,11 @@ class LineSplitter:
 
     @property
     def has_rest(self) -> bool:
-        """Tell whether a line has begun and not ended."""
+        """Whether a line has begun and not ended."""
         return bool(self._rest)
 
     def feed(self, data: bytes) -> list[Piece]:
-        """Take the next bytes; return the lines that are complete, and full pieces of long ones."""
+        """Add bytes; return the lines that are complete, and full pieces of long ones."""
         lines = (self._rest + self._decoder.decode(data)).split("\n")
         rest = lines.pop()
         pieces: list[Piece] = []
@@ -38,7 +38,7 @@ class LineSplitter:
         return pieces
 
     def flush(self) -> list[Piece]:
-        """Return the beginning of a line that nobody has ended yet, so that it can be read."""
+        """Return the beginning of an unfinished line, so that it can be read."""
         rest, self._rest = self._rest, ""
         return [(rest, True)] if rest else []
 

@@ -1,10 +1,12 @@
 """Masks secrets in a stream of bytes, wherever the stream happens to be cut into chunks."""
 
+import json
 import re
 from collections.abc import Callable
 
 from exclave.runner.logs.pattern_index import Needles as Needles
 from exclave.runner.logs.pattern_index import NeedleSet, Span
+from exclave.wire.jobs import JsonValue
 
 MASK = b"***"
 
@@ -40,7 +42,7 @@ class Masker:
         self._needles = needles
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next bytes of the stream; return what can be shown by now."""
+        """Add bytes of the stream; return what can be shown by now."""
         data = self._join(data)
         spans, open_at, overlong = _find_user_infos(data, ended=False)
         end = min(open_at, self._needles.first_open(data))
@@ -60,20 +62,20 @@ class Masker:
         return shown
 
     def take_held(self) -> tuple[bytes, int]:
-        """Give up what is held back; return it raw, and how much of it a mask stands for."""
+        """Drop what is held back; return it unmasked, and how much of it a mask covers."""
         held, hidden = self._held, min(self._covered, len(self._held))
         self._held, self._covered = b"", 0
         return held, hidden
 
     def skip(self, context: bytes) -> None:
-        """Take bytes that are not shown but tell where secrets begin; only at a fresh start."""
+        """Add bytes that are not shown but may begin a secret; only at a fresh start."""
         self._covered = len(context)
         self.feed(context)
         # The scheme may lie further back than the context reaches.
         self._overlong = self._overlong or _TRAILING_AUTHORITY.search(context) is not None
 
     def _join(self, data: bytes) -> bytes:
-        """Put new bytes behind those held back; an overlong authority goes on at their seam."""
+        """Append bytes to those held back; an overlong authority continues across the seam."""
         seam = len(self._held)
         data = self._held + data
         if self._overlong:
@@ -149,3 +151,25 @@ def _find_user_infos(data: bytes, *, ended: bool) -> tuple[list[Span], int, bool
 def _end_of_authority(data: bytes, first: int) -> int:
     match = _AUTHORITY.match(data, first)
     return match.end() if match else first
+
+
+def mask_json(value: JsonValue, mask: Mask) -> JsonValue:
+    """Return a JSON value with every text, key and number in it masked."""
+    match value:
+        case str():
+            return mask(value)
+        case dict():
+            return {mask(key): mask_json(part, mask) for key, part in value.items()}
+        case list():
+            return [mask_json(part, mask) for part in value]
+        case bool() | None:
+            return value
+        case _:
+            return mask_number(value, mask)
+
+
+def mask_number(value: float, mask: Mask) -> JsonValue:
+    """Mask a number that is a secret or contains one, such as a PIN."""
+    text = json.dumps(value)
+    masked = mask(text)
+    return value if masked == text else masked

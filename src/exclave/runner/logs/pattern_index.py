@@ -52,7 +52,7 @@ class _Words:
         return self._offsets + self._size - 1
 
     def add(self, needle: bytes) -> None:
-        """Take a needle, of the shortest length or more."""
+        """Add a needle, of the shortest length or more."""
         for offset in range(self._offsets):
             word = int.from_bytes(needle[offset : offset + self._size], sys.byteorder)
             self._places.setdefault(word, []).append((offset, needle))
@@ -160,5 +160,5 @@ _NOTHING = Needles()
 
 
 def find_nothing() -> NeedleSet:
-    """Tell that nothing is to be hidden."""
+    """Return an empty set: nothing is to be masked."""
     return _NOTHING

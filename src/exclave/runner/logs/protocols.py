@@ -30,11 +30,11 @@ class ShippedLog(Protocol):
         ...
 
     async def close(self) -> tuple[int, str]:
-        """End the stream; tell its length and SHA-256. A second call tells the same."""
+        """End the stream; return its length and SHA-256. A second call returns the same."""
         ...
 
     async def run(self) -> None:
-        """Ship until the stream is closed and all of it has arrived, or nobody wants it."""
+        """Upload until the stream is closed and all of it has arrived, or it is refused."""
         ...
 
     async def drain(self, timeout_s: float) -> bool:

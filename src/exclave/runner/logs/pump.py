@@ -21,7 +21,7 @@ _IDLE_S = 0.3
 
 
 class Pump:
-    """Reads until every writer has closed the pipes, or until it is told to leave them."""
+    """Reads until every writer has closed the pipes, or until `leave`."""
 
     def __init__(self, pipes: Mapping[int, Stream], log: LogWriter) -> None:
         self._pipes = dict(pipes)
@@ -41,7 +41,7 @@ class Pump:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the pipes are read to the end and closed."""
+        """Whether the pipes are read to the end and closed."""
         return self._done.is_set()
 
     def leave(self) -> None:

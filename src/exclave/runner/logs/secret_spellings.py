@@ -25,7 +25,7 @@ _DUMP_WIDTHS = (16, 15)
 
 
 def is_maskable(value: str) -> bool:
-    """Tell whether a value is long enough to be masked."""
+    """Return whether a value is long enough to be masked."""
     return len(value.strip().encode(errors="replace")) >= MIN_LENGTH
 
 

@@ -32,7 +32,7 @@ class LogWriter(Protocol):
         ...
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Take bytes of output: they are masked, cut into records and spooled."""
+        """Write bytes of output: they are masked, cut into records and spooled."""
         ...
 
     def system(self, text: str) -> None:
@@ -48,7 +48,7 @@ class LogWriter(Protocol):
         ...
 
     def close(self) -> tuple[int, str]:
-        """End the log; tell its length and the SHA-256 of the whole stream ("" if unknown).
+        """End the log; return its length and the SHA-256 of the whole stream ("" if unknown).
 
         After a flood this takes seconds; never call it on the event loop.
         """
@@ -111,7 +111,7 @@ class Spool:
         return self.end - self.start
 
     def room(self) -> int:
-        """Tell how many bytes can be appended now."""
+        """Return how many bytes can be appended now."""
         disk = os.statvfs(self._folder)
         free = disk.f_bavail * disk.f_frsize - self._limits.keep_free_bytes
         return max(0, min(self._limits.total_bytes - self.used_bytes, free))
@@ -135,7 +135,7 @@ class Spool:
             self.end = segment.end
             if self._hash is not None:
                 self._hash.update(data)
-        self._tell()
+        self._notify()
 
     def read(self, offset: int, most: int) -> bytes:
         """Read whole records from an offset on, about `most` bytes; empty where there are none."""
@@ -152,7 +152,7 @@ class Spool:
         return data[: (cut if cut >= 0 else data.find(b"\n")) + 1]
 
     def acknowledge(self, offset: int) -> None:
-        """Forget segments that the control plane has; the last one stays to number on from."""
+        """Delete segments that the control plane has; the last one stays: it numbers the next."""
         with self._lock:
             while len(self._segments) > 1 and self._segments[0].end <= offset:
                 self._segments.pop(0).path.unlink(missing_ok=True)
@@ -163,14 +163,14 @@ class Spool:
         self._on_change = call
 
     def close(self) -> tuple[int, str]:
-        """Make all of it durable; tell its length and digest."""
+        """Sync the spool and return its length and digest."""
         with self._lock:
             self._settle()
             self.closed = True
             digest = self._hash.hexdigest() if self._hash is not None else ""
         for thread in self._settling:
             thread.join()
-        self._tell()
+        self._notify()
         return self.end, digest
 
     def _begin_segment(self) -> None:
@@ -183,7 +183,7 @@ class Spool:
         self._segments.append(_Segment(path, self.end, self.next_n, 0))
 
     def _settle(self) -> None:
-        """Make the segment durable in a thread: nobody who writes or reads waits for the disk."""
+        """Sync the segment in a thread, so that writers and readers do not wait for the disk."""
         if self._handle >= 0:
             thread = threading.Thread(
                 target=_sync_and_close, args=(self._handle, self._folder), name="log-sync"
@@ -207,7 +207,7 @@ class Spool:
             for segment in self._segments:
                 self._hash.update(segment.path.read_bytes())
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self._on_change is not None:
             self._on_change()
 

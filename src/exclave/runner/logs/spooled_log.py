@@ -45,13 +45,13 @@ class SpooledLog:
         return self._uploader.backlog_bytes
 
     async def close(self) -> tuple[int, str]:
-        """End the stream; tell its length and SHA-256. A second call tells the same."""
+        """End the stream; return its length and SHA-256. A second call returns the same."""
         if self._writer.is_quick_to_close:
             return self._writer.close()
         return await asyncio.to_thread(self._writer.close)
 
     async def run(self) -> None:
-        """Upload until the stream is closed and all of it has arrived, or nobody wants it."""
+        """Upload until the stream is closed and all of it has arrived, or it is refused."""
         await self._uploader.run()
 
     async def drain(self, timeout_s: float) -> bool:
@@ -66,7 +66,7 @@ def bind_open_log(
     spool_limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
     held: FindHeld = find_nothing,
 ) -> OpenLog:
-    """Make the function that opens the log in an execution's folder."""
+    """Return the function that opens the log in an execution's folder."""
 
     def open_it(folder: Path, execution_id: str, send: SendLog) -> ShippedLog:  # noqa: ARG001
         return SpooledLog(

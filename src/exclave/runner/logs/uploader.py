@@ -27,7 +27,7 @@ _FINAL_KINDS = frozenset({Kind.INVALID, Kind.FORBIDDEN, Kind.NOT_FOUND, Kind.GON
 
 
 class LogUploader:
-    """Uploads from the spool until it is closed and empty, or until nobody wants it any more."""
+    """Uploads from the spool until it is closed and empty, or the log is refused."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class LogUploader:
                 self._done.set()
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait until nothing is left to upload, or nobody wants it; False if that takes longer."""
+        """Wait until all is uploaded or the log is refused; return False if that takes longer."""
         done = asyncio.ensure_future(self._done.wait())
         late = asyncio.ensure_future(self._clock.sleep(timeout_s))
         try:

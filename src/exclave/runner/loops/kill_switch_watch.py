@@ -1,11 +1,11 @@
 """Obeys the kill switch: looks at it every second, stops what runs, says so at once."""
 
 from exclave.base.logs import Log
-from exclave.runner.deps import Deps
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.deps import Deps
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.roster import Execution, Phase
 from exclave.runner.executions.stop import disable
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 
 _log = Log("runner.switch")
 
@@ -18,7 +18,7 @@ async def watch_switch(deps: Deps) -> None:
     """Stop all work when the switch is thrown, and say so at once; take work again after."""
     was = False
     while True:
-        now = is_thrown(deps.disk.path)
+        now = is_disabled(deps.disk.path)
         if now != was:
             was = now
             _log.warning("switch_changed", disabled=now)
@@ -27,7 +27,7 @@ async def watch_switch(deps: Deps) -> None:
             deps.signals.renew_soon.set()
         if now:
             _stop_all(deps)
-        await sleep_or(deps.clock, LOOK_EVERY_S)
+        await deps.clock.sleep(LOOK_EVERY_S)
 
 
 def _stop_all(deps: Deps) -> None:
@@ -46,4 +46,4 @@ async def _end_hard(deps: Deps, execution: Execution) -> None:
             deps.audit.write("killed_by_switch", execution_id=execution.id)
             await deps.kill_leftovers(execution.folder, deps.clock)
             return
-        await sleep_or(deps.clock, left, deps.signals.changed.wait())
+        await wait_first(deps.clock, left, deps.signals.changed.wait())

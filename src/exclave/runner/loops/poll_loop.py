@@ -1,16 +1,16 @@
 """The poll loop: one outstanding question for work, answered with offers and cancels."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
 
 from exclave import __version__
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.deps import Deps
 from exclave.runner.executions.accept import accept_offers
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.deps import Deps
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.executions.stop import cancel
 from exclave.runner.wakeups import wait_first
 from exclave.wire.runner import PROTOCOL, Poll, PollReply
@@ -21,7 +21,7 @@ POLLS = RetryPolicy(first_s=0.5, longest_s=30.0)
 MAX_FREE = 64
 _SHORTEST_HOLD_S = 2.0
 _USUAL_HOLD_S = 600.0
-"""Nobody asks for longer polls than this, except at the wish of a server with a big fleet."""
+"""The longest poll a runner asks for, unless a server with a big fleet wants longer ones."""
 _CUT_AFTER_S = 3.0
 _GOOD_POLLS = 20
 _QUICK_S = 0.05
@@ -64,14 +64,11 @@ class Poller:
         signals = self._deps.signals
         asking = asyncio.create_task(self._deps.session.call(lambda token: self._send(token, free)))
         asking.add_done_callback(_look_at)
-        waits: list[asyncio.Future[Any]] = [
-            asking,
-            asyncio.ensure_future(signals.stopping.wait()),
-        ]
+        waits: list[Awaitable[object]] = [asking, signals.stopping.wait()]
         if free == 0:
-            waits.append(asyncio.ensure_future(self._wait_for_slot()))
-        await wait_first(waits)
-        if signals.stopping.is_set() or not asking.done():
+            waits.append(self._wait_for_slot())
+        await wait_first(self._deps.clock, None, *waits)
+        if signals.stopping.is_set() or asking.cancelled():
             return None
         return asking.result()
 
@@ -146,8 +143,8 @@ def _look_at(asking: asyncio.Task[PollReply]) -> None:
 
 
 def count_free(deps: Deps) -> int:
-    """Tell how much work could be taken now: slots, names in a request, room on the disk."""
-    if is_thrown(deps.disk.path):
+    """Return how many jobs could be accepted now: free slots, room in a request, disk space."""
+    if is_disabled(deps.disk.path):
         return 0
     if deps.measure(deps.disk.path).disk_free_bytes < deps.config.keep_free_bytes:
         return 0

@@ -4,10 +4,10 @@ from exclave.base.errors import Problem
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.deps import Deps
+from exclave.runner.executions.deps import Deps
 from exclave.runner.executions.roster import Drawn
 from exclave.runner.executions.stop import cancel, supersede
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 from exclave.wire.runner import Renew, RenewedExecution, RenewReply
 
 _log = Log("runner.renewing")
@@ -29,9 +29,9 @@ class Renewer:
             signals.renew_soon.clear()
             pause = await self._renew_or_back_off()
             while pause > 0 and not signals.renew_soon.is_set():
-                await sleep_or(deps.clock, pause, signals.renew_soon.wait())
+                await wait_first(deps.clock, pause, signals.renew_soon.wait())
                 resting = not (self._failures or deps.roster.list_alive())
-                pause = deps.pace.tell_rest(deps.clock.monotonic()) if resting else 0.0
+                pause = deps.pace.seconds_until_next(deps.clock.monotonic()) if resting else 0.0
 
     async def renew(self) -> None:
         """Send one renewal and obey its reply."""
@@ -75,7 +75,7 @@ class Renewer:
         return pause
 
     def _pace_limit(self) -> float:
-        """While work is at stake the wish to renew never rests longer than the normal pace."""
+        """Return the longest pause between attempts; while jobs run, the normal interval."""
         busy = self._deps.roster.count_busy() > 0
         return self._deps.timings.renew_s * (1 if busy else 4)
 

@@ -1,4 +1,4 @@
-"""What keeps the processes of one execution together, and apart from the runner and each other."""
+"""Isolation of one execution's processes: user, cgroup, subreaper."""
 
 import os
 from collections.abc import Iterator
@@ -50,16 +50,16 @@ class Cells:
 
     @property
     def owned(self) -> frozenset[int]:
-        """Tell the uids whose every process is of a job of this runner."""
+        """The uids that run nothing but jobs of this runner."""
         return frozenset() if self._users is None else self._users.owned
 
     @contextmanager
     def hold(self, folder: Path) -> Iterator[Cell]:
-        """Make the cell of an execution, and let its user, if any, into its folder until the end.
+        """Create the cell of an execution, and open its folder to the cell's user until the end.
 
         Afterwards the folder is locked for whoever gets the user next.
         """
-        user = None if self._users is None else self._users.take()
+        user = None if self._users is None else self._users.acquire()
         if user is None and self._users is not None:
             raise Crowded("no uid of EXCLAVE_RUN_AS is free: processes run as each of them")
         cgroup = None if self._base is None else cgroups.make_cgroup(self._base, folder.name)
@@ -71,18 +71,18 @@ class Cells:
         finally:
             if user is not None and self._users is not None:
                 close_folder(folder)
-                self._users.give_back(user)
+                self._users.release(user)
             if cgroup is not None:
                 cgroups.remove_cgroup(cgroup)
 
 
 def close_folder(folder: Path) -> None:
-    """Let nobody but the runner get into an execution's folder any more."""
+    """Close an execution's folder to everybody but the runner."""
     folder.chmod(_CLOSED_MODE)
 
 
 def make_cells(users: Users | None) -> Cells:
-    """Make the cells of this process, by all means that this system has."""
+    """Return the cells of this process, with all means of isolation that this system has."""
     if not prctl.is_linux():
         return Cells()
     if users is not None:

@@ -25,7 +25,7 @@ def find_cgroups() -> Path | None:
 
 
 def make_cgroup(base: Path, execution_id: str) -> Path | None:
-    """Make the cgroup of an execution; None if the system refuses."""
+    """Create the cgroup of an execution; return None if the system refuses."""
     cgroup = base / f"{_PREFIX}{execution_id}"
     try:
         cgroup.mkdir(exist_ok=True)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exclave.base.clock import Clock
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.logs.pump import Pump
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes import cgroups, prctl, procfs
 from exclave.runner.processes.cell import NO_CELL, Cell
 from exclave.runner.processes.leftovers import kill_cell, record_process
 from exclave.runner.processes.leftovers import kill_leftovers as kill_leftovers
+from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
 
@@ -64,7 +65,7 @@ class Child:
 
     @property
     def has_exited(self) -> bool:
-        """Tell whether the command has ended; its descendants may live on until `close`."""
+        """Whether the command has exited; its descendants may live on until `close`."""
         return self._exited.is_set()
 
     def pump_into(self, log: LogWriter) -> None:
@@ -115,7 +116,7 @@ class Child:
         return code
 
     def _kill_rest(self) -> int:
-        """Kill what left the group, by all marks of the execution; tell how many there were.
+        """Kill what left the group, by all marks of the execution; return how many there were.
 
         A command that succeeded may leave a service running, if it took off the marker on purpose;
         not so where users of their own keep jobs apart.
@@ -134,7 +135,7 @@ class Child:
         return killed
 
     def _has_succeeded(self) -> bool:
-        """Tell whether the command ended well by itself; it stays unreaped."""
+        """Return whether the command exited with code 0; it stays unreaped."""
         with suppress(ChildProcessError):
             flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
             ended = os.waitid(os.P_PID, self._process.pid, flags)
@@ -242,19 +243,6 @@ async def end_child(
             hurrying.cancel()
     if not child.has_exited:
         await child.kill()
-
-
-async def wait_first(clock: Clock, seconds: float | None, *waits: Awaitable[object]) -> None:
-    """Wait until one of them returns, or for that many seconds."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    if seconds is not None:
-        tasks.append(asyncio.ensure_future(clock.sleep(max(0.0, seconds))))
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _wait_or_hurry(

@@ -19,7 +19,7 @@ POOL = range(60_578, 61_184)
 """Uids that no distribution gives to people, services, dynamic users or containers."""
 
 STATE = Path("/var/lib/exclave")
-"""Where isolated jobs work: nobody but root gets into data folders."""
+"""The folder of isolated jobs: their users cannot enter data folders."""
 
 _CHOSEN = "uids"
 """The file in the data folder that remembers the range."""
@@ -62,7 +62,7 @@ def decide_isolation(setting: str, data: Path, *, builds_tools: bool = False) ->
 
 
 def find_obstacle() -> str:
-    """Tell why jobs cannot run as other users on this machine; empty if they can."""
+    """Return why jobs cannot run as other users on this machine; empty if they can."""
     if not prctl.is_linux():
         return "this is not Linux"
     if os.geteuid() != 0:
@@ -78,7 +78,7 @@ def find_obstacle() -> str:
 
 
 def claim_users(run_as: str, capacity: int, data: Path, claims: Path = CLAIMS) -> Users | None:
-    """Take the uids that the setting names, or choose some; None where jobs are not isolated."""
+    """Claim the uids that the setting names, or choose some; None where jobs are not isolated."""
     if run_as != AUTO:
         named = read_run_as(run_as, capacity)
         return None if named is None else Users(named, claims)
@@ -98,7 +98,7 @@ def claim_users(run_as: str, capacity: int, data: Path, claims: Path = CLAIMS) -
 
 
 def read_chosen(data: Path) -> str:
-    """Tell the range that this runner has chosen; empty if it has not started yet."""
+    """Return the range that this runner has chosen; empty if it has not started yet."""
     try:
         return (data / _CHOSEN).read_text().strip()
     except OSError:
@@ -132,7 +132,7 @@ def _parse(text: str) -> range | None:
 
 
 def _is_named(span: range) -> bool:
-    """Tell whether anybody on this machine has one of these uids, or groups with such a number."""
+    """Return whether a user or group of this machine has one of these numbers."""
     for uid in span:
         for find in (pwd.getpwuid, grp.getgrgid):
             try:
@@ -144,7 +144,7 @@ def _is_named(span: range) -> bool:
 
 
 def _is_reserved(claim: Path, data: Path) -> bool:
-    """Tell whether another runner that does not run now has chosen this uid."""
+    """Return whether another runner, which is not running now, has chosen this uid."""
     try:
         owner = claim.read_text()
     except OSError:

@@ -20,12 +20,12 @@ _PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """The leader of a process group, told apart from a later process of the same number."""
+    """The leader of a process group; its start time rules out a later process of the same id."""
 
     execution_id: str
     group: int
     started: int | None
-    """Ticks since boot; None where the system does not tell."""
+    """Ticks since boot; None if unknown."""
     boot: str
     uid: int | None = None
     """The user that nothing else runs as; None where jobs share one."""
@@ -33,7 +33,7 @@ class ProcessRecord:
 
 
 def record_process(folder: Path, execution_id: str, group: int, cell: Cell | None = None) -> None:
-    """Put a started process on record, durably."""
+    """Record a started process durably."""
     user = None if cell is None else cell.user
     record = ProcessRecord(
         execution_id,
@@ -57,7 +57,7 @@ def read_process(folder: Path) -> ProcessRecord | None:
 async def kill_leftovers(
     folder: Path, clock: Clock, *, owned: frozenset[int] = frozenset()
 ) -> bool:
-    """Kill whatever an earlier runner process left of an execution; tell if that is certain.
+    """Kill what an earlier runner process left of an execution; return whether that is certain.
 
     A process is killed only if it carries the execution's marker, is in its cgroup, runs as its
     user while that is one of the `owned`, or belongs to the group on record while its leader is
@@ -104,7 +104,7 @@ def _is_member(pid: int, cgroup: Path, execution_id: str) -> bool:
 
 
 def _kill_once(folder: Path, owned: frozenset[int]) -> int:
-    """Kill all that is found; tell how many processes were alive before."""
+    """Kill all processes found; return how many there were."""
     execution_id = folder.name
     marked = procfs.list_marked(execution_id)
     for pid in marked:

@@ -1,4 +1,4 @@
-"""The few switches of the Linux kernel that Python has no words for."""
+"""`prctl` calls that the standard library lacks."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def is_linux() -> bool:
-    """Tell whether these switches exist here."""
+    """Return whether these calls exist on this system."""
     return sys.platform == "linux"
 
 
@@ -43,7 +43,7 @@ def bind_child(cgroup: int | None, *, confined: bool) -> Callable[[], None]:
 
 @contextmanager
 def touch_files_as(uid: int, gid: int) -> Iterator[None]:
-    """Let this thread, and no other, touch files with the rights of somebody else.
+    """Access files with the rights of another user in this thread only.
 
     A link that a job laid then leads the runner nowhere that the job could not go itself. No
     `await` may happen inside: another task would go on under the wrong name.

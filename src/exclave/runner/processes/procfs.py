@@ -17,7 +17,7 @@ _DEAD = frozenset({"Z", "X"})
 
 
 def is_supported() -> bool:
-    """Tell whether this system shows its processes under /proc."""
+    """Return whether this system lists its processes under /proc."""
     return (_PROC / "self" / "environ").exists()
 
 
@@ -30,7 +30,7 @@ def read_boot() -> str:
 
 
 def read_start(pid: int) -> int | None:
-    """Tell when a living process started, in ticks since boot; None if there is none."""
+    """Return when a process started, in ticks since boot; None if it does not exist."""
     fields = _read_stat(pid)
     return None if fields is None else int(fields[_START_FIELD])
 
@@ -55,7 +55,7 @@ def list_users() -> dict[int, list[int]]:
 
 
 def read_users(pid: int) -> set[int]:
-    """Tell as whom a living process runs; nobody if there is none."""
+    """Return the uids that a process runs as; none if it does not exist."""
     try:
         text = (_PROC / str(pid) / "status").read_text(errors="replace")
     except OSError:
@@ -72,7 +72,7 @@ def list_marked(execution_id: str) -> list[int]:
 
 
 def is_marked(pid: int, execution_id: str) -> bool:
-    """Tell whether a living process carries the marker of an execution."""
+    """Return whether a process carries the marker of an execution."""
     wanted = f"{MARKER}={execution_id}".encode()
     try:
         environ = (_PROC / str(pid) / "environ").read_bytes()
@@ -82,7 +82,7 @@ def is_marked(pid: int, execution_id: str) -> bool:
 
 
 def kill_marked(execution_id: str) -> int:
-    """Kill every process that carries the marker; tell how many there were."""
+    """Kill every process that carries the marker; return how many there were."""
     return sum(
         kill_if(pid, lambda pid=pid: is_marked(pid, execution_id))  # type: ignore[misc]
         for pid in list_marked(execution_id)

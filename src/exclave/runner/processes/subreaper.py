@@ -1,4 +1,4 @@
-"""What jobs leave behind, as the kernel hands it over: orphans become children of the runner."""
+"""Child subreaper: tracks and kills processes that the kernel reparents to the runner."""
 
 import os
 import threading
@@ -37,14 +37,14 @@ class Orphans:
             self._ours.discard(pid)
 
     def claim(self) -> set[int]:
-        """Answer the orphans that nobody has claimed yet: those of the command that just ended."""
+        """Return the orphans that are not claimed yet: those of the command that just ended."""
         with self._lock:
             fresh = self._find_fresh()
             self._claimed |= fresh
         return fresh
 
     def let_be(self) -> None:
-        """Let the orphans of a command that just ended live on: it meant to leave a service."""
+        """Leave the orphans of a command that just ended running: they are a service it started."""
         with self._lock:
             self._free |= self._find_fresh()
 
@@ -57,7 +57,7 @@ class Orphans:
         return _list_children() - self._ours - self._claimed - self._free
 
     def end(self, claimed: set[int]) -> int:
-        """Kill claimed orphans, and reap those that are dead; tell how many are left."""
+        """Kill claimed orphans and reap the dead ones; return how many are left."""
         with self._lock:
             for pid in list(claimed):
                 procfs.kill_if(pid, lambda: True)  # ours until reaped: the number is not reused

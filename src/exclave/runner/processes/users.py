@@ -41,7 +41,7 @@ class JobUser:
     """Only one job at a time runs as this user: all its processes belong to that job."""
 
     def touch_files(self) -> AbstractContextManager[None]:
-        """Let this thread touch files with the rights of this user; no `await` inside."""
+        """Access files with the rights of this user in this thread; no `await` inside."""
         return prctl.touch_files_as(self.uid, self.gid)
 
 
@@ -53,7 +53,7 @@ class RunAs:
 
     @property
     def is_range(self) -> bool:
-        """Tell whether each job has a user for itself."""
+        """Whether each job has a user of its own."""
         return self.users[0].alone
 
 
@@ -98,8 +98,8 @@ class Users:
         self.owned = frozenset(user.uid for user in self._free)
         """The uids whose every process is of a job of this runner."""
 
-    def take(self) -> JobUser | None:
-        """Take a user nobody runs as; None if there is none."""
+    def acquire(self) -> JobUser | None:
+        """Acquire a user that no process runs as; None if there is none."""
         if self._shared is not None:
             return self._shared
         busy = procfs.list_users()
@@ -108,13 +108,13 @@ class Users:
             self._free.remove(found)
         return found
 
-    def give_back(self, user: JobUser) -> None:
-        """Let another job have the user; the oldest is taken first."""
+    def release(self, user: JobUser) -> None:
+        """Release a user for other jobs; users are reused in the order of their release."""
         if user.alone:
             self._free.append(user)
 
     def close(self) -> None:
-        """Let other runners have the range."""
+        """Release the range for other runners."""
         for handle in self._locks:
             os.close(handle)
         self._locks = []
@@ -133,12 +133,12 @@ class Users:
 
 
 def touch_files(user: JobUser | None) -> AbstractContextManager[None]:
-    """Let this thread touch files as the user, if there is one apart from the runner."""
+    """Access files as the job's user in this thread; as the runner if there is none."""
     return nullcontext() if user is None else user.touch_files()
 
 
 def find_owner(folder: Path) -> JobUser | None:
-    """Tell whom a job's folder belongs to, if not to the runner."""
+    """Return the job user that owns a folder; None if the runner owns it."""
     facts = folder.lstat()
     same = facts.st_uid == os.geteuid()
     return None if same else JobUser(facts.st_uid, facts.st_gid, alone=False)

@@ -25,7 +25,7 @@ _TOKENS = 64
 """How many tokens stay masked; each lives for minutes, or for as long as a job needs it."""
 
 Reader = Callable[[bytes], Iterable[bytes]]
-"""Tell the needles in the content of a file."""
+"""Return the needles in the content of a file."""
 Signature = tuple[int, int, int, int]
 
 
@@ -44,7 +44,7 @@ class HeldFile:
         return frozenset().union(*self._contents)
 
     def refresh(self) -> bool:
-        """Read the file if it has changed; tell whether it has."""
+        """Read the file if it has changed; return whether it has."""
         signature = _look_at(self.path)
         if signature == self._seen:
             return False
@@ -70,7 +70,7 @@ class HeldSecrets:
         self._needles = Needles(self._values)
 
     def find(self) -> NeedleSet:
-        """Tell what must not show now; the same object for as long as nothing has changed."""
+        """Return what must be masked now; the same object as long as nothing has changed."""
         with self._lock:
             changed = [file.refresh() for file in self._files]
             if any(changed):
@@ -139,7 +139,7 @@ def read_enrolment(data: bytes) -> Iterable[bytes]:
 
 
 def read_url_password(url: str | None) -> list[str]:
-    """Tell the password in an address, as it is written there and as it is meant."""
+    """Return the password in a URL, both as written and decoded."""
     try:
         password = urlsplit(url or "").password
     except ValueError:

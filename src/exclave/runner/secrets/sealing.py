@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from exclave.base.errors import Problem
 from exclave.base.ids import Randomness
 from exclave.runner.data_folder import write_durably
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 SEAL_KEY = "seal.key"

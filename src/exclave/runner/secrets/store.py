@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
 from exclave.runner.data_folder import write_durably
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
 _OTHERS = 0o077
@@ -29,20 +29,20 @@ class SecretStore(Protocol):
         ...
 
     async def list_names(self) -> frozenset[str]:
-        """Tell which secrets are there."""
+        """Return the names of the stored secrets."""
         ...
 
     async def put(self, name: str, value: Secret) -> None:
-        """Keep a secret, in place of an older value."""
+        """Store a secret, replacing an older value."""
         ...
 
     async def put_missing(self, name: str, value: Secret) -> bool:
-        """Keep a secret unless there is one of that name; tell whether it was kept."""
+        """Store a secret unless one of that name exists; return whether it was stored."""
         ...
 
 
 class FileSecrets:
-    """Secrets in a JSON file, name to value, that nobody but the runner's user may read."""
+    """Secrets in a JSON file, name to value, readable by the runner's user only."""
 
     def __init__(self, file: Path | None, advise: Callable[[str], str] | None = None) -> None:
         self._file = file
@@ -61,18 +61,18 @@ class FileSecrets:
         return {name: held[name] for name in wanted}
 
     async def list_names(self) -> frozenset[str]:
-        """Tell which secrets are there; a file that does not exist yet holds none."""
+        """Return the names of the stored secrets; a missing file holds none."""
         if self._file is None or not self._file.exists():
             return frozenset()
         return frozenset(self._read())
 
     async def put(self, name: str, value: Secret) -> None:
-        """Keep a secret, in place of an older value."""
+        """Store a secret, replacing an older value."""
         with self._changing() as held:
             held[name] = value
 
     async def put_missing(self, name: str, value: Secret) -> bool:
-        """Keep a secret unless there is one of that name."""
+        """Store a secret unless one of that name exists."""
         with self._changing() as held:
             known = name in held
             held.setdefault(name, value)
@@ -122,7 +122,7 @@ class FileSecrets:
 
 
 def generate_secret(randomness: Randomness) -> Secret:
-    """Make a secret of letters and digits that nobody has seen."""
+    """Generate a secret of letters and digits."""
     drawn: list[str] = []
     while len(drawn) < _GENERATED_CHARS:
         number = randomness.bits(6)

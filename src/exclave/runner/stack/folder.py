@@ -47,13 +47,13 @@ class StackFolder:
         self.log = self.path / "logs" / "runner.log"
 
     def prepare(self) -> None:
-        """Make the folders."""
+        """Create the folders."""
         for folder in (self.path, self.runner, self.log.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
 
     def adopt(self) -> StackDocument:
-        """Take over what a run of the script brought; answer the Stack as it is now.
+        """Store what a run of the script brought; return the Stack as it is now.
 
         A Stack that has its identity keeps it, unless the control plane refused it.
         """
@@ -99,13 +99,13 @@ class StackFolder:
         write_durably(self.launcher, text.encode())
         self.launcher.chmod(0o700)
 
-    def tell_command(self, *words: str) -> str:
+    def format_command(self, *words: str) -> str:
         """Write a command that the customer can paste."""
         return shlex.join([str(self.launcher), *words])
 
-    def tell_secret_command(self, name: str) -> str:
+    def format_secret_command(self, name: str) -> str:
         """Write how the customer gives a secret."""
-        return f"run `{self.tell_command('secrets', 'set', name)}` on the Stack's machine"
+        return f"run `{self.format_command('secrets', 'set', name)}` on the Stack's machine"
 
     def read_json(self, file: Path) -> dict[str, Any]:
         """Read a small document; nothing where there is none."""
@@ -122,7 +122,7 @@ class StackFolder:
         write_durably(file, json.dumps(value, indent=2, ensure_ascii=False).encode())
 
     def _forget_identity(self) -> None:
-        """Let the next start enrol anew; the seal key and the audit trail stay."""
+        """Delete the identity: the next start enrols anew; seal key and audit trail stay."""
         for name in _IDENTITY_FILES:
             remove_durably(self.runner / name)
 

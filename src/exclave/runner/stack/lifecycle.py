@@ -17,7 +17,7 @@ from exclave.client.stacks import StackApi
 from exclave.runner.control_plane.access_token import Session
 from exclave.runner.control_plane.identity import IDENTITY, load_identity, load_key
 from exclave.runner.data_folder import DataFolder, remove_tree
-from exclave.runner.executions.kill_switch import is_thrown
+from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.processes import procfs
 from exclave.runner.processes.leftovers import kill_leftovers
 from exclave.runner.stack.folder import StackFolder
@@ -32,7 +32,7 @@ _PARENTS = ("stacks", ".exclave")
 
 
 class StackFailed(Problem):
-    """The Stack does not do what it was told."""
+    """A command of the Stack failed."""
 
     kind: ClassVar = Kind.UNAVAILABLE
     code: ClassVar = "stack_failed"
@@ -60,7 +60,7 @@ class StackStatus:
 
 
 def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
-    """Tell how the Stack is; `secrets` are the names of those that are there."""
+    """Return the status of the Stack; `secrets` are the names of the stored ones."""
     document = folder.read_document()
     pid = find_supervisor(folder)
     ended = folder.read_json(folder.ended)
@@ -69,7 +69,7 @@ def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
         install=document.terms.install,
         install_id=document.terms.install_id,
         state=state,
-        disabled=is_thrown(folder.runner),
+        disabled=is_disabled(folder.runner),
         enrolled=(folder.runner / IDENTITY).exists(),
         pid=pid,
         runner_url=document.runner_url,
@@ -159,7 +159,7 @@ async def resign(
     clock: Clock,
     randomness: Randomness,
 ) -> bool:
-    """Tell the control plane that this runner is gone for good; False if it never enrolled."""
+    """Report that this runner is gone for good; return False if it never enrolled."""
     if not (folder.runner / IDENTITY).exists():
         return False
     disk = DataFolder(folder.runner)

@@ -28,7 +28,7 @@ def collect_facts(folder: StackFolder, *, isolated: bool) -> dict[str, str]:
 
 
 def _find_zone() -> str:
-    """Tell the IANA name of the machine's time zone, as far as the machine tells."""
+    """Return the IANA name of the machine's time zone, if it can be found out."""
     try:
         target = str(_ZONE.resolve(strict=True))
     except OSError:

@@ -9,8 +9,8 @@ from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy, is_passing
 from exclave.client.stacks import StackApi
 from exclave.runner.control_plane.access_token import IdentityRefused
-from exclave.runner.deps import Deps
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.executions.deps import Deps
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.machine_facts import collect_facts
@@ -64,7 +64,7 @@ class Reporter:
             await deps.clock.sleep(pause)
 
     async def build_report(self) -> StackReport:
-        """Put together what is told about this Stack."""
+        """Return the report about this Stack."""
         terms = self._folder.read_document().terms
         there = await self._secrets.list_names()
         given = self._folder.read_json(self._folder.inputs)
@@ -107,6 +107,6 @@ class Reporter:
 
 
 def _choose_inputs(terms: StackTerms, given: Mapping[str, str]) -> dict[str, str]:
-    """Tell what the customer entered, of the inputs that the app has; nothing sensitive."""
+    """Return the values that the customer entered for the app's inputs; nothing sensitive."""
     open_names = {one.name for one in terms.inputs if not one.sensitive}
     return {name: value for name, value in given.items() if name in open_names}

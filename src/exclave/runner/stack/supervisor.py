@@ -13,7 +13,7 @@ from exclave.base.ids import Randomness, jitter
 from exclave.base.logs import Log
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.rotated_log import RotatedLog
-from exclave.runner.wakeups import sleep_or
+from exclave.runner.wakeups import wait_first
 
 _log = Log("runner.supervisor")
 
@@ -36,7 +36,7 @@ class StackRunning(Problem):
 
 
 class Supervisor:
-    """Runs one child after the other until told to stop, or until a child says that it is over."""
+    """Restarts a child until a stop is requested, or a child exits for good."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Supervisor:
             attempt = 0 if self._clock.monotonic() - began > _STEADY_S else attempt + 1
             pause = jitter(self._randomness, attempt, first=self._first_s, longest=_LONGEST_S)
             _log.warning("runner_exited", code=code, restart_in_s=round(pause, 1))
-            await sleep_or(self._clock, pause, self._stopping.wait())
+            await wait_first(self._clock, pause, self._stopping.wait())
         return True
 
     async def _run_child(self, log: RotatedLog) -> int:
@@ -138,7 +138,7 @@ async def take_lock(folder: StackFolder, clock: Clock) -> int:
 
 
 def find_supervisor(folder: StackFolder) -> int | None:
-    """Tell the process that supervises this Stack; None if there is none."""
+    """Return the pid of the process that supervises this Stack; None if there is none."""
     try:
         handle = os.open(folder.lock, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -3,20 +3,20 @@
 import asyncio
 import hashlib
 import hmac
-import signal
 
 from exclave.client.problems import RemoteProblem
 from exclave.runner.commands import terraform
 from exclave.runner.control_plane.execution_api import PATIENCE
-from exclave.runner.jobs.executor import MESSAGE_CHARS, WorkFailed, fail
+from exclave.runner.jobs.shell import name_signal
+from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, WorkFailed, fail
 from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.errored_state import rescue_all, was_left
 from exclave.runner.terraform.journal import Journal, send_regularly
 from exclave.runner.terraform.messages import MessageLog
-from exclave.runner.terraform.outputs import tell_outputs
+from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan import PLAN, run_init
-from exclave.runner.terraform.tool_context import Halted, Site, end_task
+from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.runner.terraform.unsent_state import has_pending_state
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -24,28 +24,29 @@ from exclave.wire.runner import Outcome
 _MISSING = 404
 
 
-async def apply(site: Site, sealer: Sealer) -> Outcome:
-    """Do the whole job; nothing is changed before the plan is proven to be the approved one."""
-    site.workspace.write(site.plan_file, await fetch_plan(site, sealer))
-    await run_init(site)
-    journal = Journal(site.work.folder, site.spec.workspace, site.mask)
-    sending = asyncio.create_task(send_regularly(site.work.folder, site.work.uplink, site.clock))
-    messages = MessageLog(site.log, journal.note)
+async def apply(tf: TerraformContext, sealer: Sealer) -> Outcome:
+    """Run the whole job; nothing is changed before the plan is proven to be the approved one."""
+    job, mask = tf.context.job, tf.context.mask
+    tf.context.workspace.write(tf.plan_file, await fetch_plan(tf, sealer))
+    await run_init(tf)
+    journal = Journal(job.folder, tf.spec.workspace, mask)
+    sending = asyncio.create_task(send_regularly(job.folder, job.uplink, tf.context.clock))
+    messages = MessageLog(tf.context.log, journal.note)
     try:
-        outcome = await _run(site, messages, journal)
+        outcome = await _run(tf, messages, journal)
         journal.end()
     finally:
         journal.close()
         sending.cancel()
-    await end_task(sending)
-    unsaved = was_left(site.work.folder)
-    await rescue_all(site.work.folder, site.work.uplink, sealer, PATIENCE, site.mask)
-    return _judge_state(site, outcome, unsaved=unsaved)
+    await asyncio.gather(sending, return_exceptions=True)
+    unsaved = was_left(job.folder)
+    await rescue_all(job.folder, job.uplink, sealer, PATIENCE, mask)
+    return _check_state(tf, outcome, unsaved=unsaved)
 
 
-async def fetch_plan(site: Site, sealer: Sealer) -> bytes:
+async def fetch_plan(tf: TerraformContext, sealer: Sealer) -> bytes:
     """Fetch the plan and prove that it is the one that was made and approved."""
-    spec, uplink, approved = site.spec, site.work.uplink, site.work.dispatch.approved_digest
+    spec, uplink, approved = tf.spec, tf.context.job.uplink, tf.context.job.dispatch.approved_digest
     if spec.plan is None:
         raise WorkFailed(Reason.PLAN_MISSING, "the job names no plan")
     try:
@@ -69,17 +70,17 @@ async def fetch_plan(site: Site, sealer: Sealer) -> bytes:
     return data
 
 
-async def _run(site: Site, messages: MessageLog, journal: Journal) -> Outcome:
-    argv = terraform.apply(site.tool, site.plan_file)
+async def _run(tf: TerraformContext, messages: MessageLog, journal: Journal) -> Outcome:
+    argv = terraform.apply(tf.tool, tf.plan_file)
     try:
-        code = await site.run("apply", argv, log=messages)
-    except Halted as halted:
-        return _judge_halt(halted, journal)
+        code = await tf.run("apply", argv, log=messages)
+    except Stopped as stopped:
+        return _describe_stop(stopped, journal)
     if code == 0:
-        return _succeed(site, messages)
+        return _succeed(tf, messages)
     if code < 0 and journal.events:
         message = (
-            f"`apply` was ended by {_name_signal(-code)} in mid-work: what it made last may be"
+            f"`apply` was ended by {name_signal(-code)} in mid-work: what it made last may be"
             " missing in the state; see `installs orphans`"
         )
         return _interrupt(Reason.EXIT_CODE, message)
@@ -87,22 +88,21 @@ async def _run(site: Site, messages: MessageLog, journal: Journal) -> Outcome:
     return fail(reason, message, code)
 
 
-def _judge_halt(halted: Halted, journal: Journal) -> Outcome:
-    """Tell a peaceful end from one by force, after which nobody knows what is in the state."""
-    forced = halted.ended is not None and halted.ended.code == -signal.SIGKILL
-    if not forced or not journal.events:
-        return halted.outcome
-    message = f"{halted.outcome.message}; it had to be killed: see `installs orphans`"
-    return _interrupt(halted.outcome.reason, message)
+def _describe_stop(stopped: Stopped, journal: Journal) -> Outcome:
+    """Return the outcome of a stopped apply; after a SIGKILL the state may miss what was made."""
+    if not stopped.killed or not journal.events:
+        return stopped.outcome
+    message = f"{stopped.outcome.message}; it had to be killed: see `installs orphans`"
+    return _interrupt(stopped.outcome.reason, message)
 
 
-def _judge_state(site: Site, outcome: Outcome, *, unsaved: bool) -> Outcome:
-    """A state that Terraform could not store makes every other outcome a lie."""
-    refused = site.store.refused
+def _check_state(tf: TerraformContext, outcome: Outcome, *, unsaved: bool) -> Outcome:
+    """Return the outcome, or an interruption if Terraform could not store the state."""
+    refused = tf.store.refused
     if refused is None and not unsaved:
         return outcome
     why = "nobody answered" if refused is None else f"{refused.message}. {refused.advice}".strip()
-    kept = has_pending_state(site.work.folder)
+    kept = has_pending_state(tf.context.job.folder)
     what = "the runner keeps it and sends it again" if kept else "it was handed in afterwards"
     message = (
         f"the state could not be stored ({why}); {what}, see `errored.tfstate.sealed` and"
@@ -113,10 +113,10 @@ def _judge_state(site: Site, outcome: Outcome, *, unsaved: bool) -> Outcome:
     return _interrupt(outcome.reason if halted else Reason.STATE_REFUSED, message)
 
 
-def _succeed(site: Site, messages: MessageLog) -> Outcome:
-    newest = site.store.newest
-    told, hidden = tell_outputs(
-        {} if newest is None else newest.outputs, site.spec.workspace, site.mask
+def _succeed(tf: TerraformContext, messages: MessageLog) -> Outcome:
+    newest = tf.store.newest
+    told, hidden = split_outputs(
+        {} if newest is None else newest.outputs, tf.spec.workspace, tf.context.mask
     )
     outputs: dict[str, JsonValue] = {
         "outputs": told,
@@ -140,10 +140,3 @@ def _succeed(site: Site, messages: MessageLog) -> Outcome:
 
 def _interrupt(reason: Reason, message: str) -> Outcome:
     return Outcome(state=OutcomeState.INTERRUPTED, reason=reason, message=message[:MESSAGE_CHARS])
-
-
-def _name_signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

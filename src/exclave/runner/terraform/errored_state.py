@@ -10,12 +10,12 @@ from pathlib import Path
 from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.placeholders import STATE
 from exclave.runner.jobs.workspace import ROOM
 from exclave.runner.logs.masking import Mask, mask_text
 from exclave.runner.logs.pattern_index import Needles
 from exclave.runner.logs.secret_spellings import find_needles
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.users import find_owner, touch_files
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.terraform.state_store import describe_state, list_sensitive
@@ -37,7 +37,7 @@ _LEFT = (MODULE / ERRORED).relative_to(ROOM)
 async def rescue_all(
     folder: Path, uplink: Uplink, sealer: Sealer, policy: RetryPolicy, mask: Mask
 ) -> None:
-    """Hand in whatever an execution must not take with it."""
+    """Hand in the journal and the unsaved state of an execution."""
     seal_errored(folder, uplink, sealer, mask)
     await rescue(folder, uplink, policy)
 
@@ -90,5 +90,5 @@ def _enter(room: Path) -> Iterator[int]:
 
 
 def was_left(folder: Path) -> bool:
-    """Tell whether a state waits to be handed in."""
+    """Return whether a state waits to be handed in."""
     return has_pending_state(folder) or (folder / MODULE / ERRORED).exists()

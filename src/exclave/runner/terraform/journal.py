@@ -58,7 +58,7 @@ class Journal:
         self.events += not is_plan
 
     def end(self) -> None:
-        """Note that Terraform ended and all that it said was read: nothing happened unseen."""
+        """Record that Terraform exited and all of its output was read."""
         self._write({"type": "end"})
 
     def close(self) -> None:

@@ -63,7 +63,7 @@ class MessageLog:
         return self._log.mask(text)
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Take output: lines of stdout are messages."""
+        """Write output; each line of stdout is a message."""
         if stream is not Stream.STDOUT:
             self._log.write(stream, data)
             return
@@ -83,7 +83,7 @@ class MessageLog:
         self._log.flush()
 
     def end_streams(self) -> None:
-        """Take the last line, even without its end."""
+        """Process the last line, even if it has no line break."""
         with self._lock:
             rest, self._rest = self._rest, b""
             if rest:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from exclave.base.hcl import quote
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.placeholders import Filler, is_placeholder
 from exclave.runner.jobs.workspace import write_private
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.terraform.hcl import is_expression, read_variable_types
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.specs import TerraformSpec
@@ -40,7 +40,7 @@ def choose_tool(spec: TerraformSpec, settings: TerraformSettings) -> tuple[str, 
 
 
 def write_override(module: Path) -> None:
-    """Let the module keep its state behind the runner's proxy."""
+    """Write the override that makes the module store its state through the runner's proxy."""
     write_private(module / OVERRIDE, b'{"terraform": {"backend": {"http": {}}}}\n')
 
 
@@ -90,8 +90,8 @@ def choose_env(spec: TerraformSpec, filler: Filler) -> tuple[dict[str, str], lis
     return {name: filler.fill(text) for name, text in kept.items()}, dropped
 
 
-def tell_env(rc: Path) -> Mapping[str, str]:
-    """Tell what every command of the tool gets."""
+def build_tool_env(rc: Path) -> Mapping[str, str]:
+    """Return the environment variables that every command of the tool gets."""
     return {
         "TF_IN_AUTOMATION": "1",
         "TF_INPUT": "0",

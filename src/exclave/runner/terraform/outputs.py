@@ -7,10 +7,10 @@ from exclave.runner.terraform.plan_document import mask_value
 from exclave.wire.jobs import JsonValue
 
 
-def tell_outputs(
+def split_outputs(
     outputs: Mapping[str, Any], workspace: str, mask: Callable[[str], str]
 ) -> tuple[dict[str, JsonValue], list[str]]:
-    """Tell the outputs, and the names of those whose values stay on the runner."""
+    """Return the public outputs, and the names of those whose values stay on the runner."""
     told: dict[str, JsonValue] = {}
     hidden: list[str] = []
     for name, output in sorted(outputs.items()):

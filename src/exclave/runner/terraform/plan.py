@@ -5,14 +5,14 @@ import json
 from typing import Any
 
 from exclave.runner.commands import terraform
-from exclave.runner.jobs.executor import WorkFailed, fail
+from exclave.runner.outcomes import WorkFailed, fail
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.messages import MessageLog
-from exclave.runner.terraform.outputs import tell_outputs
+from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan_document import describe_plan, is_noop
 from exclave.runner.terraform.policies import check_policies
-from exclave.runner.terraform.tool_context import Site
+from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.terraform import PlanDocument, PolicyFinding
@@ -21,42 +21,40 @@ PLAN = "plan"
 """What a sealed plan is sealed for."""
 
 
-async def run_init(site: Site) -> None:
+async def run_init(tf: TerraformContext) -> None:
     """Prepare the module; its output is for people, its failure is classified."""
-    argv = terraform.init(site.tool)
-    async with site.plugins.turn(lambda: site.check_stop("init")):
-        code, out, err = await site.capture("init", argv, quiet=False)
-        if code != 0:
-            raise WorkFailed(*explain("init", (), err + out))
+    argv = terraform.init(tf.tool)
+    async with tf.plugins.turn(lambda: tf.context.check("`init`")):
+        printed = await tf.capture("init", argv, quiet=False)
+        if printed.code != 0:
+            raise WorkFailed(*explain("init", (), printed.stderr + printed.stdout))
 
 
-async def run_plan(site: Site, var_files: list[Any]) -> None:
-    """Make the plan; it checks the module first, and tells all that is wrong at once."""
-    argv = terraform.plan(
-        site.tool, out=site.plan_file, var_files=var_files, destroy=site.spec.destroy
-    )
-    messages = MessageLog(site.log)
-    code = await site.run("plan", argv, log=messages)
+async def run_plan(tf: TerraformContext, var_files: list[Any]) -> None:
+    """Create the plan; `plan` validates the module first and reports all errors at once."""
+    argv = terraform.plan(tf.tool, out=tf.plan_file, var_files=var_files, destroy=tf.spec.destroy)
+    messages = MessageLog(tf.context.log)
+    code = await tf.run("plan", argv, log=messages)
     if code != 0:
         raise WorkFailed(*explain("plan", messages.errors, ""))
 
 
-async def read_plan(site: Site) -> tuple[dict[str, Any], str]:
+async def read_plan(tf: TerraformContext) -> tuple[dict[str, Any], str]:
     """Read the saved plan as JSON, once: with big providers each look costs seconds."""
-    code, out, err = await site.capture("show", terraform.show(site.tool, site.plan_file))
-    if code != 0:
-        raise WorkFailed(*explain("show", (), err))
+    printed = await tf.capture("show", terraform.show(tf.tool, tf.plan_file))
+    if printed.code != 0:
+        raise WorkFailed(*explain("show", (), printed.stderr))
     try:
-        return json.loads(out), out
+        return json.loads(printed.stdout), printed.stdout
     except ValueError as error:
         raise WorkFailed(Reason.RUNNER_ERROR, "the plan cannot be read as JSON") from error
 
 
-async def hand_in_plan(site: Site, sealer: Sealer, document: PlanDocument) -> str:
+async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocument) -> str:
     """Hand in the sealed plan and the document for people; answer the digest of the plan."""
-    with site.workspace.touch():
-        data = site.plan_file.read_bytes()
-    uplink, spec = site.work.uplink, site.spec
+    with tf.context.workspace.touch():
+        data = tf.plan_file.read_bytes()
+    uplink, spec = tf.context.job.uplink, tf.spec
     purpose = Purpose(uplink.org_id, uplink.queue_id, spec.workspace, PLAN)
     await uplink.put_attachment("plan.sealed", sealer.seal(data, purpose))
     told = document.model_dump_json(by_alias=True).encode()
@@ -64,19 +62,19 @@ async def hand_in_plan(site: Site, sealer: Sealer, document: PlanDocument) -> st
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-async def plan(site: Site, sealer: Sealer, opa: str, var_files: list[Any]) -> Outcome:
-    """Do the whole job."""
-    await run_init(site)
-    await run_plan(site, var_files)
-    told, text = await read_plan(site)
-    spec, mask = site.spec, site.mask
+async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[Any]) -> Outcome:
+    """Run the whole job: init, plan, policies, upload."""
+    await run_init(tf)
+    await run_plan(tf, var_files)
+    told, text = await read_plan(tf)
+    spec, mask = tf.spec, tf.context.mask
     document = describe_plan(told, mask, tool=spec.tool, destroy=spec.destroy)
     if spec.policies:
-        findings = await check_policies(site, opa, text)
+        findings = await check_policies(tf, opa, text)
         document = document.model_copy(update={"policies": findings})
-    digest = await hand_in_plan(site, sealer, document)
+    digest = await hand_in_plan(tf, sealer, document)
     denied = [one for one in document.policies if one.level == "deny"]
-    outputs = _tell_plan(site, document, told, digest)
+    outputs = _build_outputs(tf, document, told, digest)
     if denied:
         message = "\n".join(
             f"policy `{one.name}` denies this plan: {one.message}" for one in denied
@@ -87,11 +85,11 @@ async def plan(site: Site, sealer: Sealer, opa: str, var_files: list[Any]) -> Ou
     )
 
 
-def _tell_plan(
-    site: Site, document: PlanDocument, told: dict[str, Any], digest: str
+def _build_outputs(
+    tf: TerraformContext, document: PlanDocument, told: dict[str, Any], digest: str
 ) -> dict[str, JsonValue]:
     noop = is_noop(document)
-    header = None if site.store.newest is None else site.store.newest.header
+    header = None if tf.store.newest is None else tf.store.newest.header
     outputs: dict[str, JsonValue] = {
         "digest": digest,
         "noop": noop,
@@ -102,7 +100,7 @@ def _tell_plan(
     }
     if noop:
         planned = (told.get("planned_values") or {}).get("outputs") or {}
-        now, hidden = tell_outputs(planned, site.spec.workspace, site.mask)
+        now, hidden = split_outputs(planned, tf.spec.workspace, tf.context.mask)
         outputs |= {"outputs": now, "sensitive_outputs": list[JsonValue](hidden)}
     return outputs
 

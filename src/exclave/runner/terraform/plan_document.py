@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from exclave.runner.logs.masking import Mask, mask_number
 from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import (
     PlanAction,
@@ -15,7 +16,6 @@ from exclave.wire.terraform import (
     PlanSummary,
 )
 
-Mask = Callable[[str], str]
 Change = Mapping[str, Any]
 
 _MOST_ATTRIBUTES = 500
@@ -40,7 +40,7 @@ def describe_plan(plan: Mapping[str, Any], mask: Mask, *, tool: str, destroy: bo
 
 
 def is_noop(document: PlanDocument) -> bool:
-    """Tell whether applying the plan would change nothing; a replacement changes something."""
+    """Return whether applying the plan would change nothing."""
     return not document.outputs and all(one.action == "read" for one in document.resources)
 
 
@@ -124,9 +124,9 @@ class _Walk:
         if unknown is not True and before == after and not _has_true(unknown):
             return
         if hidden[0] is True or hidden[1] is True:
-            yield self._tell(path, None, None, sensitive=True, unknown=unknown is True)
+            yield self._describe(path, None, None, sensitive=True, unknown=unknown is True)
         elif unknown is True:
-            yield from self._tell_unknown(path, before, hidden[0])
+            yield from self._describe_unknown(path, before, hidden[0])
         elif _is_walkable(before, after):
             for key in _list_keys(before, after, unknown):
                 yield from self._walk(
@@ -137,17 +137,17 @@ class _Walk:
                     (_get(hidden[0], key), _get(hidden[1], key)),
                 )
         elif _has_true(hidden[0]) or _has_true(hidden[1]):
-            yield self._tell(path, None, None, sensitive=True)
+            yield self._describe(path, None, None, sensitive=True)
         else:
-            yield self._tell(path, before, after)
+            yield self._describe(path, before, after)
 
-    def _tell_unknown(
+    def _describe_unknown(
         self, path: tuple[str | int, ...], before: Any, hidden: Any
     ) -> Iterator[PlanAttribute]:
         secret = _has_true(hidden)
-        yield self._tell(path, None if secret else before, None, sensitive=secret, unknown=True)
+        yield self._describe(path, None if secret else before, None, sensitive=secret, unknown=True)
 
-    def _tell(
+    def _describe(
         self,
         path: tuple[str | int, ...],
         before: Any,
@@ -171,7 +171,7 @@ class _Walk:
 
 
 def mask_value(value: Any, mask: Mask) -> JsonValue:
-    """Mask every text of a value, and shorten what nobody reads."""
+    """Return a value with its secrets masked and long texts shortened."""
     match value:
         case str():
             text = mask(value)
@@ -185,13 +185,6 @@ def mask_value(value: Any, mask: Mask) -> JsonValue:
             return value
         case _:
             return mask_number(value, mask)
-
-
-def mask_number(value: float, mask: Mask) -> JsonValue:
-    """Mask a number if it is a secret, or contains one: a PIN is a text only to its owner."""
-    text = json.dumps(value)
-    masked = mask(text)
-    return value if masked == text else masked
 
 
 def _describe_outputs(changes: object, mask: Mask) -> Iterator[PlannedOutput]:

@@ -54,7 +54,7 @@ class PluginCache:
                 os.close(handle)
 
     async def _lock(self, folder: Path, check: Callable[[], None]) -> int:
-        """Keep other runners of this machine out, without a thread that would wait for ever."""
+        """Lock the folder against other runners of this machine, without a blocked thread."""
         handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             while True:

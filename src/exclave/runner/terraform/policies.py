@@ -3,86 +3,96 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from exclave.runner.commands import opa
-from exclave.runner.jobs.executor import WorkFailed
-from exclave.runner.terraform.tool_context import Site
+from exclave.runner.outcomes import WorkFailed
+from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import RegoPolicy
 from exclave.wire.terraform import PolicyFinding
 
 PACKAGE = "nuon"
-_LEVELS = ("deny", "warn")
+_LEVELS: Final = ("deny", "warn", "pass")
+"""The rules of a policy: the first fails the plan, the others are shown with it."""
 _MOST_CHARS = 1000
 
 
-async def check_policies(site: Site, tool: str, plan: str) -> list[PolicyFinding]:
-    """Evaluate every policy of the job on the plan's JSON; denials come first."""
-    folder = site.workspace.folder / "policies"
-    with site.workspace.touch():
+async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[PolicyFinding]:
+    """Evaluate every policy of the job on the plan's JSON; denials come first, passes last."""
+    folder = tf.context.workspace.folder / "policies"
+    with tf.context.workspace.touch():
         folder.mkdir(mode=0o700, exist_ok=True)
     document = folder / "input.json"
-    site.workspace.write(document, f'{{"plan": {plan}}}'.encode())
+    tf.context.workspace.write(document, f'{{"plan": {plan}}}'.encode())
     found: list[PolicyFinding] = []
     try:
-        for at, policy in enumerate(site.spec.policies):
+        for at, policy in enumerate(tf.spec.policies):
             file = folder / f"policy-{at:03d}.rego"
-            site.workspace.write(file, policy.rego.encode())
-            value = await _evaluate(site, tool, policy, file, document)
-            found += read_findings(policy.name, value, site.mask)
+            tf.context.workspace.write(file, policy.rego.encode())
+            value = await _evaluate(tf, tool, policy, file, document)
+            found += read_findings(policy.name, value, tf.context.mask)
     finally:
-        with site.workspace.touch():
+        with tf.context.workspace.touch():
             document.unlink(missing_ok=True)
     for one in found:
-        site.log.system(f"policy {one.name}: {one.level}: {one.message}")
+        tf.context.log.system(f"policy {one.name}: {one.level}: {one.message}")
     return sorted(found, key=lambda one: _LEVELS.index(one.level))
 
 
 def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[PolicyFinding]:
-    """Read what the rules `deny` and `warn` of a policy say; neither of them is an error."""
+    """Return what the rules of a policy say; a policy that has none of them is an error."""
     rules = value if isinstance(value, dict) else {}
     if not any(level in rules for level in _LEVELS):
         message = (
-            f"the policy `{name}` has neither `deny` nor `warn` in the package `{PACKAGE}`:"
+            f"the policy `{name}` has no `deny`, `warn` or `pass` in the package `{PACKAGE}`:"
             " it checks nothing"
         )
         raise WorkFailed(Reason.SYNTAX, message)
     return [
         PolicyFinding(name=name, level=level, message=mask(message)[:_MOST_CHARS])
         for level in _LEVELS
-        for message in _list_messages(rules.get(level))
+        for message in _list_messages(rules.get(level), _WITHOUT_MESSAGE[level])
     ]
 
 
-async def _evaluate(site: Site, tool: str, policy: RegoPolicy, file: Path, document: Path) -> Any:
+async def _evaluate(
+    tf: TerraformContext, tool: str, policy: RegoPolicy, file: Path, document: Path
+) -> Any:
     """Evaluate with today's syntax, and with the old one if that cannot be read."""
     problems = []
     for old_syntax in (False, True):
         argv = opa.evaluate(
             tool, policy=file, document=document, package=PACKAGE, old_syntax=old_syntax
         )
-        code, out, err = await site.capture("opa eval", argv, cwd=file.parent)
-        told = _read(out)
-        if code == 0 and "errors" not in told:
+        printed = await tf.capture("opa eval", argv, cwd=file.parent)
+        told = _read(printed.stdout)
+        if printed.code == 0 and "errors" not in told:
             results = told.get("result") or [{}]
             return (results[0].get("expressions") or [{}])[0].get("value")
-        problems.append(_explain(told, err))
+        problems.append(_explain(told, printed.stderr))
     message = f"the policy `{policy.name}` cannot be evaluated: {problems[0]}"
     raise WorkFailed(Reason.SYNTAX, message)
 
 
-def _list_messages(value: Any) -> Iterator[str]:
+_WITHOUT_MESSAGE: Final = {
+    "deny": "it says no, without a message",
+    "warn": "it warns, without a message",
+    "pass": "it passes, without a message",
+}
+
+
+def _list_messages(value: Any, default: str) -> Iterator[str]:
     match value:
         case None | False:
             return
         case True:
-            yield "it says no, without a message"
+            yield default
         case str():
             yield value
         case list():
             for one in value:
-                yield from _list_messages(one)
+                yield from _list_messages(one, default)
         case dict():
             told = next((value[key] for key in ("msg", "message", "reason") if key in value), None)
             yield str(told) if told is not None else json.dumps(value, ensure_ascii=False)

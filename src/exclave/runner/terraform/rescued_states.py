@@ -1,20 +1,28 @@
-"""States that could not be handed in while their execution was there: kept, and sent later."""
+"""Terraform states that could not be handed in at the end of their execution: kept, sent later."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
+from exclave.runner.audit import Audit
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import remove_durably, write_durably
-from exclave.runner.deps import Deps
+from exclave.runner.jobs.executor import EndedRun
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.terraform.errored_state import rescue_all
 from exclave.runner.terraform.unsent_state import forget_state, take_pending
 
 _log = Log("runner.rescue")
+
+OpenUplink = Callable[[str, int], Uplink]
+"""Return the uplink of an execution, by its id and epoch."""
 
 RESCUED = "rescued"
 """The folder of these states in the runner's data folder; each is sealed."""
@@ -23,30 +31,33 @@ _EVERY_S = 600.0
 _ONCE = RetryPolicy(give_up_s=0.0)
 
 
-def put_by(data: Path, folder: Path, execution_id: str, epoch: int) -> None:
-    """Keep the state that nobody has taken, if any, beyond the folder of its execution."""
-    packed = take_pending(folder)
+async def settle_state(ended: EndedRun, sealer: Sealer) -> None:
+    """Hand in journal and unsaved state of an ended execution; keep the state if that fails."""
+    uplink = ended.uplink
+    await rescue_all(ended.folder, uplink, sealer, ended.patience, ended.mask)
+    packed = take_pending(ended.folder)
     if packed is None:
         return
-    place = data / RESCUED
-    place.mkdir(mode=0o700, exist_ok=True)
-    told = json.dumps({"execution_id": execution_id, "epoch": epoch}).encode()
-    write_durably(place / execution_id, told + b"\n" + packed)
-    forget_state(folder)
-    _log.warning("state_kept", execution_id=execution_id, file=str(place / execution_id))
+    rescued = ended.data / RESCUED
+    rescued.mkdir(mode=0o700, exist_ok=True)
+    header = {"execution_id": uplink.execution_id, "epoch": uplink.epoch}
+    file = rescued / uplink.execution_id
+    write_durably(file, json.dumps(header).encode() + b"\n" + packed)
+    forget_state(ended.folder)
+    _log.warning("state_kept", execution_id=uplink.execution_id, file=str(file))
 
 
-async def send_rescued(deps: Deps) -> None:
-    """Hand in what was put by, now and then, until it is taken; then people can restore it."""
+async def send_rescued(data: Path, open_uplink: OpenUplink, *, clock: Clock, audit: Audit) -> None:
+    """Hand in the kept states every ten minutes until they are accepted. Never returns."""
     while True:
-        for file in _list_files(deps.disk.path):
-            await _send(deps, file)
-        await deps.clock.sleep(_EVERY_S)
+        for file in _list_files(data):
+            await _send(file, open_uplink, audit)
+        await clock.sleep(_EVERY_S)
 
 
 def _list_files(data: Path) -> list[Path]:
-    place = data / RESCUED
-    return sorted(one for one in place.iterdir() if one.is_file()) if place.is_dir() else []
+    folder = data / RESCUED
+    return sorted(file for file in folder.iterdir() if file.is_file()) if folder.is_dir() else []
 
 
 def _read(file: Path) -> tuple[dict[str, Any], bytes]:
@@ -54,18 +65,10 @@ def _read(file: Path) -> tuple[dict[str, Any], bytes]:
     return json.loads(line), packed
 
 
-async def _send(deps: Deps, file: Path) -> None:
+async def _send(file: Path, open_uplink: OpenUplink, audit: Audit) -> None:
     try:
-        told, packed = _read(file)
-        uplink = Uplink(
-            deps.api,
-            deps.session,
-            execution_id=str(told["execution_id"]),
-            epoch=int(told["epoch"]),
-            link=deps.config.link,
-            clock=deps.clock,
-            randomness=deps.randomness,
-        )
+        header, packed = _read(file)
+        uplink = open_uplink(str(header["execution_id"]), int(header["epoch"]))
         await uplink.put_attachment("errored.tfstate.sealed", packed, _ONCE)
     except IdentityRefused:
         raise
@@ -76,4 +79,4 @@ async def _send(deps: Deps, file: Path) -> None:
         _log.warning("rescued_state_not_sent", file=str(file), code=problem.code, final=final)
     else:
         remove_durably(file)
-        deps.audit.write("rescued_state_sent", execution_id=file.name)
+        audit.write("rescued_state_sent", execution_id=file.name)

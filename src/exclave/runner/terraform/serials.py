@@ -10,7 +10,7 @@ _SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
 
 
 def align_serial(data: bytes, header: StateHeader) -> bytes:
-    """Give a state the serial that it is stored under; refuse one that the header does not fit.
+    """Return the state with the serial that it is stored under, if it fits the header.
 
     Only the digits change: to write the document anew would round the numbers in it.
     """

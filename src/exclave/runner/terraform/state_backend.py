@@ -41,11 +41,11 @@ class Backend(Protocol):
         ...
 
     async def lock(self, lock: LockInfo) -> None:
-        """Take the lock."""
+        """Acquire the lock."""
         ...
 
     async def unlock(self, lock_id: str) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         ...
 
 
@@ -124,7 +124,7 @@ class StateProxy:
             writer.close()
 
     def _admit(self, writer: asyncio.StreamWriter) -> None:
-        """Make room for a connection: Terraform shows its password at once, others may never."""
+        """Admit a connection; above the limit, abort the oldest that has not authenticated."""
         self._strangers[writer] = None
         if len(self._strangers) > _MOST_STRANGERS:
             oldest = next(iter(self._strangers))
@@ -178,7 +178,7 @@ class StateProxy:
             return refused.status, refused.body
         except RemoteProblem as problem:
             _log.warning("state_call_refused", code=problem.code)
-            return _tell_problem(problem)
+            return _describe_problem(problem)
         except (Problem, OSError, ValueError, KeyError, TypeError) as error:
             _log.error("state_call_failed", exc=error)
             return HTTPStatus.INTERNAL_SERVER_ERROR, str(error).encode()
@@ -226,8 +226,8 @@ def _read_lock(body: bytes) -> LockInfo:
     return LockInfo(**{name: str(lower.get(name) or "") for name in names})
 
 
-def _tell_problem(problem: RemoteProblem) -> tuple[HTTPStatus, bytes]:
-    """Say it as Terraform's http backend understands it: 423 with the holder, 409 with a reason."""
+def _describe_problem(problem: RemoteProblem) -> tuple[HTTPStatus, bytes]:
+    """Return status and body as Terraform's http backend expects: 423 with the holder, else 409."""
     if problem.code != "lock_held":
         return HTTPStatus.CONFLICT, problem.message.encode()
     held = problem.facts.get("lock")

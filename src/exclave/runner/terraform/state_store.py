@@ -28,7 +28,7 @@ _MOST_HIDDEN = 500
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state in clear, and what may be told of it."""
+    """A decrypted state, and the facts of it that may be shown."""
 
     header: StateHeader
     document: Mapping[str, Any]
@@ -69,7 +69,7 @@ class StateStore:
             self.broken = problem
             raise
         if found.header.sealed_serial is not None and self.newest is None:
-            self._log.system(_tell_restored(found.header))
+            self._log.system(_describe_restored(found.header))
         self._take(found.header, data)
         return data
 
@@ -87,12 +87,12 @@ class StateStore:
         forget_state(self._folder)
 
     async def lock(self, lock: LockInfo) -> None:
-        """Take the lock."""
+        """Acquire the lock."""
         note_lock(self._folder, self._workspace, lock.id)
         await self._uplink.lock_state(self._workspace, lock, PATIENT)
 
     async def unlock(self, lock_id: str) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         await self._uplink.unlock_state(self._workspace, lock_id, PATIENT)
 
     def _take(self, header: StateHeader, data: bytes) -> None:
@@ -124,7 +124,7 @@ def list_sensitive(state: Mapping[str, Any]) -> Iterator[str]:
                 yield from _list_texts(_follow(instance.get("attributes"), path))
 
 
-def _tell_restored(header: StateHeader) -> str:
+def _describe_restored(header: StateHeader) -> str:
     return f"the state of serial {header.sealed_serial} was restored, as serial {header.serial}"
 
 

@@ -1,4 +1,4 @@
-"""What an execution must not take with it when it ends: its journal, a state nobody has stored."""
+"""The apply journal and an unsaved Terraform state, uploaded before the execution's folder goes."""
 
 import json
 from pathlib import Path
@@ -24,19 +24,19 @@ _LOCK = "state.lock"
 
 
 def keep_state(folder: Path, workspace: str, lock_id: str, state: SealedState) -> None:
-    """Keep a sealed state on disk until the control plane has it."""
+    """Store a sealed state on disk until the control plane has it."""
     told = json.dumps({"workspace": workspace, "lock_id": lock_id}).encode()
     write_durably(folder / _PENDING, told + b"\n" + state.pack())
 
 
 def note_lock(folder: Path, workspace: str, lock_id: str) -> None:
-    """Remember which lock was taken, for a start that finds a state nobody has stored."""
+    """Record which lock was acquired, so that a later start can store a state left behind."""
     told = {"workspace": workspace, "lock_id": lock_id}
     write_durably(folder / _LOCK, json.dumps(told).encode())
 
 
 def read_lock(folder: Path) -> tuple[str, str] | None:
-    """Tell the workspace and the lock that was taken last."""
+    """Return the workspace and id of the lock acquired last."""
     try:
         told = json.loads((folder / _LOCK).read_bytes())
     except (OSError, ValueError):
@@ -51,12 +51,12 @@ def forget_state(folder: Path) -> None:
 
 
 def has_pending_state(folder: Path) -> bool:
-    """Tell whether a state was written that the control plane has not taken."""
+    """Return whether a state was written that the control plane does not have."""
     return (folder / _PENDING).exists()
 
 
 def take_pending(folder: Path) -> bytes | None:
-    """Read the state that nobody has taken, as it is handed in for people."""
+    """Return the packed state that was not handed in; None if there is none."""
     try:
         return (folder / _PENDING).read_bytes().partition(b"\n")[2]
     except FileNotFoundError:
@@ -81,7 +81,7 @@ async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> Non
 
 
 async def rescue(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
-    """Hand in what is left; it is kept when nobody answers, and dropped when nobody wants it."""
+    """Hand in journal and state; both stay on disk while the control plane does not answer."""
     for send in (send_journal, _send_state):
         try:
             await send(folder, uplink, policy)

@@ -14,7 +14,7 @@ class Vendor:
 
     name: str
     default: str
-    """The version that is taken when nobody asks for one and none is installed."""
+    """The version to install if none is asked for and none is installed."""
     folder: str
     """The address of the folder that holds a release."""
     file: str

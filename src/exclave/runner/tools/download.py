@@ -65,7 +65,7 @@ def find_sum(text: str, name: str) -> str:
 
 
 def unpack_tool(vendor: Vendor, package: Path, folder: Path) -> Path:
-    """Take the one program out of what was downloaded."""
+    """Extract the one program from a downloaded archive."""
     target = folder / vendor.name
     if vendor.zipped:
         with zipfile.ZipFile(package) as archive, archive.open(vendor.name) as member:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from exclave.base.errors import Problem
 from exclave.client.transport import Link
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import VENDORS, Vendor
 from exclave.runner.tools.download import fetch_tool
 from exclave.runner.tools.go_build import Run, build_tool
-from exclave.runner.tools.versions import Fit, Version, judge
+from exclave.runner.tools.versions import Fit, Version, compare_versions
 from exclave.wire.jobs import Reason
 
 _ASK_S = 60.0
@@ -34,7 +34,7 @@ class ToolSettings:
     download: bool = True
     build: bool = False
     strict: bool = False
-    """Take only exactly the version that is asked for."""
+    """Accept only exactly the version that is asked for."""
     mirror: str = ""
     """An address with `<tool>/<version>/<file>`, instead of the makers' own."""
     checksums: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class ToolFinder:
             version = await self._ask_version(place, env, run)
             if version is None:
                 continue
-            fit = judge(wanted, version, strict=self._settings.strict)
+            fit = compare_versions(wanted, version, strict=self._settings.strict)
             seen.append(f"{version} at {place}")
             if fit is Fit.EXACT:
                 return Tool(place, version, f"using {name} {version} ({place})")
@@ -87,7 +87,7 @@ class ToolFinder:
         vendor = self._vendors[name]
         version = wanted or Version.read(vendor.default)
         if version is None:
-            raise _tell_missing(name, wanted, seen, [])
+            raise _describe_missing(name, wanted, seen, [])
         target = self._settings.folder / name / str(version) / name
         problems: list[str] = []
         target.parent.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class ToolFinder:
             if not target.exists():
                 made = await self._make(vendor, str(version), target, problems, env, run)
                 if not made:
-                    raise _tell_missing(name, wanted, seen, problems)
+                    raise _describe_missing(name, wanted, seen, problems)
         finally:
             os.close(lock)
         return Tool(str(target), version, f"using {name} {version} ({target})")
@@ -179,7 +179,7 @@ def _read_wish(name: str, wish: str) -> Version | None:
     return wanted
 
 
-def _tell_missing(
+def _describe_missing(
     name: str, wanted: Version | None, seen: list[str], problems: list[str]
 ) -> WorkFailed:
     what = f"{name} {wanted}" if wanted else name
@@ -208,7 +208,7 @@ def _publish(file: Path, target: Path) -> bool:
 
 
 def _lock(file: Path) -> int:
-    """Wait until nobody else, of any process, gets this tool."""
+    """Wait until no other process installs this tool."""
     handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import Vendor
 from exclave.wire.jobs import Reason

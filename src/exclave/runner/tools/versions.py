@@ -44,8 +44,8 @@ class Fit(StrEnum):
     WRONG = "wrong"
 
 
-def judge(wanted: Version | None, found: Version, *, strict: bool) -> Fit:
-    """Judge a version: a newer patch of the same minor will do, unless one is strict."""
+def compare_versions(wanted: Version | None, found: Version, *, strict: bool) -> Fit:
+    """Return how well a version fits the wanted one; unless strict, a newer patch will do."""
     if wanted is None or wanted == found:
         return Fit.EXACT
     same_minor = (wanted.major, wanted.minor) == (found.major, found.minor)

@@ -56,16 +56,16 @@ class Blobs(Protocol):
         ...
 
     async def list_keys(self, folder: str = "") -> list[str]:
-        """Tell the keys below a folder (`a/b` finds `a/b/c`, not `a/bc`), sorted; "" means all."""
+        """List the keys below a folder (`a/b` finds `a/b/c`, not `a/bc`), sorted; "" means all."""
         ...
 
     async def close(self) -> None:
-        """Let go of threads and connections; the store is not used afterwards."""
+        """Close threads and connections; the store is not used afterwards."""
         ...
 
 
 def is_key(text: str) -> bool:
-    """Tell whether the text can be a key in every store."""
+    """Return whether the text is a valid key in every store."""
     if len(text) > MAX_KEY or _KEY.fullmatch(text) is None:
         return False
     return all(len(part) <= MAX_SEGMENT and part not in {".", ".."} for part in text.split("/"))
@@ -101,7 +101,7 @@ async def regroup(chunks: AsyncIterable[bytes], size: int = CHUNK) -> AsyncItera
 
 
 def missing_blob(key: str) -> NotFound:
-    """Say that nothing is stored under the key; only the log names it."""
+    """Return the problem that nothing is stored under the key; only the log names the key."""
     log.warning("blob_missing", name=key)
     return NotFound(
         "the content is missing from the blob store",
@@ -110,6 +110,6 @@ def missing_blob(key: str) -> NotFound:
 
 
 def clashing_key(key: str) -> InvalidInput:
-    """Say that the key is a folder, or lies below a blob."""
+    """Return the problem that the key is a folder or lies below a blob."""
     log.error("blob_key_clashes", name=key)
     return InvalidInput("the key would be both a blob and a folder of blobs")

@@ -103,7 +103,7 @@ class FileBlobs:
         await self._run(lambda: self._remove(key, target))
 
     async def list_keys(self, folder: str = "") -> list[str]:
-        """Tell the keys below a folder, sorted."""
+        """List the keys below a folder, sorted."""
         top = self._folder / check_folder(folder)
         return await self._run(lambda: self._walk(top))
 
@@ -211,11 +211,11 @@ class _Aside:
                 left = left[os.write(self.fd, left) :]
 
     def remove(self) -> None:
-        """Take it away, unless it got its real name."""
+        """Delete the file, unless it was renamed into place."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of it and of its lock."""
+        """Close the file, which releases its lock."""
         os.close(self.fd)
 
 

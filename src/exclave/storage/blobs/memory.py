@@ -1,4 +1,4 @@
-"""Blobs in memory: the twin of the real stores for tests that need no disk."""
+"""Blobs in memory, for tests that need no disk."""
 
 from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator
@@ -47,7 +47,7 @@ class MemoryBlobs:
             self._folders.subtract(_list_folders(key))
 
     async def list_keys(self, folder: str = "") -> list[str]:
-        """Tell the keys below a folder, sorted."""
+        """List the keys below a folder, sorted."""
         below = f"{folder}/" if check_folder(folder) else ""
         return sorted(key for key in self._blobs if key.startswith(below))
 

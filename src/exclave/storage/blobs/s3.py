@@ -140,7 +140,7 @@ class S3Blobs:
                     raise
 
     async def list_keys(self, folder: str = "") -> list[str]:
-        """Tell the keys below a folder, sorted; objects that cannot be ours are left out."""
+        """List the keys below a folder, sorted, without objects that cannot be ours."""
         keys: list[str] = []
         with self._telling(f"list the blobs of `{check_folder(folder)}/`"):
             async for page in self._store.list(folder or None, chunk_size=_PAGE):
@@ -205,7 +205,7 @@ def _configure(place: S3Place) -> "S3Config":
 
 
 def _lacks_bucket(error: Exception) -> bool:
-    """Tell a missing bucket from a missing object: both are 404, and only one is an outage."""
+    """Distinguish a missing bucket from a missing object: both are 404, only one is an outage."""
     return "NoSuchBucket" in str(error)
 
 

@@ -1,9 +1,9 @@
-"""Transactions: plain functions over a `Tx`, run where the database wants them."""
+"""Transactions: synchronous functions over a `Tx`, run by a `Database`."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from zlib import crc32
 
 from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem, Unavailable
 from exclave.storage.engine import greenlets
-from exclave.storage.engine.batched_notify import News, is_news
+from exclave.storage.engine.batched_notify import BatchedNotify, is_batched
 from exclave.storage.engine.dialects import Dialect
 from exclave.storage.engine.dialects.base import Session
 from exclave.storage.engine.dialects.bulk import Rows
@@ -20,51 +20,60 @@ from exclave.storage.engine.group_commit import Batch, Handler, Item, Writer, co
 from exclave.storage.engine.growth import Growth
 from exclave.storage.engine.hub import MESSAGE, Hub
 from exclave.storage.engine.sessions import Sessions
-from exclave.storage.engine.statements import Asked, Prepared
-from exclave.storage.engine.unflushed_rows import Drafts
-from exclave.storage.engine.workflow_cache import Memory
+from exclave.storage.engine.statements import Deferred, Prepared
+from exclave.storage.engine.unflushed_rows import UnflushedRows
+from exclave.storage.engine.workflow_cache import WorkflowCache
 
 T = TypeVar("T")
 C = TypeVar("C")
 
 StatementFailed = DBAPIError
-"""What the database refuses. The transaction may be lost by then: catch it only to raise it."""
+"""Raised for what the database refuses. The transaction may be lost: catch it only to re-raise."""
 AnyRow = Row[*tuple[Any, ...]]
-"""A row of whatever columns; queries say which."""
+"""A row; its columns are those of the query."""
 
 
 class Tx:
-    """An open transaction. Queries use it; nobody but the database commits it."""
+    """An open transaction. Queries use it; only `Database` commits it.
 
-    def __init__(self, session: Session, dialect: Dialect, clock: Clock, memory: Memory) -> None:
-        """Wrap a session in a transaction; the clock counts where the database has none."""
-        self.memory = memory
+    Two things differ from a plain connection. Inserts are held back until the next statement or
+    the commit (`UnflushedRows`). With PostgreSQL, statements are pipelined: those whose result
+    nobody reads are sent with the next one whose result is read, and their errors are raised there
+    (`PostgresSession`).
+    """
+
+    def __init__(
+        self, session: Session, dialect: Dialect, clock: Clock, cache: WorkflowCache, growth: Growth
+    ) -> None:
+        """Wrap a session in a transaction; the clock is for databases without one of their own."""
+        self.cache = cache
+        self.growth = growth
         self.flushes = 0
-        """How often rows that were inserted have been written."""
+        """How often held-back inserts were sent: a claim that read earlier has to read again."""
         self._session = session
-        self._drafts = Drafts()
+        self._unflushed = UnflushedRows()
         self._dialect = dialect
         self._clock = clock
         self._now: datetime | None = None
         self.wakes: list[str] = []
-        self.told: list[str] = []
-        self.deeds: list[Callable[[], None]] = []
-        self._mark = (0, 0, 0)
+        self.messages: list[str] = []
+        self.callbacks: list[Callable[[], None]] = []
+        self._savepoint = (0, 0, 0)
         self.effort = 0
-        """What was counted of the work that this transaction does beside its queries."""
+        """A count of the work beside queries, which use cases add to and limit."""
 
     @property
     def session(self) -> Session:
-        """The session, after what was inserted has been written."""
-        if self._drafts:
+        """The session, after a flush of the inserts that were held back."""
+        if self._unflushed:
             self.flushes += 1
-            for table, rows in self._drafts.take():
+            for table, rows in self._unflushed.pop_all():
                 self._session.insert_each(table, rows)
         return self._session
 
     @property
     def now(self) -> datetime:
-        """The one moment at which this transaction happens."""
+        """The time of this transaction: the same at each call."""
         if self._now is None:
             own = self._session.read_clock() if self._dialect.has_clock else None
             self._now = own or self._clock.now()
@@ -75,104 +84,141 @@ class Tx:
         statement: Executable,
         rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
     ) -> CursorResult[*tuple[Any, ...]]:
-        """Execute a statement that is not worth preparing."""
+        """Execute a statement through SQLAlchemy: for what is too rare to prepare."""
         return self.session.connection.execute(statement, rows)
 
     def all(self, statement: Prepared | Executable, **values: Any) -> Sequence[AnyRow]:
-        """Fetch every row; `values` are those of the statement's parameters."""
+        """Return all rows; `values` are the statement's parameters."""
         if isinstance(statement, Prepared):
             return self.session.fetch(statement, values)
         return self.session.connection.execute(statement, values).all()
 
     def first(self, statement: Prepared | Executable, **values: Any) -> AnyRow | None:
-        """Fetch the first row, or None."""
+        """Return the first row, or None."""
         if isinstance(statement, Prepared):
-            found = self.session.fetch(statement, values)
-            return found[0] if found else None
+            rows = self.session.fetch(statement, values)
+            return rows[0] if rows else None
         return self.session.connection.execute(statement, values).first()
 
-    def ask(self, statement: Prepared, **values: Any) -> Asked:
-        """Run a statement now and read its rows later; several that are asked share an exchange."""
-        return self.session.ask(statement, values)
+    def select_later(self, statement: Prepared, **values: Any) -> Deferred:
+        """Send a query and return a function that reads its rows.
 
-    def change(self, statement: Prepared, **values: Any) -> None:
-        """Run a statement whose answer nobody needs; what goes wrong is raised by a later one."""
-        self.session.change(statement, values)
+        Queries that are sent before the first of them is read share one round trip.
+        """
+        return self.session.select_later(statement, values)
+
+    def execute_later(self, statement: Prepared, **values: Any) -> None:
+        """Send a statement without waiting; its error is raised by a later statement."""
+        self.session.execute_later(statement, values)
 
     def one(self, statement: Prepared, **values: Any) -> AnyRow:
-        """Fetch a row that is there."""
-        found = self.session.fetch(statement, values)
-        if not found:
+        """Return the first row; raise LookupError if there is none."""
+        rows = self.session.fetch(statement, values)
+        if not rows:
             raise LookupError("a row that must be there is missing")
-        row: AnyRow = found[0]
+        row: AnyRow = rows[0]
         return row
 
     def count(self, statement: Prepared, **values: Any) -> int:
-        """Run a statement that changes rows; tell how many."""
+        """Run a statement that changes rows; return how many."""
         return self.session.count(statement, values)
 
     def insert_missing(self, table: Table) -> Insert:
-        """Make an insert that leaves rows alone which exist already."""
+        """Return an insert that does nothing for rows that exist."""
         return self._dialect.insert_missing(table)
 
     def insert_each(self, table: Table, rows: Rows) -> None:
-        """Insert rows of the same columns; they are written before anything else happens.
+        """Insert rows of the same columns, before the next statement runs.
 
-        What the database has against them is raised then.
+        An error, such as a violated key, is raised then.
         """
-        if rows and not self._drafts.add(table, rows):
+        if rows and not self._unflushed.add(table, rows):
             self.session.insert_each(table, rows)
 
-    def update_each(self, table: Table, rows: Rows, *, kept: tuple[str, ...] = ()) -> None:
-        """Update rows by their primary keys; in `kept` columns, None leaves what is there."""
-        there = [row for row in rows if not self._drafts.amend(table, row, kept)]
-        if there:
-            self.session.update_each(table, there, kept)
+    def update_each(self, table: Table, rows: Rows, *, keep_if_none: tuple[str, ...] = ()) -> None:
+        """Update rows by their primary keys; None leaves a column of `keep_if_none` as it is."""
+        stored = [row for row in rows if not self._unflushed.patch(table, row, keep_if_none)]
+        if stored:
+            self.session.update_each(table, stored, keep_if_none)
 
-    def amend(self, table: Table, values: Mapping[str, Any]) -> bool:
-        """Change a row that is inserted but not yet written; tell whether there is one."""
-        return self._drafts.amend(table, values)
+    def patch_unflushed(self, table: Table, values: Mapping[str, Any]) -> bool:
+        """Change a row that is inserted but not yet sent; return whether there is one."""
+        return self._unflushed.patch(table, values)
 
-    def list_drafts(self, table: Table) -> Rows:
-        """List the rows of a table that are inserted but not yet written."""
-        return self._drafts.list(table)
+    def list_unflushed(self, table: Table) -> Rows:
+        """List the rows of a table that are inserted but not yet sent."""
+        return self._unflushed.list(table)
 
     def wake(self, *keys: str) -> None:
-        """Wake who watches these keys, once the transaction is committed."""
+        """Wake the watchers of these keys once the transaction is committed."""
         self.wakes.extend(keys)
 
-    def tell(self, topic: str, text: str) -> None:
-        """Tell the other servers, once committed; what is too long for that is not told."""
-        self.told.append(f"{MESSAGE}{topic} {text}")
+    def broadcast(self, topic: str, text: str) -> None:
+        """Send a message to the other servers with the commit; above 7 kB it is dropped."""
+        self.messages.append(f"{MESSAGE}{topic} {text}")
 
-    def when_committed(self, deed: Callable[[], None]) -> None:
-        """Do something small once the transaction is committed, before anybody is woken."""
-        self.deeds.append(deed)
+    def when_committed(self, callback: Callable[[], None]) -> None:
+        """Call something quick once the transaction is committed, before anybody is woken."""
+        self.callbacks.append(callback)
 
-    def set_mark(self) -> None:
-        """Remember this point of the transaction."""
-        self.session.set_mark()
-        self._mark = (len(self.wakes), len(self.told), len(self.deeds))
+    def savepoint(self) -> None:
+        """Set the one savepoint that a transaction has at a time."""
+        self.session.savepoint()
+        self._savepoint = (len(self.wakes), len(self.messages), len(self.callbacks))
 
-    def drop_mark(self) -> None:
-        """Forget the mark; what went wrong since then is raised here at the latest."""
-        self.session.drop_mark()
+    def release(self) -> None:
+        """Release the savepoint; an error since then is raised here at the latest."""
+        self.session.release()
 
-    def undo_to_mark(self) -> None:
-        """Undo what happened since the mark, and forget it."""
-        self._drafts = Drafts()
-        self._session.undo_to_mark()
-        wakes, told, deeds = self._mark
-        del self.wakes[wakes:], self.told[told:], self.deeds[deeds:]
+    def rollback_to_savepoint(self) -> None:
+        """Undo everything since the savepoint, wake-ups and callbacks included, and release it."""
+        self._unflushed = UnflushedRows()  # not flushed first: these inserts are undone as well
+        self._session.rollback_to_savepoint()
+        wakes, messages, callbacks = self._savepoint
+        del self.wakes[wakes:], self.messages[messages:], self.callbacks[callbacks:]
 
     @property
     def connection(self) -> Connection:
-        """The connection as SQLAlchemy knows it, for migrations."""
+        """The SQLAlchemy connection, for migrations."""
         return self.session.connection
 
 
+class Transactions(Protocol):
+    """What use cases need of a database: to run transactions, and two facts about where.
+
+    `Database` implements it, and so does the wrapper that spends an idempotency key with the first
+    write of a request (`control/idempotency.py`).
+    """
+
+    @property
+    def dialect(self) -> Dialect:
+        """The database that the statements are written for."""
+        ...
+
+    @property
+    def growth(self) -> Growth:
+        """What was stored through this server and is not yet counted."""
+        ...
+
+    async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
+        """Run a function that only reads; see `Database.read`."""
+        ...
+
+    async def write(
+        self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
+    ) -> T:
+        """Run a function in a transaction; see `Database.write`."""
+        ...
+
+    async def write_each(
+        self, handler: Handler[C, T], command: C, *, key: str = "", patient: bool = False
+    ) -> T:
+        """Run a command of a set-based handler; see `Database.write_each`."""
+        ...
+
+
 class Database:
-    """Reads on snapshots, writes in groups; the only thing that commits."""
+    """Runs reads on snapshots and writes in groups; nothing else commits."""
 
     def __init__(
         self, dialect: Dialect, clock: Clock, hub: Hub, *, name: str, inline: bool = False
@@ -182,23 +228,20 @@ class Database:
         self.hub = hub
         self.name = name
         self._clock = clock
-        self._memory = Memory()
+        self._cache = WorkflowCache()
+        self.growth = Growth()
+        """What was stored through this server and is not yet counted."""
         self._inline = inline
         self._write_engine = dialect.open_writer()
         self._read_engine = dialect.open_reader()
         self._writing = Sessions(lambda: dialect.open_session(self._write_engine, writes=True))
         self._reading = Sessions(lambda: dialect.open_session(self._read_engine, writes=False))
-        self._news = News(hub, self._send_news)
+        self._batched = BatchedNotify(hub, self._send_batch)
         self._writers = [Writer(self._commit, self._wake) for _ in range(dialect.writers)]
         self._readers = asyncio.Semaphore(dialect.readers) if dialect.readers else None
 
-    @property
-    def growth(self) -> Growth:
-        """What was stored through this server and is not yet counted."""
-        return self._memory.growth
-
     async def read(self, query: Callable[[Tx], T], *, alone: bool = False) -> T:
-        """Run a function that only reads, on one snapshot; with `alone` it asks one thing only."""
+        """Run a function that only reads, on one snapshot; `alone` is for a single query."""
         if self._readers is None or self._inline:
             return self._read(query, alone=alone)
         async with self._readers:
@@ -207,17 +250,17 @@ class Database:
     async def write(
         self, change: Callable[[Tx], T | Problem], *, key: str = "", patient: bool = False
     ) -> T:
-        """Run a function in a transaction; all of it is committed when this returns, or nothing.
+        """Run a function in a transaction; when this returns it is committed, if it raises undone.
 
         A problem that `change` raises undoes it; one that it returns is raised after the commit.
-        Where commits are what costs, a `patient` one waits a moment for others to share it with.
+        A `patient` write waits up to a second for another to share the commit with.
         """
         return await self.write_each(_each(change), None, key=key, patient=patient)
 
     async def write_each(
         self, handler: Handler[C, T], command: C, *, key: str = "", patient: bool = False
     ) -> T:
-        """Hand a command to a set-based handler, together with its like that arrive meanwhile."""
+        """Pass a command to a handler of many, together with those that arrive meanwhile."""
         if self._inline:
             (outcome,), wakes = self._commit([Item(handler, command)])
             self._wake(wakes)
@@ -254,24 +297,24 @@ class Database:
         return commit_batch(self._writing, self._open_tx, self._announce, batch)
 
     def _open_tx(self, session: Session) -> Tx:
-        return Tx(session, self.dialect, self._clock, self._memory)
+        return Tx(session, self.dialect, self._clock, self._cache, self.growth)
 
     def _announce(self, tx: Tx) -> None:
-        """Let the commit wake the other servers, as far as work depends on it."""
+        """Notify the other servers with the commit of the keys that work waits for."""
         if not self.dialect.crosses_processes:
             return
-        urgent = (key for key in dict.fromkeys(tx.wakes) if not is_news(key))
-        keys = (*tx.told, *urgent)
+        urgent = (key for key in dict.fromkeys(tx.wakes) if not is_batched(key))
+        keys = (*tx.messages, *urgent)
         if keys:
             tx.session.announce(self.name, keys)
 
     def _wake(self, keys: Sequence[str]) -> None:
         self.hub.wake(keys)
         if self.dialect.crosses_processes:
-            self._news.add(keys)
+            self._batched.add(keys)
 
-    async def _send_news(self, keys: tuple[str, ...]) -> None:
-        await self.write(lambda tx: tx.told.extend(keys))
+    async def _send_batch(self, keys: tuple[str, ...]) -> None:
+        await self.write(lambda tx: tx.messages.extend(keys))
 
 
 def _each(change: Callable[[Tx], T | Problem]) -> Handler[None, T]:

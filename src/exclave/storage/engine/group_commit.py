@@ -1,4 +1,15 @@
-"""Group commit: requests that arrive together share one commit, yet each is all or nothing."""
+"""Group commit: writes that arrive together share one commit, and each is still all or nothing.
+
+Why this exists: a durable commit waits for the disk, and nearly all of the time of a write is that
+wait. While one commit is under way, everything that arrives is queued; then all of it runs in the
+next transaction, each item under a savepoint of its own, and waits for the disk once.
+
+Without it every event commits alone. A prototype measured 326 workflows/s on SQLite and 250 on
+PostgreSQL with group commit, 63 and 61 without
+(docs/adr/0003-sqlite-and-postgresql-with-sync-transactions.md). A lone write waits for nobody.
+
+What goes wrong stays with its item: see `commit_batch`, and docs/internals/group-commit.md.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -23,29 +34,29 @@ R = TypeVar("R")
 log = Log("storage")
 
 Handler = Callable[["Tx", Sequence[C]], Sequence[R | Problem]]
-"""Works off commands of one kind in order; answers each with its result or its problem.
+"""Handles commands of one kind in order; returns the result or the problem of each.
 
-A command that is answered with a problem must have changed nothing. A handler that raises has all
+A command whose problem is returned must have changed nothing. A handler that raises has all
 its changes undone, and its commands are then run one by one.
 """
 
 MOST_TOGETHER = 512
 PATIENCE_S = 1.0
-"""How long a write may wait for company whose caller does not mind."""
+"""How long a `patient` write waits for another to share its commit with."""
 _TRIES = 4
 
 
 @dataclass(slots=True)
 class Item(Generic[C, R]):
-    """A submitted command and whoever waits for its outcome."""
+    """A submitted command, and the future of its outcome."""
 
     handler: Handler[C, R]
     command: C
     future: "asyncio.Future[R] | None" = field(default=None)
     patient: bool = False
-    """Whether it may wait a moment for company."""
+    """Whether it may wait for another item to share the commit with."""
     busy_s: float = 0.0
-    """For how long it held the event loop."""
+    """How long it held the event loop."""
 
 
 Batch = list[Item[Any, Any]]
@@ -60,11 +71,11 @@ Commit = Callable[[Batch], tuple[list[Any], list[str]]]
 def commit_batch(
     sessions: Sessions, open_tx: OpenTx, announce: Announce, batch: Batch
 ) -> tuple[list[Any], list[str]]:
-    """Run a batch in one transaction; answer an outcome or an exception per item, and the wakes.
+    """Run a batch in one transaction; return an outcome or an exception per item, and the wakes.
 
-    When the transaction as a whole fails, nothing of it happened, and each item is tried alone.
-    So is an item whose rows clash with what another writer has just stored: the next time it sees
-    them, and says what that means.
+    When the transaction as a whole fails, nothing was committed, and each item is tried alone.
+    So is an item whose rows clash with those of another writer: the next time it sees them, and
+    raises the problem that a caller understands.
     """
     error: Exception
     for _ in range(_TRIES):
@@ -74,8 +85,8 @@ def commit_batch(
                 outcomes = _run_all(tx, batch)
                 announce(tx)
                 tx.session.commit()
-            for deed in tx.deeds:
-                deed()
+            for callback in tx.callbacks:
+                callback()
         except DBAPIError as failure:
             error = failure
             if not _is_worth_another_try(failure):
@@ -100,7 +111,7 @@ def _repeat_raced(
     outcomes: list[Any],
     wakes: list[str],
 ) -> tuple[list[Any], list[str]]:
-    """Try items of a committed batch again, alone, that clashed with another writer."""
+    """Retry alone the items of a committed batch that clashed with another writer."""
     for position, outcome in enumerate(outcomes):
         if isinstance(outcome, IntegrityError):
             again, woken = commit_batch(sessions, open_tx, announce, [batch[position]])
@@ -110,7 +121,7 @@ def _repeat_raced(
 
 
 class Raced(Unavailable):
-    """Somebody else wrote the same at the same moment, time and again; nothing was stored."""
+    """Other writers stored the same rows at the same moment, repeatedly; nothing was stored."""
 
     code = "raced"
     hint = "Try again in a moment."
@@ -138,6 +149,7 @@ def _run_all(tx: "Tx", batch: Batch) -> list[Any]:
 
 
 def _run_groups(tx: "Tx", batch: Batch) -> list[Any]:
+    # Commands of one handler go as one call, wherever they stand in the batch.
     groups: dict[int, list[int]] = {}
     for position, item in enumerate(batch):
         groups.setdefault(id(item.handler), []).append(position)
@@ -150,15 +162,17 @@ def _run_groups(tx: "Tx", batch: Batch) -> list[Any]:
 
 
 def _run_group(tx: "Tx", group: Batch) -> list[Any]:
-    tx.set_mark()
+    tx.savepoint()
     try:
         with _measure(group):
             outcomes = list(group[0].handler(tx, [item.command for item in group]))
-            tx.drop_mark()
+            # Releasing waits for the answers of all statements of the group, so that an error in
+            # one of them is raised here and not in the next group.
+            tx.release()
     except Exception as error:
         if isinstance(error, DBAPIError) and _breaks_transaction(error):
             raise
-        tx.undo_to_mark()
+        tx.rollback_to_savepoint()
         if len(group) == 1:
             return [error]
         return [outcome for item in group for outcome in _run_group(tx, [item])]
@@ -167,7 +181,7 @@ def _run_group(tx: "Tx", group: Batch) -> list[Any]:
 
 @contextmanager
 def _measure(group: Batch) -> Iterator[None]:
-    """Note for how long each item of a group holds the event loop, on average."""
+    """Add to each item its share of the time for which the group held the event loop."""
     began = greenlets.read_busy_time()
     try:
         yield
@@ -189,19 +203,19 @@ def _commit_one_by_one(
 
 
 def _breaks_transaction(error: DBAPIError) -> bool:
-    """Tell whether the transaction as a whole is gone: deadlock, lost connection, lock time-out."""
+    """Return whether the whole transaction is lost: deadlock, lost connection, lock timeout."""
     return isinstance(error, OperationalError) or error.connection_invalidated
 
 
 def _is_worth_another_try(error: DBAPIError) -> bool:
-    """Tell whether trying again is safe: the server said no, so nothing was committed."""
+    """Return whether a retry is safe: the database refused, so nothing was committed."""
     if isinstance(error, IntegrityError):
         return True
     return isinstance(error, OperationalError) and not error.connection_invalidated
 
 
 def _translate(error: IntegrityError) -> Exception:
-    """Turn a broken unique or foreign key into what it means: two writers met."""
+    """Return the problem for a violated key that stayed violated after all tries."""
     log.warning("write_raced", error=str(error.orig))
     return Raced("this clashes with what somebody else just wrote")
 
@@ -211,7 +225,7 @@ def _describe(error: Exception) -> Exception:
 
 
 class Writer:
-    """Commits what waits for it, as much as there is at a time; what arrives meanwhile is next."""
+    """Commits queued items in batches; what arrives during a commit is the next batch."""
 
     def __init__(self, commit: Commit, wake: Wake) -> None:
         self._commit = commit
@@ -238,7 +252,7 @@ class Writer:
             note_step(item.busy_s)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Work off what waits, the patient with the others."""
+        """Commit what is queued, patient items included."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

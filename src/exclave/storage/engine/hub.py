@@ -1,4 +1,12 @@
-"""Wake-ups: who waits for a key learns that something about it changed. Only an optimisation."""
+"""Wake-ups inside one process: a waiter learns that something about a key has changed.
+
+Why this exists: long polls, event streams and background loops would otherwise ask the database
+again and again. A commit names the keys that it changed (`Tx.wake`), and the hub wakes the watches
+on them; NOTIFY carries the keys to the hubs of other servers.
+
+It is only an optimisation. A wake-up carries no data, may be lost or come twice, and every waiter
+looks at the database itself: at once after registering, and again after a timeout.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -6,13 +14,17 @@ from types import TracebackType
 from typing import Self
 
 MESSAGE = ">"
-"""How a message begins; a wake-up is only a key."""
+"""The prefix of a message to other servers; anything without it is a key to wake."""
 _ALONE = 4
-"""After this many rounds in which nobody else was heard, a server is alone."""
+"""After this many rounds without a sign of another server, a server is alone."""
 
 
 class Watch:
-    """An interest in some keys, registered before the first look so that no change is missed."""
+    """Waits for changes of some keys.
+
+    Enter it before the first look at the database: a change between that look and `wait` is then
+    remembered, and `wait` returns at once.
+    """
 
     def __init__(self, hub: "Hub", keys: tuple[str, ...]) -> None:
         self._hub = hub
@@ -41,13 +53,13 @@ class Watch:
                     del self._hub.watches[key]
 
     def notify(self, key: str) -> None:
-        """Remember the change, and wake the waiter if there is one."""
+        """Note a change and wake the waiter, if there is one."""
         self._changed.append(key)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     async def wait(self, timeout: float) -> bool:  # noqa: ASYNC109 - the caller's remaining time
-        """Wait for a change since the last wait, at most that long; tell if there was one."""
+        """Wait at most that long for a change since the last wait; return whether there is one."""
         if not self._changed and timeout > 0 and not self._hub.closed:
             loop = asyncio.get_running_loop()
             waiter = self._waiter = loop.create_future()
@@ -66,18 +78,18 @@ class Hub:
 
     def __init__(self) -> None:
         self.watches: dict[str, dict[Watch, None]] = {}
-        self.ears: dict[str, Callable[[str], None]] = {}
-        """What takes the messages of other servers, by topic."""
+        self.handlers: dict[str, Callable[[str], None]] = {}
+        """Handlers of messages from other servers, by topic."""
         self.closed = False
         self._rounds_alone = _ALONE
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Name the loop on which waiters live."""
+        """Set the loop on which waiters live."""
         self._loop = loop
 
     def watch(self, *keys: str) -> Watch:
-        """Watch some keys."""
+        """Return a watch on some keys."""
         return Watch(self, keys)
 
     def wake(self, keys: Iterable[str]) -> None:
@@ -86,21 +98,24 @@ class Hub:
             for watch in tuple(self.watches.get(key, ())):
                 watch.notify(key)
 
-    def hear(self, keys: Iterable[str]) -> None:
-        """Take what another server tells: messages first, then wake-ups."""
+    def receive(self, keys: Iterable[str]) -> None:
+        """Handle what another server sent: messages first, then wake-ups.
+
+        A poll that a message answers must not be woken to look for itself.
+        """
         self._rounds_alone = 0
         plain: list[str] = []
         for key in keys:
             if key.startswith(MESSAGE):
                 topic, _, text = key.removeprefix(MESSAGE).partition(" ")
-                if topic in self.ears:
-                    self.ears[topic](text)
+                if topic in self.handlers:
+                    self.handlers[topic](text)
             else:
                 plain.append(key)
         self.wake(plain)
 
     def has_peers(self) -> bool:
-        """Tell whether other servers work on the same database."""
+        """Return whether other servers use the same database."""
         return self._rounds_alone < _ALONE
 
     def note_round(self) -> None:

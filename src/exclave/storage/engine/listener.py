@@ -17,7 +17,7 @@ _RECONNECT_S = 1.0
 
 
 async def listen(url: str, hub: Hub, name: str) -> None:
-    """Listen until cancelled; after any gap everybody is woken, since wake-ups may be missing."""
+    """Listen until cancelled; wake all watchers after a gap, since wake-ups may be missing."""
     target = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
     while True:
         try:
@@ -36,7 +36,7 @@ async def _listen(target: str, hub: Hub, name: str) -> None:
 
 
 async def _pass_on(line: pq.abc.PGconn, hub: Hub, name: str) -> None:
-    """Wake who waits here for what others tell, until the connection is lost."""
+    """Pass notifications to the hub until the connection is lost."""
     loop = asyncio.get_running_loop()
     lost: asyncio.Future[None] = loop.create_future()
     descriptor = line.socket
@@ -51,7 +51,7 @@ async def _pass_on(line: pq.abc.PGconn, hub: Hub, name: str) -> None:
         while notice := line.notifies():
             sender, *keys = json.loads(notice.extra)
             if sender != name:
-                hub.hear(keys)
+                hub.receive(keys)
 
     read()  # what came with the answer to LISTEN
     loop.add_reader(descriptor, read)

@@ -14,7 +14,7 @@ def create_private(file: Path) -> None:
 
 
 def make_private(file: Path) -> None:
-    """Take an existing file from others; what belongs to another user stays as that one made it."""
+    """Remove other users' access to an existing file, unless it belongs to another user."""
     try:
         found = file.stat()
     except FileNotFoundError:

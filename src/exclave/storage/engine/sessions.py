@@ -1,4 +1,4 @@
-"""Connections that are kept open, each lent to one transaction at a time."""
+"""A pool of open sessions, each used by one transaction at a time."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from exclave.storage.engine.dialects.base import Session
 
 
 class Sessions:
-    """All connections of one purpose; any thread may take one."""
+    """The sessions for reading or for writing; any thread may use it."""
 
     def __init__(self, connect: Callable[[], Session]) -> None:
         self._connect = connect
@@ -18,9 +18,9 @@ class Sessions:
 
     @contextmanager
     def begin(self, *, alone: bool = False) -> Iterator[Session]:
-        """Lend a session in a fresh transaction; what was not committed in the block is undone.
+        """Yield a session in a new transaction; roll back what the block did not commit.
 
-        A question that is asked `alone` needs no transaction.
+        With `alone`, for a single query, no transaction is begun.
         """
         session = self._begin(alone=alone)
         try:
@@ -33,12 +33,12 @@ class Sessions:
                 self._free.append(session)
 
     def close(self) -> None:
-        """Close what is not lent."""
+        """Close the sessions that are not in use."""
         while self._free:
             self._free.pop().close()
 
     def _begin(self, *, alone: bool) -> Session:
-        """Begin on a session that is still good: a database that restarted has hung up on all."""
+        """Begin on a session that still works: a restarted database has closed all connections."""
         while self._free:
             session = self._free.pop()
             try:

@@ -1,7 +1,4 @@
-"""Rows that a transaction has yet to insert.
-
-What changes them meanwhile is worked in, so that each is written once.
-"""
+"""Rows that a transaction has inserted but not yet sent to the database."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,44 +10,61 @@ from exclave.storage.engine.dialects.bulk import Rows, list_defaults, list_keys
 Row = dict[str, Any]
 
 
-class Drafts:
-    """The rows, by table and primary key, in the order in which they came."""
+class UnflushedRows:
+    """The rows by table and primary key, in the order in which they were inserted.
+
+    Why this exists: one transaction often inserts a row and updates it a moment later. A workflow
+    is stored pending, begun, and its first job offered to a runner that waits, all in one commit.
+    `Tx` keeps inserts here until it runs any other statement or commits, and an update by primary
+    key that finds its row here changes it in place. So that transaction is one insert per table.
+    Without it each of those rows is written twice, once by the insert and once by the update.
+
+    What to know when writing a query: a violated constraint is raised at the flush, not at the
+    insert; a query that must see new rows without a flush reads them with `Tx.list_unflushed`.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[Table, dict[tuple[Any, ...], Row]] = {}
 
     def __bool__(self) -> bool:
-        """Tell whether any row is yet to be inserted."""
+        """Return whether there is any row."""
         return bool(self._tables)
 
     def add(self, table: Table, rows: Rows) -> bool:
-        """Take rows to insert; refuse all of them where one has the key of another."""
-        found = {_find_key(table, row): dict(row) for row in rows}
-        drafts = self._tables.get(table, {})
-        if len(found) < len(rows) or not drafts.keys().isdisjoint(found):
+        """Add rows to insert; return False, and add none, if two have the same key.
+
+        The caller then sends them, and the database says what is wrong with them.
+        """
+        added = {_find_key(table, row): dict(row) for row in rows}
+        present = self._tables.get(table, {})
+        if len(added) < len(rows) or not present.keys().isdisjoint(added):
             return False
-        self._tables[table] = drafts | found
+        self._tables[table] = present | added
         return True
 
-    def amend(self, table: Table, values: Mapping[str, Any], kept: tuple[str, ...] = ()) -> bool:
-        """Change a row that is yet to be inserted; tell whether there is one."""
+    def patch(
+        self, table: Table, values: Mapping[str, Any], keep_if_none: tuple[str, ...] = ()
+    ) -> bool:
+        """Change the row with the key of these values; return whether there is one."""
         row = self._tables.get(table, {}).get(_find_key(table, values))
         if row is None:
             return False
         row.update(
-            (name, value) for name, value in values.items() if value is not None or name not in kept
+            (name, value)
+            for name, value in values.items()
+            if value is not None or name not in keep_if_none
         )
         return True
 
     def list(self, table: Table) -> list[Row]:
-        """List the rows of a table that are yet to be inserted."""
+        """List the rows of a table."""
         return list(self._tables.get(table, {}).values())
 
-    def take(self) -> Iterator[tuple[Table, Rows]]:
-        """Give the rows to insert, those of a table with the same columns, and have none left."""
-        taken, self._tables = self._tables, {}
-        for table, drafts in taken.items():
-            yield table, _fill(table, list(drafts.values()))
+    def pop_all(self) -> Iterator[tuple[Table, Rows]]:
+        """Remove all rows and yield them by table, those of a table with the same columns."""
+        popped, self._tables = self._tables, {}
+        for table, rows in popped.items():
+            yield table, _fill(table, list(rows.values()))
 
 
 def _find_key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -58,7 +72,7 @@ def _find_key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _fill(table: Table, rows: list[Row]) -> Rows:
-    """Let all rows have the columns that some have."""
+    """Give all rows the columns that some have: one insert writes them."""
     names = dict.fromkeys(name for row in rows for name in row)
     if all(len(row) == len(names) for row in rows):
         return rows

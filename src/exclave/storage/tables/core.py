@@ -1,4 +1,4 @@
-"""All tables. Every one belongs to a tenant by `org_id`, but for the few of the whole instance."""
+"""The core tables. Each has an `org_id`, except the few that belong to the whole instance."""
 
 from sqlalchemy import (
     BigInteger,
@@ -15,7 +15,7 @@ from sqlalchemy import (
     text,
 )
 
-from exclave.storage.engine.types import Instant, Json
+from exclave.storage.engine.types import Instant, IntegerList, Json, NameList
 
 metadata = MetaData()
 
@@ -263,8 +263,8 @@ steps = Table(
     Column("name", Text, nullable=False),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    Column("needs", Text, nullable=False),
-    Column("lanes", Text, nullable=False),
+    Column("needs", IntegerList, nullable=False),
+    Column("lanes", NameList, nullable=False),
     Column("mutating", Boolean, nullable=False),
     Column("attempt", Integer, nullable=False, default=0),
     Column("digest", Text, nullable=False, default=""),

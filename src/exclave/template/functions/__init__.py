@@ -1,4 +1,4 @@
-"""All functions that a template can call: Go's own, sprig's, and those refused with a reason."""
+"""All template functions: Go's builtins, sprig's, and those that are refused with a reason."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""The functions of Go's text/template itself."""
+"""The builtin functions of Go's text/template."""
 
 from typing import NoReturn
 
@@ -24,19 +24,19 @@ ANY, TEXT = Param.ANY, Param.TEXT
 
 @BUILTINS.add("and", "or", takes=(ANY,), rest=ANY)
 def choose(*_: Value) -> NoReturn:
-    """Give the first that decides: for `and` an empty one, for `or` a full one; else the last."""
+    """Return the first argument that decides `and` (false) or `or` (true), else the last one."""
     raise AssertionError  # the evaluator does it, because it stops early
 
 
 @BUILTINS.add("not", takes=(ANY,))
 def negate(value: Value) -> bool:
-    """Tell whether a value is false, empty or nil."""
+    """Return whether a value is false, empty or nil."""
     return not is_true(value)
 
 
 @BUILTINS.add("eq", takes=(ANY,), rest=ANY)
 def eq(first: Value, *others: Value) -> bool:
-    """Tell whether the first value equals one of the others."""
+    """Return whether the first value equals any of the others."""
     if not others:
         raise Fault("eq needs something to compare with")
     return any(compare.equal(first, other) for other in others)
@@ -44,43 +44,43 @@ def eq(first: Value, *others: Value) -> bool:
 
 @BUILTINS.add("ne", takes=(ANY, ANY))
 def ne(left: Value, right: Value) -> bool:
-    """Tell whether two values differ."""
+    """Return whether two values differ."""
     return not compare.equal(left, right)
 
 
 @BUILTINS.add("lt", takes=(ANY, ANY))
 def lt(left: Value, right: Value) -> bool:
-    """Tell whether the first is less."""
+    """Return whether the first value is less."""
     return compare.less(left, right)
 
 
 @BUILTINS.add("le", takes=(ANY, ANY))
 def le(left: Value, right: Value) -> bool:
-    """Tell whether the first is less or equal."""
+    """Return whether the first value is less or equal."""
     return compare.less(left, right) or compare.equal(left, right)
 
 
 @BUILTINS.add("gt", takes=(ANY, ANY))
 def gt(left: Value, right: Value) -> bool:
-    """Tell whether the first is greater."""
+    """Return whether the first value is greater."""
     return not le(left, right)
 
 
 @BUILTINS.add("ge", takes=(ANY, ANY))
 def ge(left: Value, right: Value) -> bool:
-    """Tell whether the first is greater or equal."""
+    """Return whether the first value is greater or equal."""
     return not compare.less(left, right)
 
 
 @BUILTINS.add("len", takes=(ANY,))
 def count(value: Value) -> int:
-    """Count elements, or the bytes of a text."""
+    """Return the number of elements, or of bytes of a string."""
     return length(value)
 
 
 @BUILTINS.add("index", takes=(ANY,), rest=ANY)
 def index(value: Value, *keys: Value) -> Value:
-    """Read an element of a list, a map or a text, as deep as there are keys."""
+    """Return an element of a list, map or string, one level deeper for each key."""
     if value is None:
         raise Fault("index of nil")
     for key in keys:
@@ -121,19 +121,19 @@ def _show(key: Value) -> str:
 
 @BUILTINS.add_with_env("print", rest=ANY)
 def print_values(env: Env, *values: Value) -> str:
-    """Print values; a blank between two that are both not texts."""
+    """Return the values as `Sprint` prints them: a space between two that are not strings."""
     return printing.sprint(list(values), env.budget)
 
 
 @BUILTINS.add_with_env("println", rest=ANY)
 def print_line(env: Env, *values: Value) -> str:
-    """Print values with blanks between them and a line end."""
+    """Return the values separated by spaces, with a newline at the end."""
     return printing.sprintln(list(values), env.budget)
 
 
 @BUILTINS.add_with_env("printf", takes=(TEXT,), rest=ANY)
 def print_formatted(env: Env, pattern: str, *values: Value) -> str:
-    """Format values with Go's verbs."""
+    """Return the values formatted with Go's verbs."""
     return formatting.sprintf(pattern, list(values), env.budget)
 
 
@@ -148,13 +148,13 @@ _JS = {
 
 @BUILTINS.add_with_env("html", rest=ANY)
 def escape_html(env: Env, *values: Value) -> str:
-    """Escape for HTML."""
+    """Return the values escaped for HTML."""
     return _join(env, values).translate(_HTML)
 
 
 @BUILTINS.add_with_env("js", rest=ANY)
 def escape_js(env: Env, *values: Value) -> str:
-    """Escape for a JavaScript string."""
+    """Return the values escaped for a JavaScript string."""
     return "".join(_escape_js_char(char) for char in _join(env, values))
 
 
@@ -168,7 +168,7 @@ def _escape_js_char(char: str) -> str:
 
 @BUILTINS.add_with_env("urlquery", rest=ANY)
 def escape_url_query(env: Env, *values: Value) -> str:
-    """Escape for the query of a URL."""
+    """Return the values escaped for a URL query."""
     return escape_query(_join(env, values))
 
 
@@ -180,5 +180,5 @@ def _join(env: Env, values: tuple[Value, ...]) -> str:
 
 @BUILTINS.add("call", takes=(ANY,), rest=ANY)
 def call(*_: Value) -> NoReturn:
-    """Refuse: no value is a function."""
+    """Raise: values are data, so there is no function to call."""
     raise Fault("call needs a function, and values are data only")

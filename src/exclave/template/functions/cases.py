@@ -1,4 +1,4 @@
-"""sprig: upper and lower case, and names in the styles of programming languages."""
+"""sprig: upper and lower case, and identifier styles (camel, snake, kebab)."""
 
 import unicodedata
 
@@ -11,7 +11,7 @@ TEXT = Param.TEXT
 
 
 def _upper(char: str) -> str:
-    """Change one character as Go does: only where the answer is one character too."""
+    """Return the upper case of a character, as Go does: only if it is a single character too."""
     changed = char.upper()
     return changed if len(changed) == 1 else char
 
@@ -28,19 +28,19 @@ def _title(char: str) -> str:
 
 @CASES.add("upper", takes=(TEXT,))
 def upper(text: str) -> str:
-    """Write in capitals."""
+    """Return the text in upper case."""
     return text.upper() if text.isascii() else "".join(map(_upper, text))
 
 
 @CASES.add("lower", takes=(TEXT,))
 def lower(text: str) -> str:
-    """Write without capitals."""
+    """Return the text in lower case."""
     return text.lower() if text.isascii() else "".join(map(_lower, text))
 
 
 @CASES.add("title", takes=(TEXT,))
 def title(text: str) -> str:
-    """Start every word with a capital."""
+    """Return the text with the first letter of each word in title case."""
     done: list[str] = []
     previous = " "
     for char in text:
@@ -57,7 +57,7 @@ def _separates(char: str) -> bool:
 
 @CASES.add("untitle", takes=(TEXT,))
 def untitle(text: str) -> str:
-    """Start every word with a small letter."""
+    """Return the text with the first letter of each word in lower case."""
     done: list[str] = []
     begins = True
     for char in text:
@@ -72,7 +72,7 @@ def untitle(text: str) -> str:
 
 @CASES.add("swapcase", takes=(TEXT,))
 def swap_case(text: str) -> str:
-    """Swap capitals and small letters; the first letter of a word becomes a title letter."""
+    """Return the text with case swapped; a lower-case first letter of a word becomes title case."""
     done: list[str] = []
     begins = True
     for char in text:
@@ -90,7 +90,7 @@ def swap_case(text: str) -> str:
 
 @CASES.add("nospace", takes=(TEXT,))
 def remove_space(text: str) -> str:
-    """Delete all white space; like sprig, byte by byte."""
+    """Return the text without white space; byte by byte, like sprig."""
     data = to_bytes(text)
     kept = [chr(byte) for byte in data if chr(byte) not in SPACES]
     return text if len(kept) == len(data) else "".join(kept)
@@ -98,7 +98,7 @@ def remove_space(text: str) -> str:
 
 @CASES.add("initials", takes=(TEXT,))
 def initials(text: str) -> str:
-    """Keep the first letter of every word; like sprig, byte by byte."""
+    """Return the first letter of each word; byte by byte, like sprig."""
     done: list[str] = []
     begins = True
     for byte in to_bytes(text):
@@ -117,7 +117,7 @@ def _connects(char: str) -> bool:
 
 @CASES.add("camelcase", takes=(TEXT,))
 def camel_case(text: str) -> str:
-    """Write words as one, each with a capital: `some_words` becomes `SomeWords`."""
+    """Return the text in camel case: `some_words` becomes `SomeWords`."""
     start = 0
     while start < len(text) and _connects(text[start]):
         start += 1
@@ -144,13 +144,13 @@ def camel_case(text: str) -> str:
 
 @CASES.add_with_env("snakecase", takes=(TEXT,))
 def snake_case(env: Env, text: str) -> str:
-    """Write words small, with underscores between them."""
+    """Return the text in snake case."""
     return _join_words(env, text, "_")
 
 
 @CASES.add_with_env("kebabcase", takes=(TEXT,))
 def kebab_case(env: Env, text: str) -> str:
-    """Write words small, with hyphens between them."""
+    """Return the text in kebab case."""
     return _join_words(env, text, "-")
 
 
@@ -171,7 +171,7 @@ def _class_of(char: str) -> int:
 
 
 def _split_words(text: str) -> list[tuple[int, str]]:
-    """Cut a text where its classes change; a capital goes with the letters after it."""
+    """Split a text where the character class changes; a capital belongs to the letters after it."""
     words: list[tuple[int, str]] = []
     at = 0
     while at < len(text):
@@ -195,7 +195,7 @@ _JOINED = frozenset({_CONNECTOR, _PUNCTUATION})
 
 
 class _WordJoiner:
-    """Writes words small; a number belongs to the word before it, or to letters after it."""
+    """Joins words in lower case; a number belongs to the word before it or the letters after it."""
 
     def __init__(self, words: list[tuple[int, str]], mark: str) -> None:
         self._words = words

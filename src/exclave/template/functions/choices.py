@@ -1,4 +1,4 @@
-"""sprig: defaults, choices, and questions about types."""
+"""sprig: defaults, conditionals, and type inspection."""
 
 from typing import NoReturn
 
@@ -13,77 +13,77 @@ ANY, BOOL, TEXT = Param.ANY, Param.BOOL, Param.TEXT
 
 @CHOICES.add("default", takes=(ANY,), rest=ANY)
 def default(fallback: Value, *given: Value) -> Value:
-    """Give the value, or the default if it is empty."""
+    """Return the value, or the default if the value is empty."""
     return fallback if not given or is_empty(given[0]) else given[0]
 
 
 @CHOICES.add("empty", takes=(ANY,))
 def empty(value: Value) -> bool:
-    """Tell whether a value is empty: nil, zero, false, or without elements."""
+    """Return whether a value is empty: nil, zero, false, or without elements."""
     return is_empty(value)
 
 
 @CHOICES.add("coalesce", rest=ANY)
 def coalesce(*values: Value) -> Value:
-    """Give the first value that is not empty."""
+    """Return the first value that is not empty."""
     return next((value for value in values if not is_empty(value)), None)
 
 
 @CHOICES.add("all", rest=ANY)
 def all_set(*values: Value) -> bool:
-    """Tell whether no value is empty."""
+    """Return whether no value is empty."""
     return not any(is_empty(value) for value in values)
 
 
 @CHOICES.add("any", rest=ANY)
 def any_set(*values: Value) -> bool:
-    """Tell whether a value is not empty."""
+    """Return whether any value is not empty."""
     return not all(is_empty(value) for value in values)
 
 
 @CHOICES.add("ternary", takes=(ANY, ANY, BOOL))
 def ternary(yes: Value, no: Value, condition: bool) -> Value:  # noqa: FBT001 - called by position
-    """Choose the first value if the last is true, else the second."""
+    """Return the first value if the last is true, else the second."""
     return yes if condition else no
 
 
 @CHOICES.add("fail", takes=(TEXT,))
 def fail(message: str) -> NoReturn:
-    """Stop with the author's own message."""
+    """Raise a problem with the author's message."""
     raise Fault(message)
 
 
 @CHOICES.add("kindOf", takes=(ANY,))
 def kind_name(value: Value) -> str:
-    """Name the kind of a value."""
+    """Return the kind of a value."""
     return kind_of(value).value
 
 
 @CHOICES.add("kindIs", takes=(TEXT, ANY))
 def kind_is(name: str, value: Value) -> bool:
-    """Tell whether a value is of a kind."""
+    """Return whether a value is of this kind."""
     return kind_of(value).value == name
 
 
 @CHOICES.add("typeOf", takes=(ANY,))
 def type_name(value: Value) -> str:
-    """Name the Go type of a value."""
+    """Return the Go type of a value."""
     return type_of(value)
 
 
 @CHOICES.add("typeIs", takes=(TEXT, ANY))
 def type_is(name: str, value: Value) -> bool:
-    """Tell whether a value is of a Go type."""
+    """Return whether a value is of this Go type."""
     return type_of(value) == name
 
 
 @CHOICES.add("typeIsLike", takes=(TEXT, ANY))
 def type_is_like(name: str, value: Value) -> bool:
-    """Tell whether a value is of a Go type, or points to one."""
+    """Return whether a value is of this Go type or a pointer to it."""
     return type_of(value) in (name, f"*{name}")
 
 
 @CHOICES.add_with_env("deepEqual", takes=(ANY, ANY))
 def is_deeply_equal(env: Env, left: Value, right: Value) -> bool:
-    """Compare two values with everything inside."""
+    """Return whether two values are deeply equal."""
     return deep_equal(left, right, env.budget)

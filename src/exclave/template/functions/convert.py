@@ -1,4 +1,4 @@
-"""Conversion of any value to a number or a text, as sprig's helpers do it."""
+"""Conversion of any value to a number or a string, as sprig's helpers do it."""
 
 import math
 import re
@@ -17,7 +17,7 @@ _WORDS = {
 
 
 def to_int64(value: Value) -> Int64:
-    """Convert to an integer; what cannot be converted is 0."""
+    """Return the value as an int64, or 0 if it cannot be converted."""
     match value:
         case bool() | int():
             return wrap_int64(check_int(value))
@@ -31,14 +31,14 @@ def to_int64(value: Value) -> Int64:
 
 
 def _truncate(value: float) -> Int64:
-    """Cut the fraction; what does not fit becomes the smallest integer, as on amd64."""
+    """Return a float without its fraction; out of range is the smallest int64, as on amd64."""
     if not math.isfinite(value) or not MIN_INT <= value < MAX_INT:
         return Int64(MIN_INT)
     return Int64(int(value))
 
 
 def to_float(value: Value) -> float:
-    """Convert to a float; what cannot be converted is 0."""
+    """Return the value as a float, or 0 if it cannot be converted."""
     match value:
         case float():
             return value
@@ -52,12 +52,12 @@ def to_float(value: Value) -> float:
 
 
 def to_string(value: Value, budget: Budget) -> str:
-    """Convert to a text, as `toString` does."""
+    """Return the value as a string, as `toString` does."""
     return value if isinstance(value, str) else printing.show(value, budget)
 
 
 def to_strings(value: Value, budget: Budget) -> Strings:
-    """Convert a list to texts without its nils; anything else becomes the only element."""
+    """Return the elements that are not nil as strings; any other value as a single element."""
     if value is None:
         return Strings()
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""sprig: dates and durations, always in UTC; the present time only if the caller hands it in."""
+"""sprig: dates and durations, always in UTC; the current time only if the caller passes it."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +22,7 @@ _ROUNDED = (
 
 @DATES.add_with_env("now")
 def now(env: Env) -> Time:
-    """Give the time of this rendering."""
+    """Return the time of this rendering."""
     if env.now is None:
         raise Fault(
             "now is not available here: two renderings of the same template would differ",
@@ -33,25 +33,25 @@ def now(env: Env) -> Time:
 
 @DATES.add_with_env("date", takes=(TEXT, ANY))
 def date(env: Env, layout: str, moment: Value) -> str:
-    """Write a date by a layout, in UTC."""
+    """Return a date formatted by a layout, in UTC."""
     return date_in_zone(env, layout, moment, "UTC")
 
 
 @DATES.add_with_env("htmlDate", takes=(ANY,))
 def html_date(env: Env, moment: Value) -> str:
-    """Write a date as HTML's date picker wants it."""
+    """Return a date as an HTML date input expects it."""
     return date_in_zone(env, _HTML, moment, "UTC")
 
 
 @DATES.add_with_env("htmlDateInZone", takes=(ANY, TEXT))
 def html_date_in_zone(env: Env, moment: Value, zone: str) -> str:
-    """Write a date as HTML's date picker wants it."""
+    """Return a date as an HTML date input expects it."""
     return date_in_zone(env, _HTML, moment, zone)
 
 
 @DATES.add_with_env("dateInZone", "date_in_zone", takes=(TEXT, ANY, TEXT))
 def date_in_zone(env: Env, layout: str, moment: Value, zone: str) -> str:
-    """Write a date by a layout; UTC is the only zone."""
+    """Return a date formatted by a layout; UTC is the only zone."""
     if zone not in _ZONES:
         raise Fault(
             f"the time zone {zone!r} is not available: zones are files of the host",
@@ -77,14 +77,14 @@ def _from_seconds(seconds: int) -> Time:
 
 @DATES.add("dateModify", "date_modify", takes=(TEXT, TIME))
 def date_modify(change: str, moment: Time) -> Time:
-    """Move a date by a duration; unchanged if that is none."""
+    """Return a date shifted by a duration; unchanged if the duration is invalid."""
     nanoseconds = durations.parse_duration(change)
     return moment if nanoseconds is None else _shift(moment, nanoseconds)
 
 
 @DATES.add("mustDateModify", "must_date_modify", takes=(TEXT, TIME))
 def must_date_modify(change: str, moment: Time) -> Time:
-    """Move a date by a duration."""
+    """Return a date shifted by a duration."""
     nanoseconds = durations.parse_duration(change)
     if nanoseconds is None:
         raise Fault(f"{change!r} is not a duration", hint='Write it like "1h30m".')
@@ -100,13 +100,13 @@ def _shift(moment: Time, nanoseconds: int) -> Time:
 
 @DATES.add("toDate", takes=(TEXT, TEXT))
 def to_date(layout: str, text: str) -> Time:
-    """Read a date by a layout; the first day of year 1 if it does not fit."""
+    """Return a date parsed by a layout; the zero time if the text does not match."""
     return layouts.parse_layout(layout, text) or layouts.ZERO_TIME
 
 
 @DATES.add("mustToDate", takes=(TEXT, TEXT))
 def must_to_date(layout: str, text: str) -> Time:
-    """Read a date by a layout."""
+    """Return a date parsed by a layout."""
     found = layouts.parse_layout(layout, text)
     if found is None:
         raise Fault(f"{text!r} does not fit the layout {layout!r}")
@@ -115,7 +115,7 @@ def must_to_date(layout: str, text: str) -> Time:
 
 @DATES.add("unixEpoch", takes=(TIME,))
 def unix_epoch(moment: Time) -> str:
-    """Give the seconds since 1970."""
+    """Return the seconds since 1970."""
     return str(_seconds(moment))
 
 
@@ -125,7 +125,7 @@ def _seconds(moment: Time) -> int:
 
 @DATES.add("duration", takes=(ANY,))
 def duration(value: Value) -> str:
-    """Write seconds (an int64 or a text) as a duration."""
+    """Return seconds (an int64 or a string) formatted as a duration."""
     seconds = 0
     if isinstance(value, Int64):
         seconds = int(value)
@@ -138,7 +138,7 @@ def duration(value: Value) -> str:
 
 @DATES.add_with_env("durationRound", takes=(ANY,))
 def duration_round(env: Env, value: Value) -> str:
-    """Write a duration with its largest unit only."""
+    """Return a duration rounded to its largest unit."""
     nanoseconds = 0
     if isinstance(value, str):
         nanoseconds = durations.parse_duration(value) or 0
@@ -154,6 +154,6 @@ def duration_round(env: Env, value: Value) -> str:
 
 @DATES.add_with_env("ago", takes=(ANY,))
 def ago(env: Env, value: Value) -> str:
-    """Write how long ago a time was."""
+    """Return how long ago a time was."""
     past = _seconds(now(env)) - _seconds(_moment(env, value))
     return durations.format_duration(past * durations.SECOND)

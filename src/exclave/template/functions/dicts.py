@@ -1,4 +1,4 @@
-"""sprig: maps. `set`, `unset` and the merges change the map that they are given."""
+"""sprig: maps. `set`, `unset` and the merges change their argument."""
 
 from exclave.template.functions.convert import to_string
 from exclave.template.functions.signature import Env, Param, Registry
@@ -19,7 +19,7 @@ _LEAST_DIG = 3
 
 @DICTS.add_with_env("dict", rest=ANY)
 def make_dict(env: Env, *pairs: Value) -> Map:
-    """Make a map of keys and values; a last key without a value gets an empty text."""
+    """Return a map of keys and values; a last key without a value gets an empty string."""
     keys = [to_string(key, env.budget) for key in pairs[::2]]
     values = [*pairs[1::2], ""]
     return dict(zip(keys, values, strict=False))
@@ -27,13 +27,13 @@ def make_dict(env: Env, *pairs: Value) -> Map:
 
 @DICTS.add("get", takes=(MAP, TEXT))
 def get(items: Map, key: str) -> Value:
-    """Read a key; an empty text if it is missing."""
+    """Return the value of a key, or an empty string if it is missing."""
     return items.get(key, "")
 
 
 @DICTS.add_with_env("set", takes=(MAP, TEXT, ANY))
 def put(env: Env, items: Map, key: str, value: Value) -> Map:
-    """Set a key, and give the map."""
+    """Set a key and return the map."""
     items[key] = value
     env.budget.refuse_items(len(items))
     return items
@@ -41,53 +41,53 @@ def put(env: Env, items: Map, key: str, value: Value) -> Map:
 
 @DICTS.add("unset", takes=(MAP, TEXT))
 def remove(items: Map, key: str) -> Map:
-    """Delete a key, and give the map."""
+    """Delete a key and return the map."""
     items.pop(key, None)
     return items
 
 
 @DICTS.add("hasKey", takes=(MAP, TEXT))
 def has_key(items: Map, key: str) -> bool:
-    """Tell whether a key exists."""
+    """Return whether a key exists."""
     return key in items
 
 
 @DICTS.add("pluck", takes=(TEXT,), rest=MAP)
 def pluck(key: str, *maps: Map) -> list[Value]:
-    """Read one key of many maps; those without it are left out."""
+    """Return the values of one key in several maps; maps without it are skipped."""
     return [items[key] for items in maps if key in items]
 
 
 @DICTS.add_with_env("keys", rest=MAP)
 def keys(env: Env, *maps: Map) -> Strings:
-    """List the keys, sorted within each map."""
+    """Return the keys, sorted within each map."""
     env.budget.check_items(sum(map(len, maps)))
     return Strings([key for items in maps for key in sort_keys(items)])
 
 
 @DICTS.add_with_env("values", takes=(MAP,))
 def values(env: Env, items: Map) -> list[Value]:
-    """List the values in the order of their keys."""
+    """Return the values in the order of their keys."""
     env.budget.check_items(len(items))
     return [items[key] for key in sort_keys(items)]
 
 
 @DICTS.add("pick", takes=(MAP,), rest=TEXT)
 def pick(items: Map, *wanted: str) -> Map:
-    """Keep the given keys."""
+    """Return a map with only the given keys."""
     return {key: items[key] for key in wanted if key in items}
 
 
 @DICTS.add_with_env("omit", takes=(MAP,), rest=TEXT)
 def omit(env: Env, items: Map, *unwanted: str) -> Map:
-    """Leave out the given keys."""
+    """Return a map without the given keys."""
     env.budget.check_items(len(items))
     return {key: value for key, value in items.items() if key not in unwanted}
 
 
 @DICTS.add("dig", rest=ANY)
 def dig(*args: Value) -> Value:
-    """Follow keys into nested maps; the default if one is missing on the way."""
+    """Return the value below nested keys, or the default if one of them is missing."""
     if len(args) < _LEAST_DIG:
         raise Fault("dig needs keys, a default and a map")
     *path, default, value = args
@@ -105,7 +105,7 @@ def dig(*args: Value) -> Value:
 
 @DICTS.add_with_env("merge", "mustMerge", takes=(MAP,), rest=MAP)
 def merge(env: Env, target: Map, *sources: Map) -> Map:
-    """Add what is missing or empty in the first map from the others."""
+    """Fill keys that are missing or empty in the first map from the others."""
     for source in sources:
         _merge(target, source, env.budget, overwrite=False)
     return target
@@ -113,7 +113,7 @@ def merge(env: Env, target: Map, *sources: Map) -> Map:
 
 @DICTS.add_with_env("mergeOverwrite", "mustMergeOverwrite", takes=(MAP,), rest=MAP)
 def merge_overwrite(env: Env, target: Map, *sources: Map) -> Map:
-    """Add to the first map from the others, which win."""
+    """Merge the other maps into the first one; they overwrite it."""
     for source in sources:
         _merge(target, source, env.budget, overwrite=True)
     return target
@@ -134,14 +134,14 @@ def _merge(target: Map, source: Map, budget: Budget, *, overwrite: bool) -> None
 
 @DICTS.add_with_env("deepCopy", "mustDeepCopy", takes=(ANY,))
 def deep_copy(env: Env, value: Value) -> Value:
-    """Copy a value with everything inside."""
+    """Return a deep copy of a value."""
     if value is None:
         raise Fault("deepCopy of nil")
     return copy_value(value, env.budget)
 
 
 def copy_value(value: Value, budget: Budget) -> Value:
-    """Copy lists and maps as deep as they go."""
+    """Return a value with all nested lists and maps copied."""
     budget.spend()
     if not isinstance(value, list | dict):
         return value

@@ -22,25 +22,25 @@ _PADS32 = {2: 6, 4: 4, 5: 3, 7: 1}
 
 @ENCODING.add_with_env("toJson", "mustToJson", takes=(ANY,))
 def to_json(env: Env, value: Value) -> str:
-    """Write JSON, with `<`, `>` and `&` escaped as Go does."""
+    """Return JSON, with `<`, `>` and `&` escaped as Go does."""
     return gojson.encode(value, env.budget, html=True)
 
 
 @ENCODING.add_with_env("toRawJson", "mustToRawJson", takes=(ANY,))
 def to_raw_json(env: Env, value: Value) -> str:
-    """Write JSON without escapes for HTML."""
+    """Return JSON without HTML escapes."""
     return gojson.encode(value, env.budget, html=False)
 
 
 @ENCODING.add_with_env("toPrettyJson", "mustToPrettyJson", takes=(ANY,))
 def to_pretty_json(env: Env, value: Value) -> str:
-    """Write JSON over several lines, indented by 2."""
+    """Return JSON over several lines, indented by 2."""
     return gojson.encode(value, env.budget, html=True, indent="  ")
 
 
 @ENCODING.add_with_env("fromJson", takes=(TEXT,))
 def from_json(env: Env, text: str) -> Value:
-    """Read JSON; nothing if it is wrong."""
+    """Return parsed JSON, or nil if it is invalid."""
     try:
         return gojson.decode(text, env.budget)
     except json.JSONDecodeError:
@@ -49,7 +49,7 @@ def from_json(env: Env, text: str) -> Value:
 
 @ENCODING.add_with_env("mustFromJson", takes=(TEXT,))
 def must_from_json(env: Env, text: str) -> Value:
-    """Read JSON; stop if it is wrong."""
+    """Return parsed JSON; invalid JSON is a problem."""
     try:
         return gojson.decode(text, env.budget)
     except json.JSONDecodeError as wrong:
@@ -58,13 +58,13 @@ def must_from_json(env: Env, text: str) -> Value:
 
 @ENCODING.add("b64enc", takes=(TEXT,))
 def encode_base64(text: str) -> str:
-    """Encode in base 64."""
+    """Return the text in base 64."""
     return base64.b64encode(to_bytes(text)).decode()
 
 
 @ENCODING.add("b64dec", takes=(TEXT,))
 def decode_base64(text: str) -> str:
-    """Decode base 64; a wrong text gives a sentence about it, as in sprig."""
+    """Return decoded base 64, or an error message as the text, as in sprig."""
     data, wrong = _check_groups(to_bytes(text), _BASE64, 4, {2: 2, 3: 1})
     if wrong is not None:
         return f"illegal base64 data at input byte {wrong}"
@@ -73,13 +73,13 @@ def decode_base64(text: str) -> str:
 
 @ENCODING.add("b32enc", takes=(TEXT,))
 def encode_base32(text: str) -> str:
-    """Encode in base 32."""
+    """Return the text in base 32."""
     return base64.b32encode(to_bytes(text)).decode()
 
 
 @ENCODING.add("b32dec", takes=(TEXT,))
 def decode_base32(text: str) -> str:
-    """Decode base 32; a wrong text gives a sentence about it, as in sprig."""
+    """Return decoded base 32, or an error message as the text, as in sprig."""
     data, wrong = _check_groups(to_bytes(text), _BASE32, 8, _PADS32)
     if wrong is not None:
         return f"illegal base32 data at input byte {wrong}"
@@ -89,7 +89,7 @@ def decode_base32(text: str) -> str:
 def _check_groups(
     data: bytes, letters: frozenset[int], group: int, pads: dict[int, int]
 ) -> tuple[bytes, int | None]:
-    """Leave out line ends; give the place of the first byte that does not fit, if any."""
+    """Return the data without line ends, and the offset of the first invalid byte, if any."""
     kept = bytearray()
     padding = 0
     for place, byte in enumerate(data):
@@ -110,23 +110,23 @@ def _check_groups(
 
 @ENCODING.add("sha1sum", takes=(TEXT,))
 def sha1(text: str) -> str:
-    """Give the SHA-1 sum in hexadecimal."""
+    """Return the SHA-1 checksum in hexadecimal."""
     return hashlib.sha1(to_bytes(text), usedforsecurity=False).hexdigest()
 
 
 @ENCODING.add("sha256sum", takes=(TEXT,))
 def sha256(text: str) -> str:
-    """Give the SHA-256 sum in hexadecimal."""
+    """Return the SHA-256 checksum in hexadecimal."""
     return hashlib.sha256(to_bytes(text)).hexdigest()
 
 
 @ENCODING.add("sha512sum", takes=(TEXT,))
 def sha512(text: str) -> str:
-    """Give the SHA-512 sum in hexadecimal."""
+    """Return the SHA-512 checksum in hexadecimal."""
     return hashlib.sha512(to_bytes(text)).hexdigest()
 
 
 @ENCODING.add("adler32sum", takes=(TEXT,))
 def adler32(text: str) -> str:
-    """Give the Adler-32 sum as a decimal number."""
+    """Return the Adler-32 checksum as a decimal number."""
     return str(zlib.adler32(to_bytes(text)))

@@ -19,7 +19,7 @@ _DIVISION_PLACES = decimal.Decimal(1).scaleb(-16)
 
 @NUMBERS.add("atoi", takes=(TEXT,))
 def atoi(text: str) -> int:
-    """Convert a decimal text to an integer; anything else is 0."""
+    """Return a decimal string as an int; anything else is 0."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(MAX_INT)) + 9:
         return 0
@@ -29,25 +29,25 @@ def atoi(text: str) -> int:
 
 @NUMBERS.add("int", takes=(ANY,))
 def to_int(value: Value) -> int:
-    """Convert to an int; what cannot be converted is 0."""
+    """Return the value as an int, or 0 if it cannot be converted."""
     return int(to_int64(value))
 
 
 @NUMBERS.add("int64", takes=(ANY,))
 def to_long(value: Value) -> Int64:
-    """Convert to an int64; what cannot be converted is 0."""
+    """Return the value as an int64, or 0 if it cannot be converted."""
     return to_int64(value)
 
 
 @NUMBERS.add("float64", takes=(ANY,))
 def to_double(value: Value) -> float:
-    """Convert to a float64; what cannot be converted is 0."""
+    """Return the value as a float64, or 0 if it cannot be converted."""
     return to_float(value)
 
 
 @NUMBERS.add_with_env("toDecimal", takes=(ANY,))
 def from_octal(env: Env, value: Value) -> Int64:
-    """Read a Unix octal number."""
+    """Return the value of a Unix octal number."""
     text = to_string(value, env.budget)
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or len(digits) > 22 or not set(digits) <= set("01234567"):  # noqa: PLR2004 - 64 bits
@@ -58,25 +58,25 @@ def from_octal(env: Env, value: Value) -> Int64:
 
 @NUMBERS.add("add", rest=ANY)
 def add(*values: Value) -> Int64:
-    """Add integers."""
+    """Return the sum of integers."""
     return wrap_int64(sum(to_int64(value) for value in values))
 
 
 @NUMBERS.add("add1", takes=(ANY,))
 def add_one(value: Value) -> Int64:
-    """Add 1."""
+    """Return the integer plus 1."""
     return wrap_int64(to_int64(value) + 1)
 
 
 @NUMBERS.add("sub", takes=(ANY, ANY))
 def subtract(left: Value, right: Value) -> Int64:
-    """Subtract integers."""
+    """Return the difference of integers."""
     return wrap_int64(to_int64(left) - to_int64(right))
 
 
 @NUMBERS.add("mul", takes=(ANY,), rest=ANY)
 def multiply(*values: Value) -> Int64:
-    """Multiply integers."""
+    """Return the product of integers."""
     product = Int64(1)
     for value in values:
         product = wrap_int64(product * to_int64(value))
@@ -85,14 +85,14 @@ def multiply(*values: Value) -> Int64:
 
 @NUMBERS.add("div", takes=(ANY, ANY))
 def divide(left: Value, right: Value) -> Int64:
-    """Divide integers towards zero."""
+    """Return the quotient of integers, rounded towards zero."""
     quotient, _ = _divide(to_int64(left), to_int64(right))
     return wrap_int64(quotient)
 
 
 @NUMBERS.add("mod", takes=(ANY, ANY))
 def modulo(left: Value, right: Value) -> Int64:
-    """Give the remainder, with the sign of the first."""
+    """Return the remainder, with the sign of the dividend."""
     _, remainder = _divide(to_int64(left), to_int64(right))
     return Int64(remainder)
 
@@ -108,38 +108,38 @@ def _divide(left: int, right: int) -> tuple[int, int]:
 
 @NUMBERS.add("max", "biggest", takes=(ANY,), rest=ANY)
 def largest(*values: Value) -> Int64:
-    """Give the largest integer."""
+    """Return the largest integer."""
     return max(to_int64(value) for value in values)
 
 
 @NUMBERS.add("min", takes=(ANY,), rest=ANY)
 def smallest(*values: Value) -> Int64:
-    """Give the smallest integer."""
+    """Return the smallest integer."""
     return min(to_int64(value) for value in values)
 
 
 @NUMBERS.add("maxf", takes=(ANY,), rest=ANY)
 def largest_float(*values: Value) -> float:
-    """Give the largest float."""
+    """Return the largest float."""
     numbers = [to_float(value) for value in values]
     return math.nan if any(map(math.isnan, numbers)) else max(numbers, key=_order)
 
 
 @NUMBERS.add("minf", takes=(ANY,), rest=ANY)
 def smallest_float(*values: Value) -> float:
-    """Give the smallest float."""
+    """Return the smallest float."""
     numbers = [to_float(value) for value in values]
     return math.nan if any(map(math.isnan, numbers)) else min(numbers, key=_order)
 
 
 def _order(number: float) -> tuple[float, float]:
-    """Put the negative zero before the other one."""
+    """Return a sort key that orders -0 before +0."""
     return number, math.copysign(1, number)
 
 
 @NUMBERS.add("addf", rest=ANY)
 def add_floats(*values: Value) -> float:
-    """Add decimals."""
+    """Return the sum of decimals."""
     total = decimal.Decimal(0)
     for value in values:
         total = _DECIMALS.add(total, _decimal(value))
@@ -148,13 +148,13 @@ def add_floats(*values: Value) -> float:
 
 @NUMBERS.add("add1f", takes=(ANY,))
 def add_one_float(value: Value) -> float:
-    """Add 1 to a decimal."""
+    """Return the decimal plus 1."""
     return add_floats(value, 1)
 
 
 @NUMBERS.add("subf", takes=(ANY,), rest=ANY)
 def subtract_floats(first: Value, *values: Value) -> float:
-    """Subtract decimals."""
+    """Return the difference of decimals."""
     total = _decimal(first)
     for value in values:
         total = _DECIMALS.subtract(total, _decimal(value))
@@ -163,7 +163,7 @@ def subtract_floats(first: Value, *values: Value) -> float:
 
 @NUMBERS.add("mulf", takes=(ANY,), rest=ANY)
 def multiply_floats(first: Value, *values: Value) -> float:
-    """Multiply decimals."""
+    """Return the product of decimals."""
     product = _decimal(first)
     for value in values:
         product = _DECIMALS.multiply(product, _decimal(value))
@@ -172,7 +172,7 @@ def multiply_floats(first: Value, *values: Value) -> float:
 
 @NUMBERS.add("divf", takes=(ANY,), rest=ANY)
 def divide_floats(first: Value, *values: Value) -> float:
-    """Divide decimals, to 16 places."""
+    """Return the quotient of decimals, to 16 places."""
     quotient = _decimal(first)
     for value in values:
         divisor = _decimal(value)
@@ -192,21 +192,21 @@ def _decimal(value: Value) -> decimal.Decimal:
 
 @NUMBERS.add("floor", takes=(ANY,))
 def floor(value: Value) -> float:
-    """Round down."""
+    """Return the number rounded down."""
     number = to_float(value)
     return math.copysign(math.floor(number), number) if math.isfinite(number) else number
 
 
 @NUMBERS.add("ceil", takes=(ANY,))
 def ceil(value: Value) -> float:
-    """Round up."""
+    """Return the number rounded up."""
     number = to_float(value)
     return math.copysign(math.ceil(number), number) if math.isfinite(number) else number
 
 
 @NUMBERS.add("round", takes=(ANY, INT), rest=FLOAT)
 def round_to(value: Value, places: int, *limit: float) -> float:
-    """Round to so many places; a fraction from `limit` (0.5) on goes up."""
+    """Return the number rounded to some places; fractions from `limit` (0.5) on go up."""
     power = reals.power_of_ten(places)
     digit = power * to_float(value)
     if not math.isfinite(digit) or power == 0:
@@ -218,13 +218,13 @@ def round_to(value: Value, places: int, *limit: float) -> float:
 
 @NUMBERS.add_with_env("until", takes=(INT,))
 def until(env: Env, stop: int) -> Ints:
-    """List the integers from 0 up (or down) to a number, without it."""
+    """Return the integers from 0 up (or down) to a number, exclusive."""
     return until_step(env, 0, stop, -1 if stop < 0 else 1)
 
 
 @NUMBERS.add_with_env("untilStep", takes=(INT, INT, INT))
 def until_step(env: Env, start: int, stop: int, step: int) -> Ints:
-    """List integers from a start to a stop, without it, by a step."""
+    """Return the integers from start to stop, exclusive, by a step."""
     if step == 0 or (stop < start) != (step < 0):
         return Ints()
     numbers = range(start, stop, step)
@@ -233,13 +233,13 @@ def until_step(env: Env, start: int, stop: int, step: int) -> Ints:
 
 
 def len_of(numbers: range) -> int:
-    """Count a range of any size."""
+    """Return the length of a range of any size."""
     return max(0, -((numbers.start - numbers.stop) // numbers.step))
 
 
 @NUMBERS.add_with_env("seq", rest=INT)
 def sequence(env: Env, *params: int) -> str:
-    """Write integers like the shell's seq, with blanks between them."""
+    """Return integers separated by spaces, like the shell's `seq`."""
     match params:
         case (end,):
             step = -1 if end < 1 else 1

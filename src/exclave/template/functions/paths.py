@@ -1,4 +1,4 @@
-"""sprig: paths and URLs, as plain texts; nothing is looked up."""
+"""sprig: paths and URLs as strings; no file or host is accessed."""
 
 from exclave.template.functions.signature import Param, Registry
 from exclave.template.problems import Fault
@@ -11,7 +11,7 @@ TEXT, MAP = Param.TEXT, Param.MAP
 
 @PATHS.add("base", "osBase", takes=(TEXT,))
 def base(path: str) -> str:
-    """Give the last part of a path."""
+    """Return the last element of a path."""
     if not path:
         return "."
     stripped = path.rstrip("/")
@@ -20,13 +20,13 @@ def base(path: str) -> str:
 
 @PATHS.add("dir", "osDir", takes=(TEXT,))
 def directory(path: str) -> str:
-    """Give all but the last part of a path."""
+    """Return all but the last element of a path."""
     return clean(path[: path.rfind("/") + 1])
 
 
 @PATHS.add("clean", "osClean", takes=(TEXT,))
 def clean(path: str) -> str:
-    """Write a path in its shortest form."""
+    """Return the shortest equivalent path."""
     rooted = path.startswith("/")
     kept: list[str] = []
     for part in path.split("/"):
@@ -43,20 +43,20 @@ def clean(path: str) -> str:
 
 @PATHS.add("ext", "osExt", takes=(TEXT,))
 def extension(path: str) -> str:
-    """Give the extension of a path, with its dot."""
+    """Return the extension of a path, with its dot."""
     name = path.rpartition("/")[2]
     return name[name.rfind(".") :] if "." in name else ""
 
 
 @PATHS.add("isAbs", "osIsAbs", takes=(TEXT,))
 def is_absolute(path: str) -> bool:
-    """Tell whether a path starts at the root."""
+    """Return whether a path is absolute."""
     return path.startswith("/")
 
 
 @PATHS.add("urlParse", takes=(TEXT,))
 def url_parse(text: str) -> dict[str, Value]:
-    """Take a URL apart into a map."""
+    """Return the parts of a URL as a map."""
     url = parse_url(text)
     return {
         "scheme": url.scheme,
@@ -72,7 +72,7 @@ def url_parse(text: str) -> dict[str, Value]:
 
 @PATHS.add("urlJoin", takes=(MAP,))
 def url_join(parts: dict[str, Value]) -> str:
-    """Put a URL together out of a map."""
+    """Return the URL built from a map of its parts."""
 
     def part(name: str) -> str:
         value = parts.get(name, "")

@@ -26,7 +26,7 @@ def _compile(env: Env, pattern: str) -> Pattern:
 
 @PATTERNS.add_with_env("regexMatch", takes=(TEXT, TEXT))
 def regex_match(env: Env, pattern: str, text: str) -> bool:
-    """Tell whether a text has a match; a wrong pattern matches nothing."""
+    """Return whether a text has a match; an invalid pattern matches nothing."""
     try:
         return compile_pattern(pattern, env.budget).search(text, 0, env.budget) is not None
     except BadPattern:
@@ -35,27 +35,27 @@ def regex_match(env: Env, pattern: str, text: str) -> bool:
 
 @PATTERNS.add_with_env("mustRegexMatch", takes=(TEXT, TEXT))
 def must_regex_match(env: Env, pattern: str, text: str) -> bool:
-    """Tell whether a text has a match."""
+    """Return whether a text has a match."""
     return _compile(env, pattern).search(text, 0, env.budget) is not None
 
 
 @PATTERNS.add_with_env("regexFind", "mustRegexFind", takes=(TEXT, TEXT))
 def regex_find(env: Env, pattern: str, text: str) -> str:
-    """Give the first match."""
+    """Return the first match."""
     found = _compile(env, pattern).search(text, 0, env.budget)
     return "" if found is None else text[found[0] : found[1]]
 
 
 @PATTERNS.add_with_env("regexFindAll", "mustRegexFindAll", takes=(TEXT, TEXT, INT))
 def regex_find_all(env: Env, pattern: str, text: str, most: int) -> Strings:
-    """Give all matches, or at most so many."""
+    """Return all matches, or at most a number of them."""
     found = _compile(env, pattern).find_all(text, most, env.budget)
     return Strings([text[slots[0] : slots[1]] for slots in found])
 
 
 @PATTERNS.add_with_env("regexReplaceAll", "mustRegexReplaceAll", takes=(TEXT, TEXT, TEXT))
 def regex_replace_all(env: Env, pattern: str, text: str, new: str) -> str:
-    """Replace all matches; `$1` and `${name}` stand for groups."""
+    """Return the text with all matches replaced; `$1` and `${name}` stand for groups."""
     compiled = _compile(env, pattern)
     return _replace(env, compiled, text, lambda slots: _expand(compiled, new, text, slots))
 
@@ -64,13 +64,13 @@ def regex_replace_all(env: Env, pattern: str, text: str, new: str) -> str:
     "regexReplaceAllLiteral", "mustRegexReplaceAllLiteral", takes=(TEXT, TEXT, TEXT)
 )
 def regex_replace_all_literal(env: Env, pattern: str, text: str, new: str) -> str:
-    """Replace all matches by a plain text."""
+    """Return the text with all matches replaced literally."""
     return _replace(env, _compile(env, pattern), text, lambda _: new)
 
 
 @PATTERNS.add_with_env("regexSplit", "mustRegexSplit", takes=(TEXT, TEXT, INT))
 def regex_split(env: Env, pattern: str, text: str, most: int) -> Strings:
-    """Split a text at matches, into at most so many parts."""
+    """Return the text split at matches, into at most a number of parts."""
     compiled = _compile(env, pattern)
     if most == 0:
         return Strings()
@@ -92,12 +92,12 @@ def regex_split(env: Env, pattern: str, text: str, most: int) -> Strings:
 
 @PATTERNS.add("regexQuoteMeta", takes=(TEXT,))
 def regex_quote_meta(text: str) -> str:
-    """Escape a text so that it matches itself."""
+    """Return a pattern that matches exactly this text."""
     return _META.sub(lambda found: "\\" + found[0], text)
 
 
 def _replace(env: Env, pattern: Pattern, text: str, make: Callable[[Slots], str]) -> str:
-    """Replace matches that do not overlap; no empty one right after another match."""
+    """Replace non-overlapping matches; an empty match right after another one does not count."""
     pieces: list[str] = []
     done = at = length = 0
     while at <= len(text):

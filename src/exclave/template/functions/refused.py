@@ -1,4 +1,4 @@
-"""Functions that sprig has and we refuse: they exist so that the error can say why."""
+"""sprig functions that are refused; they are defined so that the error can say why."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""What a function accepts, and the table that functions put themselves into."""
+"""Function signatures, and the registry that functions are added to."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Param(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Env:
-    """What a function may know besides its arguments."""
+    """What a function can access besides its arguments."""
 
     budget: Budget
     now: Time | None
@@ -44,7 +44,7 @@ class Function:
     with_env: bool
 
     def check_count(self, count: int) -> None:
-        """Refuse a wrong number of arguments."""
+        """Raise if the number of arguments is wrong."""
         wanted = len(self.params)
         if self.rest is not None and count < wanted:
             raise Fault(f"{self.name} needs at least {wanted} arguments, not {count}")
@@ -52,7 +52,7 @@ class Function:
             raise Fault(f"{self.name} needs {wanted} arguments, not {count}")
 
     def param(self, number: int) -> Param:
-        """Tell the type of an argument by its place."""
+        """Return the type of the parameter at a position."""
         if number < len(self.params):
             return self.params[number]
         return self.rest or Param.ANY
@@ -77,7 +77,7 @@ _HINTS = {
 
 
 def check_type(value: Value, param: Param, name: str) -> Value:
-    """Let a value through if its Go type can be assigned to the parameter."""
+    """Return the value if its Go type is assignable to the parameter, else raise."""
     if param is Param.ANY:
         return value
     if value is None and param is Param.MAP and name != "set":
@@ -113,7 +113,7 @@ class Registry:
     def add_with_env(
         self, *names: str, takes: tuple[Param, ...] = (), rest: Param | None = None
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """Register a function that is handed the `Env` before its arguments."""
+        """Register a function that takes the `Env` before its arguments."""
 
         def register(call: Callable[P, R]) -> Callable[P, R]:
             for name in names:

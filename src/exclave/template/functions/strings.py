@@ -1,4 +1,4 @@
-"""sprig: texts. Positions and lengths count bytes, as in Go."""
+"""sprig: strings. Positions and lengths count bytes, as in Go."""
 
 from exclave.template import printing
 from exclave.template.functions.convert import to_string, to_strings
@@ -19,55 +19,55 @@ SPACES = (
 
 @STRINGS.add("hello")
 def hello() -> str:
-    """Greet: sprig's own test function."""
+    """Return a greeting (sprig's test function)."""
     return "Hello!"
 
 
 @STRINGS.add("trim", takes=(TEXT,))
 def trim(text: str) -> str:
-    """Cut white space from both ends."""
+    """Return the text without white space at both ends."""
     return text.strip(SPACES)
 
 
 @STRINGS.add("trimAll", "trimall", takes=(TEXT, TEXT))
 def trim_all(chars: str, text: str) -> str:
-    """Cut the given characters from both ends."""
+    """Return the text without the given characters at both ends."""
     return text.strip(chars) if chars else text
 
 
 @STRINGS.add("trimPrefix", takes=(TEXT, TEXT))
 def trim_prefix(prefix: str, text: str) -> str:
-    """Cut a prefix."""
+    """Return the text without a prefix."""
     return text.removeprefix(prefix)
 
 
 @STRINGS.add("trimSuffix", takes=(TEXT, TEXT))
 def trim_suffix(suffix: str, text: str) -> str:
-    """Cut a suffix."""
+    """Return the text without a suffix."""
     return text.removesuffix(suffix)
 
 
 @STRINGS.add("contains", takes=(TEXT, TEXT))
 def contains(part: str, text: str) -> bool:
-    """Tell whether a text contains another."""
+    """Return whether a text contains another."""
     return part in text
 
 
 @STRINGS.add("hasPrefix", takes=(TEXT, TEXT))
 def has_prefix(prefix: str, text: str) -> bool:
-    """Tell whether a text starts with another."""
+    """Return whether a text starts with another."""
     return text.startswith(prefix)
 
 
 @STRINGS.add("hasSuffix", takes=(TEXT, TEXT))
 def has_suffix(suffix: str, text: str) -> bool:
-    """Tell whether a text ends with another."""
+    """Return whether a text ends with another."""
     return text.endswith(suffix)
 
 
 @STRINGS.add_with_env("repeat", takes=(INT, TEXT))
 def repeat(env: Env, times: int, text: str) -> str:
-    """Repeat a text."""
+    """Return the text repeated a number of times."""
     if times < 0:
         raise Fault("repeat needs a count that is not negative")
     env.budget.check_text(times * size(text))
@@ -76,7 +76,7 @@ def repeat(env: Env, times: int, text: str) -> str:
 
 @STRINGS.add("substr", takes=(INT, INT, TEXT))
 def substring(start: int, end: int, text: str) -> str:
-    """Cut out a part of a text, from a start to an end."""
+    """Return the part of a text from start to end."""
     data = to_bytes(text)
     if start < 0:
         return _cut(data, 0, end)
@@ -93,7 +93,7 @@ def _cut(data: bytes, start: int, end: int) -> str:
 
 @STRINGS.add("trunc", takes=(INT, TEXT))
 def truncate(length: int, text: str) -> str:
-    """Keep the first bytes, or the last ones for a negative length."""
+    """Return the first bytes, or the last ones for a negative length."""
     data = to_bytes(text)
     if length < 0:
         return to_text(data[length:]) if len(data) + length > 0 else text
@@ -102,13 +102,13 @@ def truncate(length: int, text: str) -> str:
 
 @STRINGS.add("abbrev", takes=(INT, TEXT))
 def abbreviate(width: int, text: str) -> str:
-    """Shorten a text with an ellipsis."""
+    """Return the text shortened with an ellipsis."""
     return text if width < _SHORTEST else to_text(_abbreviate(to_bytes(text), 0, width))
 
 
 @STRINGS.add("abbrevboth", takes=(INT, INT, TEXT))
 def abbreviate_both(left: int, right: int, text: str) -> str:
-    """Shorten a text with ellipses on both sides."""
+    """Return the text shortened with ellipses on both sides."""
     if right < _SHORTEST or (left > 0 and right < _SHORTEST_BOTH):
         return text
     return to_text(_abbreviate(to_bytes(text), left, right))
@@ -137,14 +137,14 @@ def _abbreviate(data: bytes, offset: int, width: int) -> bytes:
 
 @STRINGS.add_with_env("quote", rest=ANY)
 def quote_all(env: Env, *values: Value) -> str:
-    """Write values in double quotes, with blanks between them."""
+    """Return the values in double quotes, separated by spaces."""
     shown = [quote(to_string(value, env.budget)) for value in values if value is not None]
     return " ".join(shown)
 
 
 @STRINGS.add_with_env("squote", rest=ANY)
 def quote_single(env: Env, *values: Value) -> str:
-    """Write values in single quotes, with blanks between them."""
+    """Return the values in single quotes, separated by spaces."""
     return " ".join(
         f"'{printing.show(value, env.budget)}'" for value in values if value is not None
     )
@@ -152,13 +152,13 @@ def quote_single(env: Env, *values: Value) -> str:
 
 @STRINGS.add_with_env("cat", rest=ANY)
 def concatenate(env: Env, *values: Value) -> str:
-    """Write values with blanks between them."""
+    """Return the values separated by spaces."""
     return " ".join(printing.show(value, env.budget) for value in values if value is not None)
 
 
 @STRINGS.add_with_env("indent", takes=(INT, TEXT))
 def indent(env: Env, spaces: int, text: str) -> str:
-    """Put blanks in front of every line."""
+    """Return the text with every line indented."""
     if spaces < 0:
         raise Fault("indent needs a count that is not negative")
     env.budget.check_text(size(text) + spaces * (text.count("\n") + 1))
@@ -168,38 +168,38 @@ def indent(env: Env, spaces: int, text: str) -> str:
 
 @STRINGS.add_with_env("nindent", takes=(INT, TEXT))
 def indent_new_line(env: Env, spaces: int, text: str) -> str:
-    """Start a new line and indent."""
+    """Return a newline and the indented text."""
     return "\n" + indent(env, spaces, text)
 
 
 @STRINGS.add_with_env("replace", takes=(TEXT, TEXT, TEXT))
 def replace(env: Env, old: str, new: str, text: str) -> str:
-    """Replace a text everywhere."""
+    """Return the text with every occurrence replaced."""
     env.budget.check_text(size(text) + text.count(old) * size(new))
     return text.replace(old, new)
 
 
 @STRINGS.add("plural", takes=(TEXT, TEXT, INT))
 def plural(one: str, many: str, count: int) -> str:
-    """Choose between singular and plural."""
+    """Return the singular or the plural, depending on a count."""
     return one if count == 1 else many
 
 
 @STRINGS.add_with_env("toString", takes=(ANY,))
 def make_string(env: Env, value: Value) -> str:
-    """Convert to a text."""
+    """Return the value as a string."""
     return to_string(value, env.budget)
 
 
 @STRINGS.add_with_env("toStrings", takes=(ANY,))
 def make_strings(env: Env, value: Value) -> Strings:
-    """Convert a list to texts."""
+    """Return the elements of a list as strings."""
     return to_strings(value, env.budget)
 
 
 @STRINGS.add_with_env("join", takes=(TEXT, ANY))
 def join(env: Env, separator: str, value: Value) -> str:
-    """Join the elements of a list with a separator."""
+    """Return the elements of a list joined with a separator."""
     parts = [str(part) for part in to_strings(value, env.budget)]
     env.budget.check_text(sum(map(size, parts)) + size(separator) * len(parts))
     return separator.join(parts)
@@ -207,20 +207,20 @@ def join(env: Env, separator: str, value: Value) -> str:
 
 @STRINGS.add_with_env("splitList", takes=(TEXT, TEXT))
 def split_list(env: Env, separator: str, text: str) -> Strings:
-    """Split a text into a list."""
+    """Return the parts of a text as a list."""
     env.budget.check_items(text.count(separator) + 1)
     return Strings(_split(separator, text, -1))
 
 
 @STRINGS.add_with_env("split", takes=(TEXT, TEXT))
 def split(env: Env, separator: str, text: str) -> StringMap:
-    """Split a text into a map with the keys _0, _1 and so on."""
+    """Return the parts of a text as a map with the keys _0, _1 and so on."""
     return split_n(env, separator, -1, text)
 
 
 @STRINGS.add_with_env("splitn", takes=(TEXT, INT, TEXT))
 def split_n(env: Env, separator: str, most: int, text: str) -> StringMap:
-    """Split a text into a map with at most so many parts."""
+    """Return at most a number of parts of a text as a map."""
     env.budget.check_items(text.count(separator) + 1)
     parts = _split(separator, text, most)
     return StringMap({f"_{number}": part for number, part in enumerate(parts)})
@@ -239,13 +239,13 @@ def _split(separator: str, text: str, most: int) -> list[str]:
 
 @STRINGS.add("wrap", takes=(INT, TEXT))
 def wrap(width: int, text: str) -> str:
-    """Break lines at blanks; long words stay whole."""
+    """Return the text wrapped at spaces; long words stay whole."""
     return to_text(_wrap(to_bytes(text), max(1, width), b"\n", cut_words=False))
 
 
 @STRINGS.add_with_env("wrapWith", takes=(INT, TEXT, TEXT))
 def wrap_with(env: Env, width: int, separator: str, text: str) -> str:
-    """Break lines at blanks with a separator; long words are cut."""
+    """Return the text wrapped with a separator; long words are cut."""
     mark = to_bytes(separator) or b"\n"
     data = to_bytes(text)
     env.budget.check_text(len(data) + len(data) // max(1, width) * len(mark))

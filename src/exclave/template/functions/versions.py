@@ -10,7 +10,7 @@ TEXT = Param.TEXT
 
 @VERSIONS.add("semver", takes=(TEXT,))
 def make_version(text: str) -> Version:
-    """Read a version; its parts are `.Major`, `.Minor`, `.Patch`, `.Prerelease`, `.Metadata`."""
+    """Return a version with the fields `Major`, `Minor`, `Patch`, `Prerelease` and `Metadata`."""
     parsed = semver.parse_version(text)
     fields = {
         "Major": Uint64(parsed.major),
@@ -26,6 +26,6 @@ def make_version(text: str) -> Version:
 
 @VERSIONS.add_with_env("semverCompare", takes=(TEXT, TEXT))
 def compare_version(env: Env, constraint: str, version: str) -> bool:
-    """Tell whether a version satisfies a constraint."""
+    """Return whether a version satisfies a constraint."""
     env.budget.spend(len(constraint))
     return semver.check_constraint(constraint, version)

@@ -1,1 +1,1 @@
-"""Regular expressions with Go's syntax and rules, in time that grows with the text only."""
+"""Regular expressions with Go's syntax and semantics, in time linear in the text."""

@@ -1,4 +1,4 @@
-"""Named sets of characters: Perl's, POSIX's, and Unicode's general categories."""
+"""Named character classes: Perl's, POSIX's, and Unicode's general categories."""
 
 import functools
 import unicodedata
@@ -9,7 +9,7 @@ Ranges = list[tuple[int, int]]
 
 
 def _of(text: str) -> Ranges:
-    """Read pairs of first and last character."""
+    """Return the ranges of pairs of first and last character."""
     return [(ord(text[at]), ord(text[at + 1])) for at in range(0, len(text), 2)]
 
 
@@ -51,7 +51,7 @@ _CATEGORIES = frozenset(
 
 @functools.lru_cache(maxsize=64)
 def find_category(name: str) -> tuple[tuple[int, int], ...]:
-    """Give the ranges of a general category; scripts are not known here."""
+    """Return the ranges of a general category; Unicode scripts are not supported."""
     if name == "Any":
         return ((0, LAST),)
     if name not in _CATEGORIES:
@@ -67,5 +67,5 @@ def find_category(name: str) -> tuple[tuple[int, int], ...]:
 
 
 def negate(ranges: Ranges) -> Ranges:
-    """Give all other characters."""
+    """Return the ranges of all other characters."""
     return Charset(ranges, negated=True).ranges()

@@ -1,4 +1,4 @@
-"""Runs a regular expression as a set of threads: no backtracking, so no input can make it hang."""
+"""A regular expression matcher that simulates an NFA: without backtracking, so in linear time."""
 
 import functools
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _KEPT_PATTERNS = 32
 
 @dataclass(slots=True)
 class Jump:
-    """Go on at one place, or first at one and then at another."""
+    """Continue at one instruction, or at two in order of preference."""
 
     first: int
     second: int = -1
@@ -36,14 +36,14 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Remember the position."""
+    """Store the position of a group boundary."""
 
     slot: int
 
 
 @dataclass(frozen=True, slots=True)
 class Accept:
-    """The pattern fits."""
+    """The pattern matches."""
 
 
 Instruction = Jump | Save | Accept | Anchor | Charset
@@ -60,11 +60,11 @@ class Pattern:
     names: dict[str, int]
 
     def search(self, text: str, start: int, budget: Budget) -> Slots | None:
-        """Find the leftmost match from a place on: starts and ends of all groups."""
+        """Return the leftmost match from a position on, as starts and ends of all groups."""
         return _Run(self.program, 2 * (self.groups + 1), text, budget).search(start)
 
     def find_all(self, text: str, most: int, budget: Budget) -> Iterator[Slots]:
-        """Find matches that do not overlap; no empty one right after another match."""
+        """Return non-overlapping matches; an empty match right after another one does not count."""
         at, previous, count = 0, -1, 0
         while at <= len(text) and (most < 0 or count < most):
             found = self.search(text, at, budget)
@@ -79,7 +79,7 @@ class Pattern:
 
 
 def compile_pattern(text: str, budget: Budget) -> Pattern:
-    """Compile a pattern; what Go would refuse is `BadPattern`."""
+    """Return a compiled pattern; raise `BadPattern` if Go would refuse it."""
     budget.spend(len(text))
     try:
         pattern = _compile(text)
@@ -103,7 +103,7 @@ def _compile(text: str) -> Pattern:
 
 
 class _Compiler:
-    """Turns a tree into instructions."""
+    """Compiles a syntax tree to instructions."""
 
     def __init__(self) -> None:
         self.program: list[Instruction] = []
@@ -184,7 +184,7 @@ class _Compiler:
 
 
 class _Run:
-    """One search: threads in order of preference, all at the same character."""
+    """One search: the NFA threads in order of preference, all at the same character."""
 
     def __init__(
         self, program: tuple[Instruction, ...], slots: int, text: str, budget: Budget
@@ -213,7 +213,7 @@ class _Run:
     def _step(
         self, threads: list[tuple[int, Slots]], at: int, found: Slots | None
     ) -> tuple[Slots | None, list[tuple[int, Slots]]]:
-        """Let each thread take the character; a match cuts off all threads after it."""
+        """Advance each thread over the character; a match drops all threads after it."""
         self._budget.spend(len(threads) // _VISITS_PER_STEP)
         char = self._text[at : at + 1]
         moved: list[tuple[int, Slots]] = []
@@ -227,7 +227,7 @@ class _Run:
         return found, moved
 
     def _follow(self, threads: list[tuple[int, Slots]], at: int) -> list[tuple[int, Slots]]:
-        """Go through jumps, saves and anchors until each thread wants a character."""
+        """Follow jumps, saves and anchors until each thread needs a character."""
         waiting: list[tuple[int, Slots]] = []
         seen: set[int] = set()
         stack = threads[::-1]

@@ -1,4 +1,4 @@
-"""Reads the syntax of Go's regexp package (RE2)."""
+"""The parser for the syntax of Go's regexp package (RE2)."""
 
 from dataclasses import dataclass, replace
 
@@ -36,7 +36,7 @@ class _Flags:
 
 
 class Parser:
-    """Reads one pattern."""
+    """Parses one pattern."""
 
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
@@ -45,7 +45,7 @@ class Parser:
         self.names: dict[str, int] = {}
 
     def run(self) -> Tree:
-        """Parse all of it."""
+        """Return the whole pattern, parsed."""
         tree = self._choice()
         if self._at < len(self._text):
             raise BadPattern("unexpected )")
@@ -116,7 +116,7 @@ class Parser:
         return self._counted() if char == "{" else None
 
     def _counted(self) -> tuple[int, int | None] | None:
-        """Read `{n,m}`; anything else after a brace is a plain brace."""
+        """Parse `{n,m}`; with anything else after it, a brace is a literal."""
         end = self._text.find("}", self._at)
         low, comma, high = self._text[self._at + 1 : max(end, 0)].partition(",")
         if end < 0 or not _is_number(low) or (high and not _is_number(high)):
@@ -187,7 +187,7 @@ class Parser:
         return name
 
     def _read_flags(self) -> bool:
-        """Read `i)` or `i:`; tell whether the flags hold for the rest of the group."""
+        """Parse `i)` or `i:`; return whether the flags apply to the rest of the group."""
         flags, on, count = self._flags, True, 0
         names = {"i": "folds", "m": "lines", "s": "dot_all", "U": "swaps"}
         while True:
@@ -228,7 +228,7 @@ class Parser:
         return negate(ranges) if inverted else ranges
 
     def _code(self, char: str) -> int:
-        """Read the rest of an escape that stands for one character."""
+        """Return the character that an escape stands for."""
         if char in _SIMPLE:
             return _SIMPLE[char]
         if char == "x":

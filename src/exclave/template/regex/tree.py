@@ -1,4 +1,4 @@
-"""The parsed form of a regular expression."""
+"""The syntax tree of a regular expression."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ LAST = 0x10FFFF
 
 
 class BadPattern(ValueError):  # noqa: N818 - it becomes a problem
-    """A pattern that Go's regexp would refuse."""
+    """A pattern that Go's regexp refuses."""
 
 
 class Anchor(StrEnum):
@@ -24,7 +24,7 @@ class Anchor(StrEnum):
 
 
 class Charset:
-    """A set of characters, as ranges of their numbers."""
+    """A set of characters, as ranges of code points."""
 
     __slots__ = ("_ends", "_starts", "folds", "negated")
 
@@ -43,12 +43,12 @@ class Charset:
         self.folds = folds
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Give the ranges, with the negation applied; folding apart."""
+        """Return the ranges with negation applied, but not case folding."""
         pairs = list(zip(self._starts, self._ends, strict=True))
         return complement(pairs) if self.negated else pairs
 
     def has(self, char: str) -> bool:
-        """Tell whether a character belongs to the set."""
+        """Return whether a character belongs to the set."""
         found = self._holds(ord(char))
         if not found and self.folds:
             found = any(len(c) == 1 and self._holds(ord(c)) for c in (char.lower(), char.upper()))
@@ -60,7 +60,7 @@ class Charset:
 
 
 def complement(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Give everything outside of sorted, separate ranges."""
+    """Return the complement of sorted, disjoint ranges."""
     gaps: list[tuple[int, int]] = []
     at = 0
     for start, end in pairs:
@@ -81,14 +81,14 @@ class Chars:
 
 @dataclass(frozen=True, slots=True)
 class Assert:
-    """A condition that takes no character."""
+    """A zero-width assertion."""
 
     anchor: Anchor
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A captured part."""
+    """A capturing group."""
 
     number: int
     inner: "Tree"
@@ -96,21 +96,21 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One after the other."""
+    """A concatenation."""
 
     items: tuple["Tree", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The first alternative that fits."""
+    """An alternation; the first alternative that matches wins."""
 
     items: tuple["Tree", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """So many times; `most` None means without end."""
+    """A repetition; `most` None means unbounded."""
 
     inner: "Tree"
     least: int

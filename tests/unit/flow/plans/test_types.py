@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.workflows import StepKind
+from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import resolve_needs
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.kinds import WorkflowKind
+from exclave.flow.plans.intents import RunAction
 from exclave.flow.plans.outline import Component, Hook, Outline, Request, RunbookStep
 from exclave.flow.plans.types import plan_steps
 
@@ -210,7 +210,7 @@ def test_a_runbook_runs_in_the_order_in_which_it_is_written() -> None:
     assert steps["db.plan"].needs == ("runbook.check",)
     assert comes_before(steps, "api.apply", "runbook.own")
     assert steps["runbook.hold"].kind is StepKind.WAIT
-    assert steps["runbook.own"].intent["runbook_step"] == "own"
+    assert steps["runbook.own"].intent == RunAction("", "runbook", "", "restart", "own")
 
 
 def test_unfinished_builds_are_waited_for_first() -> None:

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from exclave.base.hcl import Attribute, Index
 from exclave.domain.tf_addresses import parse_address
-from exclave.runner.jobs.executor import WorkFailed
 from exclave.runner.jobs.placeholders import Filler, find_placeholders, is_placeholder
+from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import JsonValue
 
 VALUE = 'a"b\\c${d}%{e}\nf'

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from exclave.base.ids import SystemRandomness
 from exclave.client.exchange import MAX_REPLY
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import SEAL_KEY, Purpose, SealBroken, Sealer
 from exclave.wire.terraform import MAX_ATTACHMENT, MAX_HEADER, MAX_STATE
 

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from exclave.client.transport import Link
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import VENDORS
 from exclave.runner.tools.download import ChecksumWrong, find_sum
 from exclave.runner.tools.finder import Tool, ToolFinder, ToolSettings
-from exclave.runner.tools.versions import Fit, Version, judge
+from exclave.runner.tools.versions import Fit, Version, compare_versions
 
 RAN: list[tuple[str, ...]] = []
 
@@ -78,8 +78,8 @@ def place(tmp_path: Path) -> Place:
 def test_versions_are_judged(wanted: str, found: str, strict: bool, fit: Fit) -> None:
     there = Version.read(found)
     assert there is not None
-    assert judge(Version.read(wanted), there, strict=strict) is fit
-    assert judge(None, there, strict=strict) is Fit.EXACT
+    assert compare_versions(Version.read(wanted), there, strict=strict) is fit
+    assert compare_versions(None, there, strict=strict) is Fit.EXACT
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from exclave.runner.jobs.executor import WorkFailed
+from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import Vendor
 from exclave.runner.tools.finder import ToolFinder, ToolSettings

@@ -16,7 +16,12 @@ from exclave.appconfig.model.fields import (
     text_map,
     texts,
 )
-from exclave.appconfig.model.kinds.shared import DEPRECATED_ARRAYS, RoleRules
+from exclave.appconfig.model.kinds.shared import (
+    BUILD_TIMEOUT,
+    DEPLOY_TIMEOUT,
+    DEPRECATED_ARRAYS,
+    RoleRules,
+)
 
 _MISPLACED = Dead("This type of component is deployed without a plan; the key has no effect.")
 
@@ -109,8 +114,8 @@ class Component(RoleRules):
         "The cluster it goes to; absent: that of the sandbox.", '"edge"', since=NEW
     )
     source: str = text("A TOML file whose keys are merged over these.", '"shared/api.toml"')
-    build_timeout: str = limit_build("5m")
-    deploy_timeout: str = limit_deploy("60m")
+    build_timeout: str = limit_build(BUILD_TIMEOUT)
+    deploy_timeout: str = limit_deploy(DEPLOY_TIMEOUT)
 
 
 class PlannedComponent(Component):

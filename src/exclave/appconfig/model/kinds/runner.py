@@ -57,5 +57,5 @@ class Runner(Table):
 
     @property
     def cloud(self) -> str:
-        """Name the cloud: aws, azure, gcp or local."""
+        """The cloud: aws, azure, gcp or local."""
         return CLOUDS.get(self.runner_type, "")

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from exclave.appconfig.model.fields import NEW, Dead, flag, number, tables, text, text_map
-from exclave.appconfig.model.kinds.shared import DEPRECATED_ARRAYS, Repos, RoleRules, VarFile
+from exclave.appconfig.model.kinds.shared import (
+    DEPLOY_TIMEOUT,
+    DEPRECATED_ARRAYS,
+    Repos,
+    RoleRules,
+    VarFile,
+)
 
 
 class Sandbox(Repos, RoleRules):
@@ -55,3 +61,8 @@ class Sandbox(Repos, RoleRules):
         "Approve a plan when all policies pass.", since=NEW
     )
     source: str = text("A TOML file whose keys are merged over these.", '"shared/sandbox.toml"')
+
+    @property
+    def deploy_timeout(self) -> str:
+        """How long a deploy may take: the sandbox has no key for it, so the default counts."""
+        return DEPLOY_TIMEOUT

@@ -13,6 +13,10 @@ DEPRECATED_ARRAYS: Mapping[str, Dead] = {
 OPERATIONS = ("provision", "reprovision", "deprovision", "deploy", "teardown", "trigger")
 
 
+BUILD_TIMEOUT = "5m"
+"""How long a build may take where the app does not say."""
+DEPLOY_TIMEOUT = "60m"
+"""How long a deploy may take where the app does not say."""
 HERE = "."
 """The `repo` of sources that lie in the app directory itself."""
 

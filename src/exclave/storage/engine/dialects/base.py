@@ -1,4 +1,4 @@
-"""What storage asks of a database that the two do differently."""
+"""The protocols that SQLite and PostgreSQL implement: `Session` and `Dialect`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from exclave.storage.engine.dialects.bulk import Rows
-from exclave.storage.engine.statements import Asked, Prepared, Values
+from exclave.storage.engine.statements import Deferred, Prepared, Values
 
 
 class Session(Protocol):
@@ -15,75 +15,75 @@ class Session(Protocol):
 
     @property
     def connection(self) -> Connection:
-        """The connection as SQLAlchemy knows it, in the same transaction."""
+        """The SQLAlchemy connection, in the same transaction."""
         ...
 
     @property
     def lost(self) -> bool:
-        """Whether the connection is of no use any more."""
+        """Whether the connection is broken."""
         ...
 
     def begin(self, *, alone: bool = False) -> None:
-        """Begin a transaction; a connection that is gone is noticed here.
+        """Begin a transaction; raise if the connection is broken.
 
-        A question that is asked alone needs none.
+        With `alone`, for a single query, only the connection is checked.
         """
         ...
 
     def read_clock(self) -> datetime | None:
-        """Tell the database's time when the transaction first needs it, if it has a clock."""
+        """Return the database's time, or None if it has no clock of its own."""
         ...
 
     def commit(self) -> None:
-        """Commit; whether it happened is unknown only if the connection is lost."""
+        """Commit; if the connection is lost meanwhile, the outcome is unknown."""
         ...
 
     def rollback(self) -> None:
-        """Undo the transaction; never fails."""
+        """Roll back; never raises."""
         ...
 
-    def set_mark(self) -> None:
-        """Remember this point of the transaction."""
+    def savepoint(self) -> None:
+        """Set the savepoint."""
         ...
 
-    def drop_mark(self) -> None:
-        """Forget the mark; what happened since stays."""
+    def release(self) -> None:
+        """Release the savepoint and keep what happened since."""
         ...
 
-    def undo_to_mark(self) -> None:
-        """Undo what happened since the mark, and forget it."""
+    def rollback_to_savepoint(self) -> None:
+        """Undo what happened since the savepoint, and release it."""
         ...
 
     def fetch(self, statement: Prepared, values: Values) -> list[Any]:
-        """Run a statement; answer its rows."""
+        """Run a statement and return its rows."""
         ...
 
-    def ask(self, statement: Prepared, values: Values) -> Asked:
-        """Run a statement whose rows are read later: what is asked meanwhile travels with it."""
+    def select_later(self, statement: Prepared, values: Values) -> Deferred:
+        """Send a query; return a function that reads its rows."""
         ...
 
-    def change(self, statement: Prepared, values: Values) -> None:
-        """Run a statement whose answer nobody needs; an error may be raised by a later one."""
+    def execute_later(self, statement: Prepared, values: Values) -> None:
+        """Send a statement without waiting; its error may be raised by a later one."""
         ...
 
     def count(self, statement: Prepared, values: Values) -> int:
-        """Run a statement; answer how many rows it changed."""
+        """Run a statement and return how many rows it changed."""
         ...
 
     def insert_each(self, table: Table, rows: Rows) -> None:
         """Insert many rows of the same columns."""
         ...
 
-    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
-        """Update many rows by their primary keys; in `kept` columns, None changes nothing."""
+    def update_each(self, table: Table, rows: Rows, keep_if_none: tuple[str, ...]) -> None:
+        """Update rows by primary key; None leaves a column of `keep_if_none` as it is."""
         ...
 
     def announce(self, sender: str, keys: Sequence[str]) -> None:
-        """Tell other servers, when this transaction commits, which keys changed."""
+        """Notify the other servers of these keys when the transaction commits."""
         ...
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         ...
 
 
@@ -93,28 +93,28 @@ class Dialect(Protocol):
     writers: ClassVar[int]
     """How many transactions write at once."""
     readers: ClassVar[int]
-    """How many transactions read at once; none if reading takes no time worth waiting."""
+    """How many transactions read at once; 0 if reads run directly on the loop."""
     crosses_processes: ClassVar[bool]
     """Whether several servers may share the database."""
     has_clock: ClassVar[bool]
-    """Whether the database's own time counts, so that no decision compares two servers' clocks."""
+    """Whether the database's clock is used, so that no decision compares two servers' clocks."""
 
     def open_writer(self) -> Engine:
-        """Make the engine whose transactions write."""
+        """Return the engine for writing transactions."""
         ...
 
     def open_reader(self) -> Engine:
-        """Make the engine whose transactions only read, each on one snapshot."""
+        """Return the engine for reading transactions, each on one snapshot."""
         ...
 
     def open_session(self, engine: Engine, *, writes: bool) -> Session:
-        """Connect."""
+        """Connect and return a session."""
         ...
 
     def insert_missing(self, table: Table) -> Insert:
-        """Make an insert that leaves rows alone which exist already."""
+        """Return an insert that does nothing for rows that exist."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """Say which database this is, without credentials."""
+        """Return which database this is, without credentials."""
         ...

@@ -1,6 +1,6 @@
-"""Many rows in one go: what the statements of both databases are made of.
+"""Inserts and updates of many rows at once: what both databases share.
 
-SQLAlchemy prepares each row of an `executemany` by itself, which costs more than writing it. These
+SQLAlchemy prepares each row of an `executemany` separately, which costs more than writing it. These
 statements are made once per table and set of columns; values go to the driver as its types say.
 Columns are named by plain texts: SQLAlchemy's own kind of them takes long to write as JSON.
 """
@@ -18,7 +18,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @lru_cache
 def list_defaults(table: Table) -> dict[str, Any]:
-    """Tell what an insert writes into columns that it does not name."""
+    """Return what an insert writes into columns that it does not name."""
     return {
         str(column.name): column.default.arg
         for column in table.c
@@ -30,7 +30,7 @@ def list_defaults(table: Table) -> dict[str, Any]:
 def find_converters(
     table: Table, names: tuple[str, ...], dialect: Dialect, *, keep_json: bool = False
 ) -> dict[str, Callable[[Any], Any]]:
-    """Find the columns whose values the driver does not take as they are, and how it does."""
+    """Return converters for the columns whose values the driver does not accept as they are."""
     found: dict[str, Callable[[Any], Any]] = {}
     for name in names:
         kind = table.c[name].type.dialect_impl(dialect)
@@ -42,15 +42,15 @@ def find_converters(
 
 @lru_cache
 def list_keys(table: Table) -> tuple[str, ...]:
-    """Tell the columns by which a row is found."""
+    """Return the names of the primary key's columns."""
     return tuple(str(column.name) for column in table.primary_key)
 
 
 def quote_all(names: Iterable[str], dialect: Dialect, before: str = "") -> list[str]:
-    """Write names as identifiers."""
+    """Return names as quoted identifiers."""
     return [before + dialect.identifier_preparer.quote(name) for name in names]
 
 
-def write_assignment(column: str, value: str, old: str, *, kept: bool) -> str:
-    """Write an assignment; a kept column stays as it is where the new value is null."""
-    return f"{column} = coalesce({value}, {old})" if kept else f"{column} = {value}"
+def write_assignment(column: str, value: str, old: str, *, keep_if_none: bool) -> str:
+    """Return an assignment that, with `keep_if_none`, ignores a value that is null."""
+    return f"{column} = coalesce({value}, {old})" if keep_if_none else f"{column} = {value}"

@@ -52,7 +52,7 @@ class PostgresDialect:
         return insert(table).on_conflict_do_nothing()
 
     def describe(self) -> dict[str, Any]:
-        """Say which database this is, without the password."""
+        """Return which database this is, without the password."""
         return {"database": "postgresql", "url": make_url(self.url).render_as_string()}
 
     def _open(self, isolation: str, *, pool: int) -> Engine:

@@ -1,15 +1,15 @@
-"""The database's time, told between two of its answers without asking again."""
+"""The database's time, extrapolated between two of its answers."""
 
 from exclave.base.clock import Clock
 
 _FRESH_S = 2.0
-"""For this long after an answer the time may be told; then it is waited for."""
+"""For this long after an answer the time is extrapolated; then it is queried and waited for."""
 _DUE_S = 0.2
-"""This long after an answer it is asked again, by whoever has something else to ask."""
+"""This long after an answer, the next transaction queries the time with its first statement."""
 
 
 class ServerClock:
-    """Adds what has passed here since the database told its time.
+    """Adds the time that has passed here to the database's last answer.
 
     An answer may have waited for us, and is then too early: of those of the last seconds the latest
     time counts. So two servers tell the same time, to within the way of their quickest answer.
@@ -22,7 +22,7 @@ class ServerClock:
         self._since = float("-inf")
         self._heard = float("-inf")
 
-    def hear(self, micros: int) -> None:
+    def note_answer(self, micros: int) -> None:
         """Note an answer that has just arrived."""
         at = self._clock.monotonic()
         ahead = micros - int(at * 1_000_000)
@@ -34,11 +34,11 @@ class ServerClock:
         self._heard = at
 
     def is_due(self) -> bool:
-        """Tell whether the database should be asked again."""
+        """Return whether the database should be queried again."""
         return self._clock.monotonic() - self._heard > _DUE_S
 
-    def tell(self) -> int | None:
-        """Tell the time in microseconds since 1970; None if the last answer is too old for that."""
+    def read(self) -> int | None:
+        """Return microseconds since 1970, or None if the last answer is too old."""
         at = self._clock.monotonic()
         if at - self._heard > _FRESH_S:
             return None

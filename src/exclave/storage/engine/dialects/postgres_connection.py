@@ -1,4 +1,7 @@
-"""The two ways to talk over one PostgreSQL connection, both waiting on the event loop."""
+"""The two users of one PostgreSQL connection, SQLAlchemy's driver and our pipeline.
+
+Both wait on the event loop (`greenlets`), never in a blocking call.
+"""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,10 +23,10 @@ _GOOD = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 
 
 class LoopConnection(psycopg.Connection[Any]):
-    """The driver's connection, as SQLAlchemy uses it, whose waiting blocks nobody else."""
+    """psycopg's connection, as SQLAlchemy uses it, that waits on the event loop."""
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
-        """Carry out what the driver wants to do on the socket."""
+        """Run a generator of the driver, waiting for the socket where it asks to."""
         if not can_wait() or timeout is not None:
             return super().wait(gen, interval, timeout)
         try:
@@ -37,7 +40,7 @@ class LoopConnection(psycopg.Connection[Any]):
 
 
 class Expected(NamedTuple):
-    """A command that was sent, and what its answer is for."""
+    """A command that was sent and not yet answered."""
 
     sql: str
     name: bytes = b""
@@ -49,10 +52,10 @@ _SYNC = Expected("")
 
 
 class Pipeline:
-    """Commands over libpq: sent as they come, answered together when somebody needs an answer.
+    """Commands in libpq's pipeline mode: sent as they come, their answers read together.
 
-    An exchange costs more than most statements. What nobody reads (inserts, updates, BEGIN) travels
-    with the next question, and an error in it is raised there.
+    A round trip costs more than most statements. Commands whose answer nobody reads (inserts,
+    updates, BEGIN) are sent with the next one whose answer is read, which raises their errors.
     """
 
     def __init__(self, connection: pq.abc.PGconn) -> None:
@@ -66,10 +69,10 @@ class Pipeline:
         return self._pq.status != pq.ConnStatus.OK
 
     def check(self) -> None:
-        """Raise if the database has hung up meanwhile; asks nothing."""
+        """Raise if the database has closed the connection meanwhile; sends nothing."""
         try:
-            self._pq.consume_input()  # may find its last words
-            self._pq.consume_input()  # finds that nothing comes after them
+            self._pq.consume_input()  # may read a last message, such as a shutdown notice
+            self._pq.consume_input()  # raises at the end of the stream behind it
         except psycopg.Error as error:
             raise self._give_up(error) from error
 
@@ -95,7 +98,7 @@ class Pipeline:
         self._expected.append(Expected(sql))
 
     def finish(self) -> pq.abc.PGresult | None:
-        """Wait for all answers; give the last, or raise the first error."""
+        """Wait for all answers; return the last, or raise the first error."""
         self.push()
         last: pq.abc.PGresult | None = None
         failed: tuple[pq.abc.PGresult, str] | None = None
@@ -109,6 +112,7 @@ class Pipeline:
                     continue
                 if result.status in _GOOD:
                     last = result
+                # After an error the server skips everything up to the sync, with this status.
                 elif failed is None and result.status != pq.ExecStatus.PIPELINE_ABORTED:
                     failed = result, item.sql
         except psycopg.Error as error:
@@ -118,7 +122,7 @@ class Pipeline:
         return last
 
     def push(self) -> None:
-        """Let the database begin, without waiting for it."""
+        """Send what is buffered, so that the database begins, without waiting."""
         if not self._expected or self.lost:
             return
         self._pq.pipeline_sync()
@@ -126,7 +130,7 @@ class Pipeline:
         self._pq.flush()
 
     def leave(self) -> None:
-        """Wait for all answers, and let the driver have the connection."""
+        """Wait for all answers, and leave pipeline mode: the driver may use the connection."""
         if self._expected:
             self.finish()
         if not self.lost and self._pq.pipeline_status != pq.PipelineStatus.OFF:
@@ -148,7 +152,7 @@ class Pipeline:
             if item.keep is not None:
                 item.keep(result)
         elif item.name:
-            self._known.discard(item.name)
+            self._known.discard(item.name)  # it was not prepared after all
         return result
 
     def _read(self) -> pq.abc.PGresult | None:
@@ -161,6 +165,6 @@ class Pipeline:
         self._pq.consume_input()
 
     def _give_up(self, error: psycopg.Error) -> Exception:
-        """Nothing more will come: whatever was under way, nobody knows."""
+        """Return the error of a broken connection; the outcome of what was sent is unknown."""
         self._expected.clear()
         return translate(error, psycopg.Error, "", lost=True)

@@ -1,6 +1,7 @@
-"""A connection to PostgreSQL, used through libpq: the driver above it takes longer than the server.
+"""A PostgreSQL session over libpq.
 
-Every statement is prepared by name when a connection first runs it; values and rows go as text.
+Every statement is prepared by name when a connection first runs it; values and rows are sent as
+text.
 """
 
 import contextlib
@@ -31,9 +32,9 @@ from exclave.storage.engine.dialects.failures import translate
 from exclave.storage.engine.dialects.postgres_clock import ServerClock
 from exclave.storage.engine.dialects.postgres_connection import Keep, Pipeline
 from exclave.storage.engine.statements import (
-    Asked,
     Compiled,
     Convert,
+    Deferred,
     Prepared,
     Values,
     name_statement,
@@ -62,7 +63,28 @@ _FROM_TEXT: dict[type, Callable[[bytes], Any]] = {
 
 
 class PostgresSession:
-    """One connection, whose transactions we begin and end by ourselves."""
+    """One connection over libpq in pipeline mode; begins and ends its transactions itself.
+
+    Why this exists: a round trip costs more than most statements, and so does the driver.
+    SQLAlchemy with psycopg takes 290 us of CPU time per statement, libpq with a prepared statement
+    20 (docs/internals/group-commit.md). In a pipeline, statements whose result nobody reads (BEGIN,
+    inserts, updates, NOTIFY) cost no round trip at all: they are sent with the next statement whose
+    result is read. `tests/integration/control/test_statements.py` counts the exchanges of each use
+    case. Without it every statement waits for its answer.
+
+    The price: an error of statement N is raised at statement N + k, the first one after it that
+    waits. Everything in between was sent, and skipped by the server. For example:
+
+        session.insert_each(apps, rows)        # sent; violates a unique key
+        session.execute_later(touch_org, ...)  # sent; skipped by the server
+        session.fetch(list_apps, ...)          # waits: raises IntegrityError of the INSERT
+
+    The error names the SQL of the statement that failed, not of the one that raised. `release` and
+    `commit` always wait, so no error leaves its savepoint or its transaction; group commit relies
+    on that (tests/integration/storage/test_group_commit.py). To handle an error where it happens,
+    use `fetch` or `count`, which wait. Statements run in the order in which they were sent, so a
+    lock that is sent first protects what is sent after it.
+    """
 
     def __init__(self, connection: Connection, clock: ServerClock, *, writes: bool) -> None:
         self._driver = connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -79,7 +101,7 @@ class PostgresSession:
 
     @property
     def connection(self) -> Connection:
-        """The connection as SQLAlchemy knows it, in the same transaction."""
+        """The SQLAlchemy connection, in the same transaction."""
         if self._transaction is None and self._open:
             if not self._writes:
                 self._line.say(_PLAN_FREELY)
@@ -94,7 +116,7 @@ class PostgresSession:
         return self._line.lost
 
     def begin(self, *, alone: bool = False) -> None:
-        """Begin, and ask for the time now and then; both travel with the first statement."""
+        """Begin, and query the time now and then; both are sent with the first statement."""
         self._line.check()
         self._open = not alone
         self._micros, self._asked = None, False
@@ -104,8 +126,8 @@ class PostgresSession:
                 self._ask_clock()
 
     def read_clock(self) -> datetime:
-        """Tell the database's time; it is waited for only if nobody asked of late."""
-        micros = self._micros or self._clock.tell()
+        """Return the database's time; wait for it only if the last answer is too old."""
+        micros = self._micros or self._clock.read()
         if micros is None:
             if not self._asked:
                 self._ask_clock()
@@ -127,7 +149,7 @@ class PostgresSession:
             self._transaction = None
 
     def rollback(self) -> None:
-        """Undo the transaction; nobody needs to wait for that."""
+        """Roll back, without waiting for it."""
         if self._open and not self.lost:
             self._line.say("ROLLBACK")
             self._line.push()
@@ -136,17 +158,17 @@ class PostgresSession:
             self._forget(self._transaction)
             self._transaction = None
 
-    def set_mark(self) -> None:
-        """Remember this point of the transaction."""
+    def savepoint(self) -> None:
+        """Set the savepoint."""
         self._line.say("SAVEPOINT mark")
 
-    def drop_mark(self) -> None:
-        """Forget the mark; what went wrong since then is raised here."""
+    def release(self) -> None:
+        """Release the savepoint; wait for all answers, and raise the first error since then."""
         self._line.say("RELEASE mark")
         self._line.finish()
 
-    def undo_to_mark(self) -> None:
-        """Undo what happened since the mark; what was under way may have gone wrong as well."""
+    def rollback_to_savepoint(self) -> None:
+        """Undo what happened since the savepoint, whether or not it failed."""
         with contextlib.suppress(DBAPIError):
             self._line.finish()
         self._line.say("ROLLBACK TO mark")
@@ -154,12 +176,12 @@ class PostgresSession:
         self._line.finish()
 
     def fetch(self, statement: Prepared, values: Values) -> list[Any]:
-        """Run a statement; answer its rows."""
+        """Run a statement and return its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return compiled.read(_read_rows(self._run(compiled, values)))
 
-    def ask(self, statement: Prepared, values: Values) -> Asked:
-        """Send a statement; its rows are waited for when they are read."""
+    def select_later(self, statement: Prepared, values: Values) -> Deferred:
+        """Send a query; the returned function waits for its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         kept: list[pq.abc.PGresult] = []
         self._send(compiled, values, kept.append)
@@ -171,12 +193,12 @@ class PostgresSession:
 
         return read
 
-    def change(self, statement: Prepared, values: Values) -> None:
-        """Send a statement."""
+    def execute_later(self, statement: Prepared, values: Values) -> None:
+        """Send a statement without waiting."""
         self._send(statement.compile(_WORDS, _find_reader, values), values)
 
     def count(self, statement: Prepared, values: Values) -> int:
-        """Run a statement; answer how many rows it changed."""
+        """Run a statement and return how many rows it changed."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return self._run(compiled, values).command_tuples or 0
 
@@ -186,18 +208,18 @@ class PostgresSession:
         names = (*rows[0], *(name for name in defaults if name not in rows[0]))
         self._send_set(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
 
-    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
+    def update_each(self, table: Table, rows: Rows, keep_if_none: tuple[str, ...]) -> None:
         """Update many rows as one set."""
         names = tuple(rows[0])
-        self._send_set(_write_update(table, names, kept), table, names, rows)
+        self._send_set(_write_update(table, names, keep_if_none), table, names, rows)
 
     def announce(self, sender: str, keys: Sequence[str]) -> None:
-        """Send the keys to every listening server, with the commit."""
+        """Notify every listening server of the keys, with the commit."""
         for payload in _cut_payloads(sender, keys):
             self._line.send(*_NOTIFY, [payload.encode()])
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         with contextlib.suppress(DBAPIError):
             self._line.leave()
         if self.lost:
@@ -210,10 +232,10 @@ class PostgresSession:
 
     def _keep_clock(self, result: pq.abc.PGresult) -> None:
         self._micros = int(result.get_value(0, 0) or 0)
-        self._clock.hear(self._micros)
+        self._clock.note_answer(self._micros)
 
     def _forget(self, transaction: RootTransaction) -> None:
-        """Let SQLAlchemy know; for the driver below it nothing is left to do."""
+        """Tell SQLAlchemy that the transaction has ended; the driver has nothing left to do."""
         with contextlib.suppress(DBAPIError):
             self._line.leave()
         if self.lost:
@@ -233,7 +255,7 @@ class PostgresSession:
     def _send_set(
         self, form: tuple[bytes, str], table: Table, names: tuple[str, ...], rows: Rows
     ) -> None:
-        """Send the rows as one document: many parameters would be slower."""
+        """Send the rows as one JSON document: thousands of parameters would be slower."""
         converters = find_converters(table, names, _WORDS, keep_json=True)
         plain = [
             {**row, **{name: convert(row[name]) for name, convert in converters.items()}}
@@ -249,7 +271,7 @@ def _read_rows(result: pq.abc.PGresult) -> Iterator[list[bytes | None]]:
 
 
 def _write_value(value: object) -> bytes | None:
-    """Write a value as PostgreSQL reads it; the statement says which type it has."""
+    """Return a value in PostgreSQL's text format; the statement says which type it has."""
     match value:
         case None:
             return None
@@ -298,10 +320,14 @@ def _write_insert(table: Table, names: tuple[str, ...]) -> tuple[bytes, str]:
 
 
 @lru_cache
-def _write_update(table: Table, names: tuple[str, ...], kept: tuple[str, ...]) -> tuple[bytes, str]:
+def _write_update(
+    table: Table, names: tuple[str, ...], keep_if_none: tuple[str, ...]
+) -> tuple[bytes, str]:
     keys = list_keys(table)
     changes = ", ".join(
-        write_assignment(column, f"new.{column}", f"{table.name}.{column}", kept=name in kept)
+        write_assignment(
+            column, f"new.{column}", f"{table.name}.{column}", keep_if_none=name in keep_if_none
+        )
         for name, column in zip(names, quote_all(names, _WORDS), strict=True)
         if name not in keys
     )

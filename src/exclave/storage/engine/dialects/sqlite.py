@@ -52,7 +52,7 @@ class SqliteDialect:
         return insert(table).on_conflict_do_nothing()
 
     def describe(self) -> dict[str, Any]:
-        """Say which database this is."""
+        """Return which database this is."""
         return {"database": "sqlite", "file": self.url.removeprefix("sqlite:///")}
 
     def _open(self, begin: str) -> Engine:

@@ -22,7 +22,7 @@ from exclave.storage.engine.dialects.bulk import (
 )
 from exclave.storage.engine.dialects.failures import translate
 from exclave.storage.engine.greenlets import call_beside
-from exclave.storage.engine.statements import Asked, Convert, Prepared, Values
+from exclave.storage.engine.statements import Convert, Deferred, Prepared, Values
 from exclave.storage.engine.types import write_json
 
 _WORDS = sqlite.dialect(paramstyle="qmark", json_serializer=write_json, json_deserializer=from_json)
@@ -54,7 +54,7 @@ class SqliteSession:
             raise translate(error, sqlite3.Error, "BEGIN") from error
 
     def read_clock(self) -> None:
-        """Tell nothing: the process that owns the file has the only clock."""
+        """Return None: the process that owns the file has the only clock."""
 
     def commit(self) -> None:
         """Commit to disk, beside the loop: it is the only thing here that takes long."""
@@ -72,36 +72,36 @@ class SqliteSession:
         if self._raw.in_transaction:
             self._raw.rollback()
 
-    def set_mark(self) -> None:
-        """Remember this point of the transaction."""
+    def savepoint(self) -> None:
+        """Set the savepoint."""
         self._run("SAVEPOINT mark")
 
-    def drop_mark(self) -> None:
-        """Forget the mark."""
+    def release(self) -> None:
+        """Release the savepoint."""
         self._run("RELEASE mark")
 
-    def undo_to_mark(self) -> None:
-        """Undo what happened since the mark."""
+    def rollback_to_savepoint(self) -> None:
+        """Undo what happened since the savepoint."""
         self._run("ROLLBACK TO mark")
         self._run("RELEASE mark")
 
     def fetch(self, statement: Prepared, values: Values) -> list[Any]:
-        """Run a statement; answer its rows."""
+        """Run a statement and return its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return compiled.read(self._run(compiled.sql, compiled.bind(values)).fetchall())
 
-    def ask(self, statement: Prepared, values: Values) -> Asked:
-        """Run a statement; its rows are there at once."""
+    def select_later(self, statement: Prepared, values: Values) -> Deferred:
+        """Run a query at once; the returned function has its rows."""
         rows = self.fetch(statement, values)
         return lambda: rows
 
-    def change(self, statement: Prepared, values: Values) -> None:
+    def execute_later(self, statement: Prepared, values: Values) -> None:
         """Run a statement."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         self._run(compiled.sql, compiled.bind(values))
 
     def count(self, statement: Prepared, values: Values) -> int:
-        """Run a statement; answer how many rows it changed."""
+        """Run a statement and return how many rows it changed."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return self._run(compiled.sql, compiled.bind(values)).rowcount
 
@@ -111,17 +111,17 @@ class SqliteSession:
         names = (*rows[0], *(name for name in defaults if name not in rows[0]))
         self._run_each(_write_insert(table, names), table, names, [{**defaults, **r} for r in rows])
 
-    def update_each(self, table: Table, rows: Rows, kept: tuple[str, ...]) -> None:
+    def update_each(self, table: Table, rows: Rows, keep_if_none: tuple[str, ...]) -> None:
         """Update many rows by one prepared statement."""
         keys = list_keys(table)
         changed = tuple(name for name in rows[0] if name not in keys)
-        self._run_each(_write_update(table, changed, kept), table, (*changed, *keys), rows)
+        self._run_each(_write_update(table, changed, keep_if_none), table, (*changed, *keys), rows)
 
     def announce(self, sender: str, keys: Sequence[str]) -> None:
         """Do nothing: no other server shares the file."""
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         if self._committer is not None:
             self._committer.shutdown()
         self.connection.close()
@@ -166,9 +166,9 @@ def _write_insert(table: Table, names: tuple[str, ...]) -> str:
 
 
 @lru_cache
-def _write_update(table: Table, names: tuple[str, ...], kept: tuple[str, ...]) -> str:
+def _write_update(table: Table, names: tuple[str, ...], keep_if_none: tuple[str, ...]) -> str:
     changes = ", ".join(
-        write_assignment(column, "?", column, kept=name in kept)
+        write_assignment(column, "?", column, keep_if_none=name in keep_if_none)
         for name, column in zip(names, quote_all(names, _WORDS), strict=True)
     )
     found = " AND ".join(f"{column} = ?" for column in quote_all(list_keys(table), _WORDS))

@@ -1,0 +1,1 @@
+"""`exclave apps`: `local` has the verbs for app directories, `server` those for the server."""

@@ -1,0 +1,176 @@
+"""Formatting of findings about an app directory: source line, caret, hint, summary."""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from exclave.appconfig.diagnostics.codes import Severity
+from exclave.appconfig.diagnostics.report import DOCS
+from exclave.appconfig.read_app import CheckedApp
+from exclave.cli.terminal import Styled, clean_line, join, style
+
+_COLOURS: Mapping[str, str] = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+_TOKEN = re.compile(r'"[^"]*"|\'[^\']*\'|\[\[?[^\]]*\]\]?|[^\s,=\]}"\']+')
+_WIDTH = 110
+_TAB = "    "
+
+
+class Finding(Protocol):
+    """A finding of a local check or of the server."""
+
+    @property
+    def severity(self) -> str:
+        """`error` or `warning`."""
+
+    @property
+    def code(self) -> str:
+        """What is wrong."""
+
+    @property
+    def file(self) -> str:
+        """Where."""
+
+    @property
+    def line(self) -> int:
+        """Where in the file."""
+
+    @property
+    def column(self) -> int:
+        """Where in the line."""
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in words."""
+
+    @property
+    def hint(self) -> str:
+        """What to do."""
+
+
+def write_findings(reading: CheckedApp, *, colour: bool) -> Styled:
+    """Return all findings about a local directory and a summary as text."""
+    sources = reading.sources
+    told = [
+        (each, sources[each.file].read_line(each.line) if each.file in sources else None)
+        for each in reading.diagnostics
+    ]
+    return write_report(reading.app.name, told, len(reading.graph.needs), colour=colour)
+
+
+def write_report(
+    name: str, told: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
+) -> Styled:
+    """Return findings, with their source lines if known, and a summary as text."""
+    blocks = [_write_one(each, line, colour=colour) for each, line in told]
+    found = [each for each, _ in told]
+    return join([*blocks, _summarise(name, found, components, colour=colour)])
+
+
+def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> Styled:
+    """Return findings as text, without a summary."""
+    return join(_write_one(each, line, colour=colour) for each, line in told)
+
+
+def _write_one(each: Finding, text: str | None, *, colour: bool) -> Styled:
+    label = _paint(f"{each.severity}[{each.code}]", _COLOURS.get(each.severity), colour=colour)
+    message = _paint(each.message, None, colour=colour)
+    where = each.file if text is None else f"{each.file}:{each.line}:{each.column}"
+    lines = [label + ": " + message]
+    if text is None:
+        lines.append(join(["  ", _dim("-->", colour=colour), " ", clean_line(where)], ""))
+        gutter = ""
+    else:
+        gutter = " " * len(str(each.line))
+        lines.append(join([gutter, " ", _dim("-->", colour=colour), " ", clean_line(where)], ""))
+        lines += _write_line(each, text, gutter, colour=colour)
+    lines += _write_notes(each, f"{gutter or ' '} ", colour=colour)
+    return join([*lines, ""])
+
+
+def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[Styled]:
+    bar = _dim("|", colour=colour)
+    start = max(0, each.column - 1)
+    found = _TOKEN.match(text, start)
+    length = max(1, (found.end() - start) if found else 1)
+    cut = max(0, start - _WIDTH // 2) if len(text) > _WIDTH else 0
+    shown = text[cut : cut + _WIDTH]
+    before = _flatten(text[cut:start])
+    marked = _flatten(text[start : min(start + length, cut + _WIDTH)])
+    carets = _paint("^" * max(1, _measure(marked)), _COLOURS.get(each.severity), colour=colour)
+    number = _dim(str(each.line), colour=colour)
+    return [
+        join([gutter, bar], " "),
+        join([number, bar, _flatten(shown)], " "),
+        join([gutter, bar, " " * _measure(before) + carets], " "),
+    ]
+
+
+def _write_notes(each: Finding, indent: str, *, colour: bool) -> list[Styled]:
+    sign = _dim("=", colour=colour)
+    link = f"{DOCS}#{each.code}"
+    notes = [indent + sign + f" hint: {each.hint}"]
+    return notes if link in each.hint else [*notes, indent + sign + f" docs: {link}"]
+
+
+def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: bool) -> Styled:
+    counts = {kind: sum(each.severity == kind for each in found) for kind in Severity}
+    told = [_count(count, kind) for kind, count in counts.items() if count]
+    word = (
+        _paint("failed", "red", colour=colour)
+        if counts[Severity.ERROR]
+        else _paint("ok", "green", colour=colour)
+    )
+    findings = ", ".join(told) or "no findings"
+    parts = _count(components, "component")
+    return clean_line(name) + ": " + word + f", {findings}, {parts}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _flatten(text: str) -> Styled:
+    return clean_line(text.replace("\t", _TAB))
+
+
+def _measure(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
+def _paint(text: str, shade: str | None, *, colour: bool) -> Styled:
+    return style(text, shade, bold=True, on=colour)
+
+
+def _dim(text: str, *, colour: bool) -> Styled:
+    return style(text, "blue", on=colour)
+
+
+def describe(reading: CheckedApp) -> dict[str, object]:
+    """Return the content of a directory and its findings as JSON."""
+    return {
+        "ok": reading.ok,
+        "app": reading.app.name,
+        "diagnostics": [
+            {
+                "severity": str(each.severity),
+                "code": str(each.code),
+                "file": each.file,
+                "line": each.line,
+                "column": each.column,
+                "message": each.message,
+                "hint": each.hint,
+            }
+            for each in reading.diagnostics
+        ],
+        "components": [
+            {
+                "name": name,
+                "type": reading.graph.types[name],
+                "dependencies": list(needs),
+                "hash": reading.hashes[name],
+            }
+            for name, needs in reading.graph.needs.items()
+        ],
+        "order": [list(names) for names in reading.graph.groups()],
+    }

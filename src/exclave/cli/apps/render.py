@@ -1,0 +1,70 @@
+"""Rendered fields of an app directory, as text and as JSON."""
+
+from collections.abc import Mapping, Sequence
+
+from exclave.appconfig.model.app import App
+from exclave.appconfig.rendering import Rendered, render_app
+from exclave.base.clock import SystemClock
+from exclave.base.errors import InvalidInput
+from exclave.cli.terminal import Styled, clean, clean_line, join, style
+
+
+def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
+    """Return the rendered fields of the app, or of one part of it."""
+    now = SystemClock().now()
+    fields = [each for each in render_app(app, state, now) if only in {"", each.owner}]
+    owners = {
+        f"{entry.section}.{entry.name}" if entry.name else entry.section for entry in app.entries
+    }
+    if only and only not in owners:
+        raise InvalidInput(f"there is no `{only}`", hint="Write `components.<name>` or `sandbox`.")
+    return fields
+
+
+def describe(app: App, fields: Sequence[Rendered]) -> dict[str, object]:
+    """Return the rendered fields as JSON."""
+    return {
+        "app": app.name,
+        "complete": all(each.value is not None for each in fields),
+        "fields": [
+            {
+                "owner": each.owner,
+                "field": each.field,
+                "file": each.file,
+                "line": each.line,
+                "template": each.template,
+                "value": each.value,
+                "unknown": each.unknown,
+                "hint": each.hint,
+            }
+            for each in fields
+        ],
+    }
+
+
+def write(fields: Sequence[Rendered], *, colour: bool) -> Styled:
+    """Return the fields as text, grouped by their owner."""
+    lines: list[str] = []
+    owner = ""
+    for each in fields:
+        if each.owner != owner:
+            owner = each.owner
+            lines += [""] if lines else []
+            lines.append(style(clean_line(owner), bold=True, on=colour))
+        lines += _write_field(each, colour=colour)
+    unknown = sum(each.value is None for each in fields)
+    lines += ["", f"{len(fields) - unknown} of {len(fields)} fields rendered"]
+    if unknown:
+        lines[-1] += f", {unknown} unknown"
+    return join(lines)
+
+
+def _write_field(each: Rendered, *, colour: bool) -> list[str]:
+    name = clean_line(each.field)
+    if each.value is None:
+        told = style(f"unknown: {each.unknown}", "yellow", on=colour)
+        return [f"  {name} = ? " + told + f" ({clean_line(each.file)}:{each.line})"]
+    body = clean(each.value).splitlines()
+    if len(body) <= 1:
+        return [f"  {name} = {body[0] if body else ''}"]
+    return [f"  {name} =", *(f"    {line}" for line in body)]

@@ -1,0 +1,1 @@
+"""`exclave installs`: `installs` holds the group and its basic verbs, other modules add theirs."""

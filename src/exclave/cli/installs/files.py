@@ -1,0 +1,134 @@
+"""`exclave installs sync`: create and update installs from files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from exclave.appconfig.install_files import InstallFiles, read_install_files
+from exclave.base.errors import InvalidInput
+from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.errors import FAILED
+from exclave.cli.inputs import check
+from exclave.cli.installs.options import wait_option
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.workflows.watch import watch_workflow
+from exclave.wire.installs import InstallConfig, InstallsSynced, InstallSynced, SyncInstalls
+
+group = SuggestingGroup("installs")
+
+
+@verb(group, "sync")
+@click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--app", metavar="NAME|ID", help="App of the installs.  [default: name of the directory]"
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change without changing anything.")
+@yes_option
+@wait_option
+async def sync(
+    session: Session, path: Path, app: str | None, *, dry_run: bool, yes: bool, wait: bool
+) -> int | None:
+    """Create and update installs from their files; if one fails, none is changed.
+
+    Values that a file does not set are kept; installs without a file are not changed.
+    """
+    files = read_install_files(session.deps.cwd / path)
+    _print_findings(session, files)
+    wish = SyncInstalls(
+        app=check(
+            SyncInstalls, {"app": app or _guess_app(session, path), "installs": [_ANY]}, ""
+        ).app,
+        installs=[_read(file, files) for file in files.installs],
+        dry_run=True,
+    )
+    planned = await session.client.installs.sync(wish)
+    refused = [each for each in planned.installs if each.problem]
+    changing = [each for each in planned.installs if each.action in {"create", "update"}]
+    if refused or dry_run or not changing:
+        session.out.show(planned, _write(planned))
+        return FAILED if refused else None
+    if not session.out.json_mode:
+        session.out.say(_write(planned))
+    session.confirm(f"Change {len(changing)} of {len(planned.installs)} installs?", yes=yes)
+    done = await session.client.installs.sync(wish.model_copy(update={"dry_run": False}))
+    return await _end(session, done, wait=wait)
+
+
+_ANY = {"name": "any"}
+
+
+def _guess_app(session: Session, path: Path) -> str:
+    folder = (session.deps.cwd / path).resolve()
+    if folder.is_file():
+        folder = folder.parent
+    return folder.parent.name if folder.name == "installs" else folder.name
+
+
+def _read(file: str, files: InstallFiles) -> InstallConfig:
+    install = files.installs[file]
+    fields = {
+        "name": install.name,
+        "approval_option": install.approval_option,
+        "inputs": dict(install.inputs),
+        "labels": dict(install.labels),
+        "component_toggles": dict(install.component_toggles),
+        "components": {
+            name: {"tf_vars": each.tf_vars, "helm_values": each.helm_values}
+            for name, each in install.components.items()
+        },
+    }
+    return check(InstallConfig, fields, file)
+
+
+def _print_findings(session: Session, files: InstallFiles) -> None:
+    for each in files.diagnostics:
+        where = f"{each.file}:{each.line}:{each.column}"
+        session.out.say(f"{each.severity}: {where}: {each.message}. {each.hint}")
+    if not files.ok:
+        raise InvalidInput("the files have errors; nothing was changed")
+
+
+def _write(planned: InstallsSynced) -> str:
+    return "\n".join(line for each in planned.installs for line in _list_lines(each))
+
+
+def _list_lines(each: InstallSynced) -> Iterator[str]:
+    yield f"{each.name}: {_WORDS[each.action]}"
+    for change in each.changes:
+        before = "" if change.before is None else f"{change.before} -> "
+        yield f"  {change.what}: {before}{change.after or ''}"
+    for warning in each.warnings:
+        yield f"  warning: {warning}"
+    if each.problem:
+        yield f"  error: {each.problem}"
+    if each.hint:
+        yield f"  hint: {each.hint}"
+
+
+async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | None:
+    if not done.applied:
+        session.out.show(done, _write(done))
+        session.out.say("The installs changed meanwhile; nothing was done. Try again.")
+        return FAILED
+    if not wait:
+        session.out.show(done, "\n".join(map(_format_done, done.installs)))
+        return None
+    code = 0
+    for each in done.installs:
+        for begun in filter(None, (each.workflow_id, each.teardown_id)):
+            code = code or await watch_workflow(session, begun)
+    return code
+
+
+def _format_done(each: InstallSynced) -> str:
+    begun = filter(None, (each.workflow_id, each.teardown_id))
+    watch = "".join(f"  exclave workflows watch {workflow}" for workflow in begun)
+    return f"{each.name}: {_DONE[each.action]}{watch}"
+
+
+_DONE = {"create": "created", "update": "changed", "none": "matches its file"}
+_WORDS = {
+    "create": "is created", "update": "is changed", "none": "matches its file",
+    "refuse": "cannot be changed",
+}  # fmt: skip

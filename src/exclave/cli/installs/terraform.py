@@ -1,0 +1,237 @@
+"""`exclave installs tf-state` and `installs orphans`: Terraform states and lost resources."""
+
+import click
+
+from exclave.base.errors import InvalidInput
+from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.inputs import build
+from exclave.cli.lookup import find_install
+from exclave.cli.output import show_time
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import clean_line
+from exclave.wire.terraform import (
+    OrphansReply,
+    RestoreState,
+    TfLockReply,
+    TfWorkspaceDetail,
+    TfWorkspaceReply,
+    UnlockWorkspace,
+)
+
+group = SuggestingGroup("installs")
+states = SuggestingGroup("tf-state", help="Manage Terraform states: versions, resources, locks.")
+group.add_command(states)
+
+_SHORT = 12
+
+
+@verb(states, "list")
+@click.argument("install", metavar="NAME|ID")
+async def list_states(session: Session, install: str) -> None:
+    """List the Terraform workspaces of an install with their newest states."""
+    install_id = await find_install(session, install)
+    page = await session.client.terraform.list_states(install_id)
+    if not page.items and not session.out.json_mode:
+        session.out.say("Nothing found.")
+    rows = [_format_row(one) for one in page.items]
+    headers = ["WORKSPACE", "SERIAL", "VERSIONS", "RESOURCES", "WRITTEN", "LOCK"]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(states, "show")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+@click.option(
+    "--version", type=click.IntRange(min=1), help="Version to show.  [default: the newest]"
+)
+async def show_state(session: Session, install: str, workspace: str, version: int | None) -> None:
+    """Show the header and the resources of a state; its values stay encrypted."""
+    install_id = await find_install(session, install)
+    _show(session, await session.client.terraform.get_state(install_id, workspace, version))
+
+
+@verb(states, "versions")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+async def list_versions(session: Session, install: str, workspace: str) -> None:
+    """List the stored versions of a state, newest first."""
+    install_id = await find_install(session, install)
+    found = await session.client.terraform.get_state(install_id, workspace)
+    rows = [
+        [
+            str(one.version),
+            str(one.serial),
+            str(one.size),
+            show_time(one.at),
+            one.execution_id,
+            "" if one.restored_from is None else f"version {one.restored_from} again",
+        ]
+        for one in found.versions
+    ]
+    headers = ["VERSION", "SERIAL", "BYTES", "STORED", "EXECUTION", ""]
+    session.out.show(found, session.out.table(headers, rows))
+
+
+@verb(states, "unlock")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+@click.option("--reason", required=True, help="Reason; recorded in the audit log.")
+@yes_option
+async def unlock_state(
+    session: Session, install: str, workspace: str, reason: str, *, yes: bool
+) -> None:
+    """Remove the lock of an execution that has ended; the lock of a running job stays."""
+    body = build(UnlockWorkspace, reason=reason)
+    install_id = await find_install(session, install)
+    session.confirm(f"Unlock the state of `{workspace}` of `{install}`?", yes=yes)
+    _show(session, await session.client.terraform.unlock_state(install_id, workspace, body))
+
+
+@verb(states, "rescued")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace", default="sandbox")
+async def list_rescued(session: Session, install: str, workspace: str) -> None:
+    """List states that runners could not store and uploaded separately, newest first."""
+    install_id = await find_install(session, install)
+    page = await session.client.terraform.list_rescued(install_id, workspace)
+    if not page.items and not session.out.json_mode:
+        session.out.say("Nothing found.")
+    rows = [
+        [
+            one.execution_id,
+            one.job_id,
+            str(one.serial),
+            str(one.resources),
+            show_time(one.at),
+            one.misfit or "can be restored",
+        ]
+        for one in page.items
+    ]
+    headers = ["EXECUTION", "JOB", "SERIAL", "RESOURCES", "HANDED IN", ""]
+    session.out.show(page, session.out.table(headers, rows))
+
+
+@verb(states, "restore")
+@click.argument("install", metavar="NAME|ID")
+@click.argument("workspace")
+@click.argument("execution", required=False)
+@click.option(
+    "--version", type=click.IntRange(min=1), help="Version to restore, instead of EXECUTION."
+)
+@click.option("--reason", required=True, help="Reason; recorded in the audit log.")
+@yes_option
+async def restore_state(
+    session: Session,
+    install: str,
+    workspace: str,
+    execution: str | None,
+    version: int | None,
+    reason: str,
+    *,
+    yes: bool,
+) -> None:
+    """Store the state that EXECUTION rescued, or an older version, as the newest version.
+
+    Refused while a job holds the lane. Plans that were made before become stale.
+    """
+    if (execution is None) == (version is None):
+        raise InvalidInput(
+            "pass either the execution that rescued a state or --version",
+            hint="`tf-state rescued` and `tf-state versions` list what can be restored.",
+        )
+    body = build(RestoreState, execution_id=execution, version=version, reason=reason)
+    install_id = await find_install(session, install)
+    if version is not None:
+        await _warn_of_forgotten(session, install_id, workspace, version)
+    what = f"version {version}" if execution is None else f"what {execution} rescued"
+    session.confirm(f"Make {what} the state of `{workspace}` of `{install}`?", yes=yes)
+    _show(session, await session.client.terraform.restore_state(install_id, workspace, body))
+
+
+@verb(group, "orphans")
+@click.argument("install", metavar="NAME|ID")
+@click.option("--all", "every", is_flag=True, help="Include lanes that were released since.")
+async def list_orphans(session: Session, install: str, *, every: bool) -> None:
+    """List resources that interrupted applies created outside any state, with import blocks."""
+    install_id = await find_install(session, install)
+    found = await session.client.terraform.list_orphans(install_id, every=every)
+    session.out.show(found, format_orphans(found))
+    if session.out.json_mode:
+        return
+    if found.unread:
+        told = ", ".join(found.unread)
+        session.out.say(f"warning: the journals of {told} could not be read completely")
+    if not found.orphans:
+        session.out.say("According to the journals, no resource is missing from the states.")
+
+
+def format_orphans(found: OrphansReply) -> str:
+    """Return orphans as text that can be pasted into a module."""
+    parts = []
+    for one in found.orphans:
+        head = clean_line(f"# {one.workspace}: {one.address}, by job {one.job_id}")
+        if one.certainty == "unknown":
+            parts.append(f"{head}\n# started, outcome unknown: check whether it exists")
+        elif one.certainty == "planned":
+            parts.append(f"{head}\n# planned, never seen to start: most likely it does not exist")
+        elif one.import_block:
+            parts.append(f"{head}\n{one.import_block.rstrip()}")
+        else:
+            parts.append(f"{head}\n# created, but its id is not known")
+    return "\n\n".join(parts)
+
+
+async def _warn_of_forgotten(
+    session: Session, install_id: str, workspace: str, version: int
+) -> None:
+    """Print the resources that the version lacks: Terraform would create them again."""
+    older = (await session.client.terraform.get_state(install_id, workspace, version)).newest
+    newest = (await session.client.terraform.get_state(install_id, workspace)).newest
+    kept = {(one.address, one.id) for one in (older.resources if older else ())}
+    for one in newest.resources if newest else ():
+        if (one.address, one.id) not in kept:
+            named = f"`{one.address}`" + (f" ({one.id})" if one.id else "")
+            told = (
+                f"Version {version} does not contain {named}: Terraform will no longer manage it."
+            )
+            session.out.say(clean_line(told))
+
+
+def _format_row(one: TfWorkspaceReply) -> list[str]:
+    newest = one.newest
+    if newest is None:
+        return [one.workspace, "", "", "", "", _format_lock(one.lock)]
+    return [
+        one.workspace,
+        str(newest.serial),
+        str(newest.version),
+        str(len(newest.resources)),
+        show_time(newest.at),
+        _format_lock(one.lock),
+    ]
+
+
+def _format_lock(lock: TfLockReply | None) -> str:
+    if lock is None:
+        return ""
+    return f"left by {lock.execution_id}" if lock.stale else f"held by {lock.execution_id}"
+
+
+def _show(session: Session, found: TfWorkspaceDetail) -> None:
+    newest = found.newest
+    pairs = [("workspace", found.workspace), ("lock", _format_lock(found.lock))]
+    if newest is not None:
+        pairs += [
+            ("serial", str(newest.serial)),
+            ("lineage", newest.lineage),
+            ("version", f"{newest.version} of {len(found.versions)}"),
+            ("sha256", newest.sha256),
+            ("written", f"{show_time(newest.at)} by {newest.execution_id}"),
+        ]
+    if newest is not None and newest.restored_from is not None:
+        pairs.append(("restored", f"from version {newest.restored_from}"))
+    text = session.out.details(pairs)
+    if newest is not None and newest.resources:
+        rows = [[one.address, one.type, one.id] for one in newest.resources]
+        text += "\n\n" + session.out.table(["ADDRESS", "TYPE", "ID"], rows)
+    session.out.show(found, text)

@@ -1,0 +1,186 @@
+"""Formatting of installs as text."""
+
+from collections.abc import Sequence
+
+from exclave.cli.deps import Session
+from exclave.cli.output import show_time
+from exclave.cli.terminal import Styled, join
+from exclave.wire.identity import RunnerReply
+from exclave.wire.installs import InstallDetail, InstallReply, PartReply
+
+_QUIET = "free"
+_CLOSED = frozenset({"revoked", "locked"})
+_MOST_CHARS = 100
+_NEXT = {
+    "provisioning": (
+        "See what it waits for: exclave workflows get {name}\n"
+        "What the customer's Stack reported and still needs: exclave installs stack-outputs {name}"
+    ),
+    "failed": (
+        "A workflow failed. See where, and retry it: exclave workflows get {name}\n"
+        "If the app has changed, upgrade and provision again: exclave installs upgrade {name},"
+        " exclave installs provision {name}"
+    ),
+    "deprovisioned": "All its resources are removed. Delete it: exclave installs delete {name}",
+}
+"""What a person does next, by the state of the install."""
+
+
+def write_rows(installs: Sequence[InstallReply]) -> list[list[str]]:
+    """Return the rows of a table of installs."""
+    return [
+        [
+            each.id,
+            each.name,
+            each.app,
+            each.state,
+            _show_config(each),
+            show_labels(each.labels),
+            show_time(each.created_at),
+        ]
+        for each in installs
+    ]
+
+
+def show_labels(labels: dict[str, str]) -> str:
+    """Return labels as `key=value` words."""
+    return " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+def show_install(session: Session, install: InstallReply) -> None:
+    """Print an install with all its details."""
+    blocks = [session.out.details(_list_pairs(install))]
+    if isinstance(install, InstallDetail):
+        blocks += filter(None, _write_tables(session, install))
+    session.out.show(install, join(blocks, "\n\n"))
+
+
+def list_drifted(install: InstallDetail) -> list[str]:
+    """Return the parts that have drifted."""
+    return [each.part for each in install.parts if each.drift == "drifted"]
+
+
+def write_repair(install: InstallDetail, drifted: list[str]) -> str:
+    """Return the command that repairs drifted parts."""
+    names = [part.removeprefix("component:") for part in drifted if part != "sandbox"]
+    if len(names) < len(drifted):
+        return f"exclave installs reprovision {install.name}"
+    return f"exclave installs deploy {install.name} {' '.join(names)}"
+
+
+def print_hints(session: Session, install: InstallDetail) -> None:
+    """Print hints about what to do next."""
+    if session.out.json_mode:
+        return
+    if install.state in _NEXT:
+        session.out.say(f"\n{_NEXT[install.state].format(name=install.name)}")
+    if install.state == "deprovisioned":
+        return
+    blocked = [lane.name for lane in install.lanes if lane.state == "needs_reconcile"]
+    if blocked:
+        command = f"exclave installs release-lane {install.name} {blocked[0]} --reason …"
+        session.out.say(f"\nA lane is blocked: check its resources, then `{command}`.")
+        session.out.say(f"What a lost apply left behind: exclave installs orphans {install.name}")
+    drifted = list_drifted(install)
+    if drifted:
+        session.out.say(f"\nDrift was found. Repair it: {write_repair(install, drifted)}")
+    stale = [each for each in install.parts if each.config_version and not each.is_current]
+    if stale:
+        command = f"exclave installs deploy {install.name} --all"
+        session.out.say(f"\nSome components differ from the config. Deploy them: {command}")
+    if install.newest_version and install.newest_version != install.config_version:
+        command = f"exclave installs upgrade {install.name} --dry-run"
+        session.out.say(f"\nThe app has a newer version. See what would change: {command}")
+
+
+def _list_pairs(install: InstallReply) -> list[tuple[str, str]]:
+    where = f"{install.target}, on this server's machine" if install.here else install.target
+    return [
+        ("name", install.name),
+        ("id", install.id),
+        ("app", install.app),
+        ("state", install.state),
+        ("config", _show_config(install)),
+        ("target", where),
+        ("approval", _show_approval(install)),
+        ("managed", f"by {install.managed_by}" if install.managed_by else ""),
+        *_list_options(install),
+        ("labels", show_labels(install.labels)),
+        ("created", show_time(install.created_at)),
+        ("workflow", install.workflow_id or ""),
+    ]
+
+
+def _show_approval(install: InstallReply) -> str:
+    if not install.app_id:
+        return ""
+    if install.approval_option == "auto":
+        return "by policies that pass, else by people"
+    return "all plans automatically" if install.approve_all else "by people"
+
+
+def _list_options(install: InstallReply) -> list[tuple[str, str]]:
+    if not isinstance(install, InstallDetail):
+        return []
+    toggles = [f"{name} {'on' if on else 'off'}" for name, on in install.component_toggles.items()]
+    return [("toggles", ", ".join(toggles)), ("overrides", ", ".join(install.component_overrides))]
+
+
+def _show_config(install: InstallReply) -> str:
+    if install.config_version is None:
+        return ""
+    if install.newest_version in {None, install.config_version}:
+        return str(install.config_version)
+    return f"{install.config_version} (newest {install.newest_version})"
+
+
+def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
+    table = session.out.table
+    lanes = [
+        [each.name, each.state, each.execution_id or "", show_time(each.changed_at), each.reason]
+        for each in install.lanes
+        if each.state != _QUIET or not install.app_id
+    ]
+    runners = [
+        [
+            each.id,
+            each.name,
+            _show_presence(each),
+            each.version,
+            show_time(each.seen_at),
+            each.cause,
+        ]
+        for each in install.runners
+    ]
+    flows = [
+        [each.id, each.name, each.state, show_time(each.created_at), each.created_by]
+        for each in install.workflows
+    ]
+    return [
+        table(
+            ["PART", "STATE", "DRIFT", "CONFIG", "SINCE", "MESSAGE"],
+            [_write_part(each) for each in install.parts],
+        ),
+        table(["LANE", "STATE", "EXECUTION", "SINCE", "REASON"], lanes),
+        table(["RUNNER", "NAME", "PRESENCE", "VERSION", "SEEN", "CAUSE"], runners),
+        table(["WORKFLOW", "NAME", "STATE", "CREATED", "BY"], flows),
+    ]
+
+
+def _write_part(each: PartReply) -> list[str]:
+    config = "" if each.config_version is None else str(each.config_version)
+    if config and not each.is_current:
+        config += " (old)"
+    message = _shorten(each.message)
+    return [each.part, each.state, each.drift, config, show_time(each.changed_at), message]
+
+
+def _show_presence(runner: RunnerReply) -> str:
+    """Return the presence of a runner, or its state if it is revoked."""
+    return runner.state if runner.state in _CLOSED else runner.presence
+
+
+def _shorten(message: str) -> str:
+    """Return text shortened for a table."""
+    first = message.partition("\n")[0]
+    return first if len(first) <= _MOST_CHARS else f"{first[:_MOST_CHARS]}…"

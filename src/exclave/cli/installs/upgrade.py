@@ -1,0 +1,177 @@
+"""`exclave installs upgrade`: move one or many installs to another version of their app."""
+
+from collections.abc import Iterator
+
+import click
+
+from exclave.base.errors import Conflict, InvalidInput, Problem
+from exclave.cli.deps import Session, verb, yes_option
+from exclave.cli.errors import FAILED
+from exclave.cli.inputs import build, read_pairs
+from exclave.cli.installs.options import approve_option, label_option, wait_option
+from exclave.cli.lookup import find_install
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.workflows.watch import watch_workflow
+from exclave.client.pages import iterate
+from exclave.wire.installs import InstallReply, Upgrade, UpgradeReply
+from exclave.wire.model import Page
+
+_holder = SuggestingGroup("installs")
+
+
+@verb(_holder, "upgrade")
+@click.argument("installs", nargs=-1, metavar="[NAME|ID]...")
+@label_option("Upgrade all installs with this label. Can be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Upgrade all installs.")
+@click.option(
+    "--app", metavar="NAME|ID", help="With --label or --all: only upgrade installs of this app."
+)
+@click.option("--config", type=click.IntRange(1), help="Version to use.  [default: the newest]")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of an input. Can be repeated.",
+)
+@click.option("--deploy", is_flag=True, help="Deploy the components that differ.")
+@click.option("--dry-run", is_flag=True, help="Show what differs without changing anything.")
+@approve_option
+@yes_option
+@wait_option
+async def upgrade(
+    session: Session,
+    installs: tuple[str, ...],
+    labels: tuple[str, ...],
+    app: str | None,
+    config: int | None,
+    inputs: tuple[str, ...],
+    *,
+    everything: bool,
+    deploy: bool,
+    dry_run: bool,
+    approve_all: bool,
+    yes: bool,
+    wait: bool,
+) -> int | None:
+    """Move installs to the newest version of their app; --deploy also deploys it."""
+    wanted = read_pairs(labels, "--label")
+    if sum(map(bool, (installs, wanted, everything))) != 1:
+        raise InvalidInput("pass installs, --label or --all")
+    ids = await _choose(session, installs, wanted, app)
+    wish = build(
+        Upgrade,
+        config=config,
+        inputs=read_pairs(inputs, "--input"),
+        deploy=deploy,
+        dry_run=True,
+        approve_all=approve_all or None,
+    )
+    planned, failed = await _ask_all(session, ids, wish)
+    stuck = [each for each in planned if each.obstacles]
+    failed = failed or bool(stuck)
+    if not dry_run:
+        _print_stuck(session, stuck, alone=len(ids) == 1)
+        planned = [each for each in planned if not each.obstacles]
+    moving = [each for each in planned if _is_move(each)]
+    if dry_run or not moving:
+        session.out.show({"installs": planned}, _write(planned))
+        return FAILED if failed else None
+    if not session.out.json_mode:
+        session.out.say(_write(moving))
+    session.confirm(f"Upgrade {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
+    real = wish.model_copy(update={"dry_run": False})
+    done, failed_now = await _ask_all(session, [each.install_id for each in moving], real)
+    return await _end(session, done, wait=wait, failed=failed or failed_now)
+
+
+def _print_stuck(session: Session, stuck: list[UpgradeReply], *, alone: bool) -> None:
+    """Print why installs cannot be upgraded; no confirmation is asked for them."""
+    for each in stuck:
+        first = each.obstacles[0]
+        if alone:
+            raise Conflict(first.message, hint=first.hint)
+        session.out.say(f"error: {each.name}: {first.message}")
+        session.out.say(f"hint: {first.hint}")
+
+
+async def _choose(
+    session: Session, installs: tuple[str, ...], labels: dict[str, str], app: str | None
+) -> list[str]:
+    if installs:
+        return [await find_install(session, each) for each in installs]
+
+    async def fetch(at: str | None, most: int) -> Page[InstallReply]:
+        return await session.client.installs.list(at, most, app=app, labels=labels)
+
+    return [each.id async for each in iterate(fetch) if each.app_id]
+
+
+async def _ask_all(
+    session: Session, ids: list[str], wish: Upgrade
+) -> tuple[list[UpgradeReply], bool]:
+    """Request the upgrade of each install; a failure does not stop the others."""
+    replies, failed = [], False
+    for each in ids:
+        try:
+            replies.append(await session.client.installs.upgrade(each, wish))
+        except Problem as problem:
+            if len(ids) == 1:
+                raise
+            failed = True
+            session.out.say(f"error: {each}: {problem.message}")
+            if problem.advice:
+                session.out.say(f"hint: {problem.advice}")
+    return replies, failed
+
+
+async def _end(
+    session: Session, done: list[UpgradeReply], *, wait: bool, failed: bool
+) -> int | None:
+    if not wait:
+        session.out.show({"installs": done}, "\n".join(map(_format_done, done)))
+        return FAILED if failed else None
+    code = FAILED if failed else 0
+    for each in done:
+        if each.workflow is not None:
+            code = code or await watch_workflow(session, each.workflow.id, each.workflow)
+    return code
+
+
+def _write(replies: list[UpgradeReply]) -> str:
+    """Return the differences of each install as text."""
+    return "\n".join(line for each in replies for line in _list_lines(each))
+
+
+def _list_lines(each: UpgradeReply) -> Iterator[str]:
+    if not _is_move(each):
+        yield f"{each.name}: already at config {each.to_version}"
+        return
+    yield f"{each.name}: config {each.from_version} -> {each.to_version}"
+    for part in each.parts:
+        yield f"  {_SIGNS[part.change]} {part.part}"
+    for name in each.changed_inputs:
+        yield f"  ~ value of input {name}"
+    for name in each.dropped_inputs:
+        yield f"  - value of input {name}"
+    if each.new_stack:
+        yield "  ! the customer has to enter more values; the upgrade tells their Stack"
+    for obstacle in each.obstacles:
+        yield f"  ! not possible yet: {obstacle.message}"
+        yield f"    {obstacle.hint}"
+
+
+def _format_done(each: UpgradeReply) -> str:
+    begun = f"  exclave workflows watch {each.workflow.id}" if each.workflow else ""
+    return f"{each.name}: now at config {each.to_version}{begun}"
+
+
+def _is_move(each: UpgradeReply) -> bool:
+    return each.from_version != each.to_version or bool(each.changed_inputs or each.parts)
+
+
+def _count(moving: list[UpgradeReply]) -> str:
+    return f"`{moving[0].name}`" if len(moving) == 1 else f"{len(moving)} installs"
+
+
+_SIGNS = {"added": "+", "changed": "~", "removed": "-"}

@@ -1,0 +1,1 @@
+"""`exclave workflows`: `workflows` holds the group, `steps` and `plans` add their verbs."""

@@ -1,0 +1,213 @@
+"""Terraform plans as text: what is created, changed, replaced and destroyed, and why."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from exclave.base.errors import NotFound, Problem
+from exclave.base.printable import dump_json
+from exclave.cli.deps import Session, verb
+from exclave.cli.lookup import find_workflow, workflow_argument
+from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import Styled, clean_line, indent, join, style
+from exclave.cli.workflows.graph import describe_state
+from exclave.wire.terraform import (
+    PlanAttribute,
+    PlanDocument,
+    PlannedOutput,
+    PlannedResource,
+)
+from exclave.wire.workflows import StepReply, WorkflowReply
+
+workflows = SuggestingGroup("workflows")
+jobs = SuggestingGroup("jobs")
+
+_SIGNS = {
+    "create": ("+", "green", "will be created"),
+    "update": ("~", "yellow", "will be changed"),
+    "replace": ("±", "magenta", "must be replaced"),
+    "delete": ("-", "red", "will be destroyed"),
+    "read": ("≤", "cyan", "will be read during apply"),
+    "import": ("→", "cyan", "will be imported"),
+    "move": ("→", "cyan", "has moved"),
+    "forget": (".", "yellow", "will be forgotten, and stays as it is"),
+    "no-op": (" ", "white", "does not change"),
+}
+_REASONS = {
+    "replace_because_tainted": "it is tainted",
+    "replace_because_cannot_update": "it cannot be changed in place",
+    "replace_by_request": "its replacement was requested",
+    "replace_by_triggers": "one of its replacement triggers changes",
+    "delete_because_no_resource_config": "it is no longer in the module",
+    "delete_because_no_module": "its module is gone",
+    "delete_because_count_index": "its index is beyond `count`",
+    "delete_because_each_key": "its key is not in `for_each`",
+    "delete_because_wrong_repetition": "its `count` or `for_each` changed",
+}
+_MOST_CHARS = 200
+
+
+@verb(workflows, "plan")
+@workflow_argument
+@click.argument("step", required=False)
+@click.option("--wait", is_flag=True, help="Wait until STEP has a plan.")
+async def show_workflow_plan(
+    session: Session, workflow: str, step: str | None, *, wait: bool
+) -> None:
+    """Show the plan of a step or a gate; without STEP all plans of the workflow."""
+    if wait and step is None:
+        raise click.UsageError("--wait needs a STEP")
+    workflow_id = await find_workflow(session, workflow)
+    if wait and step is not None:
+        found = await _wait_for_plan(session, workflow_id, step)
+    else:
+        found = await session.client.workflows.get(workflow_id)
+    chosen = list(_choose(found, step))
+    if not chosen:
+        raise NotFound(_format_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
+    plans = {one.name: await _fetch(session, one) for one in chosen}
+    if step is not None:
+        only = next(iter(plans.values()))
+        session.out.show(only.model_dump(mode="json", by_alias=True), format_plan(session, only))
+        return
+    texts = [f"{name}\n" + format_plan(session, plan) for name, plan in plans.items()]
+    told = {name: plan.model_dump(mode="json", by_alias=True) for name, plan in plans.items()}
+    session.out.show(told, join(texts, "\n\n"))
+
+
+@verb(jobs, "plan")
+@click.argument("job_id", metavar="ID")
+async def show_job_plan(session: Session, job_id: str) -> None:
+    """Show the plan that a job made."""
+    plan = await session.client.terraform.get_plan(job_id)
+    session.out.show(plan.model_dump(mode="json", by_alias=True), format_plan(session, plan))
+
+
+async def find_plan(session: Session, step: StepReply) -> PlanDocument | None:
+    """Return the plan that a step made; None if it made none or the plan is gone."""
+    if step.job_id is None or "digest" not in step.outputs:
+        return None
+    try:
+        return await _fetch(session, step)
+    except Problem:
+        return None
+
+
+def format_plan(session: Session, plan: PlanDocument) -> Styled:
+    """Return a plan as text."""
+    parts = [join(_format_resource(session, one)) for one in plan.resources]
+    if plan.drift:
+        lines = [f"  {clean_line(one.address)} {_SIGNS[one.action][2]}" for one in plan.drift]
+        parts.insert(0, join(["Changed outside of Terraform:", *lines]))
+    if plan.outputs:
+        parts.append(join(["Outputs:", *(_format_output(session, one) for one in plan.outputs)]))
+    if plan.policies:
+        parts.append(join(_format_policies(session, plan)))
+    return join([*parts, format_summary(plan)], "\n\n")
+
+
+def format_summary(plan: PlanDocument) -> str:
+    """Return a summary of a plan in one line."""
+    told = plan.summary
+    counts = (
+        (told.imported, "to import"),
+        (told.add, "to add"),
+        (told.change, "to change"),
+        (told.replace, "to replace"),
+        (told.move, "moved"),
+        (told.destroy, "to destroy"),
+    )
+    shown = [f"{count} {what}" for count, what in counts if count]
+    if told.outputs and not shown:
+        shown = ["only outputs change"]
+    return f"Plan: {', '.join(shown)}." if shown else "Plan: nothing to do."
+
+
+async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> WorkflowReply:
+    """Wait until a step has made its plan, or never will."""
+    async for found in session.client.workflows.follow(workflow_id, session.out.warn):
+        chosen = list(_choose(found, step))
+        if chosen and all(one.state.is_over for one in chosen):
+            break
+    return found
+
+
+def _format_none(found: WorkflowReply, step: str | None) -> str:
+    if step is None:
+        return "no step of the workflow has made a plan yet"
+    named = next(one for one in found.steps if one.name == step)
+    return f"`{step}` has no plan to show: it is {describe_state(named)}"
+
+
+def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
+    """Return the steps with a plan: the named one, those that a named gate needs, or all."""
+    by_name = {one.name: one for one in found.steps}
+    if step is None:
+        yield from (one for one in found.steps if one.job_id and "digest" in one.outputs)
+        return
+    if step not in by_name:
+        raise NotFound(f"the workflow has no step `{step}`")
+    wanted = by_name[step]
+    if wanted.job_id is not None:
+        yield wanted
+        return
+    needed = [by_name[name] for name in wanted.needs if name in by_name]
+    yield from (one for one in needed if one.job_id is not None and "digest" in one.outputs)
+
+
+async def _fetch(session: Session, step: StepReply) -> PlanDocument:
+    return await session.client.terraform.get_plan(str(step.job_id))
+
+
+def _format_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:
+    sign, colour, what = _SIGNS[one.action]
+    was = f" (was {clean_line(one.previous)})" if one.previous else ""
+    why = _REASONS.get(one.reason, "")
+    head = f"{sign} {clean_line(one.address)} {what}{was}" + (f": {why}" if why else "")
+    yield _paint(session, head, colour)
+    width = max((len(clean_line(attribute.path)) for attribute in one.attributes), default=0)
+    for attribute in one.attributes:
+        yield _format_attribute(session, one.action, attribute, width)
+
+
+def _format_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> Styled:
+    forced = "  # forces replacement" if one.forces_replacement else ""
+    name = f"{clean_line(one.path):<{width}}"
+    if one.sensitive:
+        return clean_line(f"    {name}  (sensitive){forced}")
+    before, after = _format_value(one.before), _format_value(one.after)
+    after = "(known after apply)" if one.unknown else after
+    if action in {"create", "import"} or (one.before is None and action != "delete"):
+        return _paint(session, f"  + {name}  {after}{forced}", "green")
+    if action == "delete" or (one.after is None and not one.unknown):
+        return _paint(session, f"  - {name}  {before}{forced}", "red")
+    return _paint(session, f"  ~ {name}  {before} → {after}{forced}", "yellow")
+
+
+def _format_output(session: Session, one: PlannedOutput) -> Styled:
+    sign, colour, _ = _SIGNS[one.action]
+    name = clean_line(one.name)
+    if one.sensitive:
+        return _paint(session, f"  {sign} {name}  (sensitive)", colour)
+    before, after = _format_value(one.before), _format_value(one.after)
+    after = "(known after apply)" if one.unknown else after
+    told = {"create": after, "delete": before}.get(one.action, f"{before} → {after}")
+    return _paint(session, f"  {sign} {name}  {told}", colour)
+
+
+def _format_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
+    yield "Policies:"
+    for one in plan.policies:
+        colour = {"deny": "red", "warn": "yellow", "pass": "green"}[one.level]
+        text = f"  {one.level} {clean_line(one.name)}: {indent(one.message, '    ')}"
+        yield _paint(session, text, colour)
+
+
+def _format_value(value: Any) -> str:
+    text = dump_json(value)
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
+
+
+def _paint(session: Session, text: str, colour: str) -> Styled:
+    return style(text, colour, on=session.out.colour)

@@ -1,0 +1,1 @@
+"""The groups of `ControlClient`: one module and one class per noun, one method per route."""

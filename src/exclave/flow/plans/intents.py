@@ -1,0 +1,249 @@
+"""What a step of an install's workflow is meant to do, and how that is stored.
+
+A step is stored with its intent long before it starts; its job is built from the intent when it
+starts. The JSON is a contract with workflows that run during an upgrade: keys may be added, with a
+default for the steps that lack them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
+
+from exclave.domain.installs import component_of
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPart:
+    """Plan the sandbox or a component; a gate and an apply follow."""
+
+    part: str
+    destroy: bool = False
+    auto: bool = False
+    """Approve the plan without a person if all policies pass."""
+    delay_s: float | None = None
+    """How long the runner waits first; set when the plan is made again."""
+
+    @property
+    def component(self) -> str:
+        """The component's name; empty for the sandbox."""
+        return component_of(self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPart:
+    """Plan a part to show what would change; nothing follows."""
+
+    part: str
+
+    @property
+    def component(self) -> str:
+        """The component's name; empty for the sandbox."""
+        return component_of(self.part)
+
+    @property
+    def destroy(self) -> bool:
+        """Scans only show what a deploy would change."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPart:
+    """Apply exactly the plan that the step named `plan` made."""
+
+    part: str
+    plan: str
+    destroy: bool = False
+
+    @property
+    def component(self) -> str:
+        """The component's name; empty for the sandbox."""
+        return component_of(self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class RunAction:
+    """Run an action, or a script that a runbook's step contains (then `action` is empty)."""
+
+    action: str
+    trigger: str
+    component: str = ""
+    """The component whose deploy or teardown triggered it."""
+    runbook: str = ""
+    runbook_step: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name under which the run is shown."""
+        return self.action or f"{self.runbook}.{self.runbook_step}"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSecrets:
+    """Find out which secrets the customer has provided."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitRunner:
+    """Wait until a runner takes an empty job, which proves that one is connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitStack:
+    """Wait until the customer's Stack reports."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitBuilds:
+    """Wait until the builds of the config are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEvent:
+    """Wait until a person reports an event; a step of a runbook."""
+
+
+PartIntent = PlanPart | ScanPart | ApplyPart
+Intent = PartIntent | RunAction | SyncSecrets | AwaitRunner | AwaitStack | AwaitBuilds | AwaitEvent
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowValues:
+    """What a workflow was started with; stored with the intent of every step."""
+
+    config: str
+    """The id of the config version that the workflow was planned with."""
+    kind: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    """What a person gave for a run of an action."""
+    role: str = ""
+    runbook_inputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_drift_scan(self) -> bool:
+        """Whether the result of a scan says if the install has drifted."""
+        return self.kind == "drift_scan"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values as they are stored; empty ones are left out."""
+        values = {
+            "env": dict(self.env),
+            "role": self.role,
+            "runbook_inputs": dict(self.runbook_inputs),
+        }
+        present = {name: value for name, value in values.items() if value}
+        return {"config": self.config, "kind": self.kind, **present}
+
+
+@dataclass(frozen=True, slots=True)
+class StepIntent:
+    """The intent of a stored step with the values of its workflow."""
+
+    intent: Intent
+    values: WorkflowValues
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is stored in the step's spec as `intent`."""
+        return {**self.values.to_json(), **write_intent(self.intent)}
+
+
+def write_intent(intent: Intent) -> dict[str, Any]:
+    """Return an intent as JSON, without the values of its workflow."""
+    match intent:
+        case PlanPart():
+            delay = {} if intent.delay_s is None else {"delay_s": intent.delay_s}
+            return {"do": "plan", "auto": intent.auto, **_write_part(intent), **delay}
+        case ScanPart(part):
+            component = intent.component
+            fields = {"part": part, "component": component, "destroy": False, "scan": True}
+            return {"do": "plan", **fields}
+        case ApplyPart():
+            return {"do": "apply", "plan": intent.plan, **_write_part(intent)}
+        case RunAction():
+            return _write_action(intent)
+        case SyncSecrets():
+            return {"do": "secrets"}
+        case AwaitRunner():
+            return {"do": "runner"}
+        case AwaitStack():
+            return {"do": "stack"}
+        case AwaitBuilds():
+            return {"do": "builds"}
+        case AwaitEvent():
+            return {"do": "event"}
+        case _:
+            assert_never(intent)
+
+
+def read_intent(spec: Mapping[str, Any]) -> StepIntent | None:
+    """Return the intent in a step's spec.
+
+    None if the step has none (a gate, a job that a person wrote) or a newer server stored it.
+    """
+    stored = spec.get("intent")
+    if not stored:
+        return None
+    intent = _read_intent(stored)
+    return None if intent is None else StepIntent(intent, _read_values(stored))
+
+
+def with_delay(spec: Mapping[str, Any], delay_s: float) -> dict[str, Any]:
+    """Return the spec of a step that plans, changed so that its next job waits first."""
+    stored = read_intent(spec)
+    if stored is None or not isinstance(stored.intent, PlanPart):
+        message = "only a plan is made again"
+        raise ValueError(message)
+    again = replace(stored, intent=replace(stored.intent, delay_s=delay_s))
+    return {**spec, "intent": again.to_json()}
+
+
+def _read_intent(stored: Mapping[str, Any]) -> Intent | None:
+    match stored.get("do"):
+        case "plan" if stored.get("scan"):
+            return ScanPart(stored["part"])
+        case "plan":
+            auto = bool(stored.get("auto"))
+            return PlanPart(stored["part"], bool(stored["destroy"]), auto, stored.get("delay_s"))
+        case "apply":
+            return ApplyPart(stored["part"], stored["plan"], bool(stored["destroy"]))
+        case "action":
+            return RunAction(
+                stored["action"],
+                stored["trigger"],
+                stored.get("component", ""),
+                stored.get("runbook", ""),
+                stored.get("runbook_step", ""),
+            )
+        case other:
+            return _WITHOUT_FIELDS.get(str(other))
+
+
+_WITHOUT_FIELDS: Mapping[str, Intent] = {
+    "secrets": SyncSecrets(),
+    "runner": AwaitRunner(),
+    "stack": AwaitStack(),
+    "builds": AwaitBuilds(),
+    "event": AwaitEvent(),
+}
+
+
+def _read_values(stored: Mapping[str, Any]) -> WorkflowValues:
+    return WorkflowValues(
+        stored["config"],
+        stored.get("kind", ""),
+        stored.get("env", {}),
+        stored.get("role", ""),
+        stored.get("runbook_inputs", {}),
+    )
+
+
+def _write_part(intent: PlanPart | ApplyPart) -> dict[str, Any]:
+    component = {"component": intent.component} if intent.component else {}
+    return {"part": intent.part, **component, "destroy": intent.destroy}
+
+
+def _write_action(intent: RunAction) -> dict[str, Any]:
+    fields = {"action": intent.action, "trigger": intent.trigger, "component": intent.component}
+    if not intent.runbook:
+        return {"do": "action", **fields}
+    runbook = {"runbook": intent.runbook, "runbook_step": intent.runbook_step}
+    return {"do": "action", **fields, **runbook}

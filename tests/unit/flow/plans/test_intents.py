@@ -1,0 +1,115 @@
+"""Stored intents: what older servers wrote is read, and written again byte for byte."""
+
+import json
+
+import pytest
+
+from exclave.flow.plans.intents import (
+    ApplyPart,
+    AwaitBuilds,
+    AwaitEvent,
+    AwaitRunner,
+    AwaitStack,
+    Intent,
+    PlanPart,
+    RunAction,
+    ScanPart,
+    SyncSecrets,
+    WorkflowValues,
+    read_intent,
+    with_delay,
+)
+
+RECORDED: list[tuple[str, Intent]] = [
+    ('"do": "builds"', AwaitBuilds()),
+    ('"do": "stack"', AwaitStack()),
+    ('"do": "runner"', AwaitRunner()),
+    ('"do": "secrets"', SyncSecrets()),
+    ('"do": "event"', AwaitEvent()),
+    (
+        '"do": "plan", "auto": false, "part": "sandbox", "destroy": false',
+        PlanPart("sandbox"),
+    ),
+    (
+        '"do": "apply", "plan": "sandbox-plan", "part": "sandbox", "destroy": false',
+        ApplyPart("sandbox", "sandbox-plan"),
+    ),
+    (
+        '"do": "plan", "auto": true, "part": "component:api", "component": "api", "destroy": false',
+        PlanPart("component:api", auto=True),
+    ),
+    (
+        (
+            '"do": "plan", "auto": false, "part": "component:api", "component": "api",'
+            ' "destroy": true, "delay_s": 20.0'
+        ),
+        PlanPart("component:api", destroy=True, delay_s=20.0),
+    ),
+    (
+        (
+            '"do": "apply", "plan": "api.destroy-plan", "part": "component:api", "component": "api",'
+            ' "destroy": true'
+        ),
+        ApplyPart("component:api", "api.destroy-plan", destroy=True),
+    ),
+    (
+        '"do": "plan", "part": "sandbox", "component": "", "destroy": false, "scan": true',
+        ScanPart("sandbox"),
+    ),
+    (
+        '"do": "plan", "part": "component:api", "component": "api", "destroy": false, "scan": true',
+        ScanPart("component:api"),
+    ),
+    (
+        '"do": "action", "action": "warm", "trigger": "pre-deploy-component", "component": "api"',
+        RunAction("warm", "pre-deploy-component", "api"),
+    ),
+    (
+        (
+            '"do": "action", "action": "", "trigger": "runbook", "component": "", "runbook": "rb",'
+            ' "runbook_step": "own"'
+        ),
+        RunAction("", "runbook", "", "rb", "own"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("recorded", "intent"), RECORDED)
+def test_a_recorded_intent_is_read_and_written_as_it_was(recorded: str, intent: Intent) -> None:
+    text = f'{{"config": "cfg1", "kind": "provision", {recorded}}}'
+
+    stored = read_intent({"intent": json.loads(text)})
+
+    assert stored is not None
+    assert stored.intent == intent
+    assert stored.values == WorkflowValues("cfg1", "provision")
+    assert json.dumps(stored.to_json()) == text
+
+
+def test_the_values_of_a_workflow_are_stored_with_every_intent() -> None:
+    text = (
+        '{"config": "cfg1", "kind": "runbook_run", "env": {"A": "b"}, "role": "ops",'
+        ' "runbook_inputs": {"x": "1"}, "do": "runner"}'
+    )
+
+    stored = read_intent({"intent": json.loads(text)})
+
+    assert stored is not None
+    assert stored.values == WorkflowValues("cfg1", "runbook_run", {"A": "b"}, "ops", {"x": "1"})
+    assert json.dumps(stored.to_json()) == text
+
+
+@pytest.mark.parametrize("intent", [None, {}, {"config": "cfg1", "do": "something newer"}])
+def test_a_step_without_a_known_intent_has_none(intent: object) -> None:
+    assert read_intent({"intent": intent}) is None
+
+
+def test_a_plan_that_is_made_again_waits_first() -> None:
+    plan = {"config": "c", "kind": "deploy", "do": "plan", "part": "sandbox", "destroy": False}
+    spec = {"job": None, "priority": 3, "intent": plan}
+
+    again = with_delay(spec, 0.0)
+
+    assert again == {**spec, "intent": {**plan, "auto": False, "delay_s": 0.0}}
+    with pytest.raises(ValueError, match="only a plan"):
+        with_delay({"intent": {"config": "c", "do": "runner"}}, 1.0)
