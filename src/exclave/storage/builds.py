@@ -71,7 +71,9 @@ def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> None
 
 def find_pinned(tx: Tx, org: OrgId, config_id: str, part: str) -> AnyRow | None:
     """Find the build that a config version pins for a part."""
-    return tx.first(_select_pinned(org, config_id).where(config_builds.c.part == part))
+    query = _select_pinned(org, config_id).where(config_builds.c.part == part)
+    row: AnyRow | None = tx.first(query)
+    return row
 
 
 def list_pinned(tx: Tx, org: OrgId, config_id: str) -> Sequence[AnyRow]:

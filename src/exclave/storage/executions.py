@@ -91,7 +91,7 @@ _OPEN = Prepared(
 )
 
 
-def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred:
+def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred[AnyRow]:
     """Ask what a runner was handed and has not ended, oldest first, with the wish to cancel.
 
     Sorted here: SQLite would go through the org's whole history for an order.

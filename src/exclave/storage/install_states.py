@@ -82,13 +82,15 @@ def find_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> 
     query = _of(org, install)
     if version is not None:
         query = query.where(install_states.c.version == version)
-    return tx.first(query.order_by(install_states.c.version.desc()).limit(1))
+    row: AnyRow | None = tx.first(query.order_by(install_states.c.version.desc()).limit(1))
+    return row
 
 
 def find_state_at(tx: Tx, org: OrgId, install: str, at: datetime) -> AnyRow | None:
     """Find the version that was the newest at a moment."""
     query = _of(org, install).where(install_states.c.at <= at)
-    return tx.first(query.order_by(install_states.c.version.desc()).limit(1))
+    row: AnyRow | None = tx.first(query.order_by(install_states.c.version.desc()).limit(1))
+    return row
 
 
 def list_states(

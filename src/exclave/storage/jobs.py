@@ -62,7 +62,8 @@ _QUEUED = Prepared(
     .where(jobs.c.kind.in_(bindparam("kinds", expanding=True)))
     .order_by(jobs.c.priority.desc(), jobs.c.id)
     .offset(bindparam("skip"))
-    .limit(bindparam("limit"))
+    .limit(bindparam("limit")),
+    Queued,
 )
 
 
@@ -74,14 +75,14 @@ _WAITING = Prepared(
 )
 
 
-def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Deferred:
+def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Deferred[AnyRow]:
     """Ask whether any job waits for a runner: a look that takes no lock."""
     return tx.select_later(_WAITING, org=org, queue=queue)
 
 
 def ask_queued(
     tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str], *, skip: int, limit: int
-) -> Deferred:
+) -> Deferred[Queued]:
     """Ask for jobs that wait for a runner, as far as an offer needs them: by priority, then age.
 
     Those that a lane keeps waiting are left out, however many there are: they hide nobody.

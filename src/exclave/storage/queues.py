@@ -67,7 +67,7 @@ def read_counter(tx: Tx, org: OrgId, queue: QueueId) -> int:
     return int(tx.one(_LOCK, org=org, queue=queue).counter)
 
 
-def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Deferred:
+def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Deferred[AnyRow]:
     """Lock a queue for this transaction; ask for the counter and the generation of its epochs."""
     return tx.select_later(_CLAIM, org=org, queue=queue)
 

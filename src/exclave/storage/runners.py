@@ -139,12 +139,12 @@ _NOTE_RENEWAL = Prepared(
 )  # fmt: skip
 
 
-def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred:
+def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred[AnyRow]:
     """Ask for a runner's state and the numbers of its newest poll, and lock it."""
     return tx.select_later(_TURN, org=org, runner=runner)
 
 
-def ask_any_turn(tx: Tx, org: OrgId, queue: QueueId, late_since: datetime) -> Deferred:
+def ask_any_turn(tx: Tx, org: OrgId, queue: QueueId, late_since: datetime) -> Deferred[AnyRow]:
     """Ask for a runner of a queue whose poll waits, and lock it; one that is up comes first.
 
     One that is late is taken if it is so since that time at the earliest.
@@ -171,7 +171,7 @@ def note_poll(
     protocol: str,
     capabilities: Sequence[str],
     stats: Mapping[str, Any] | None,
-) -> Deferred:
+) -> Deferred[AnyRow]:
     """Record a poll, unless a newer one was seen or the runner is not active; lock it.
 
     Asks for its id; no row if the poll was not recorded. A runner of old sends no stats.

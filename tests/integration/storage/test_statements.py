@@ -1,11 +1,25 @@
 """Prepared statements answer what SQLAlchemy would, on both databases."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 import pytest
-from sqlalchemy import bindparam, make_url, select, text, update
+from sqlalchemy import (
+    Column,
+    MetaData,
+    Table,
+    Text,
+    bindparam,
+    insert,
+    make_url,
+    select,
+    text,
+    update,
+)
 
 from exclave.base.clock import SystemClock
 from exclave.domain.identity import OrgId, QueueId, RunnerId
@@ -16,6 +30,7 @@ from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.dialects.sqlite_session import SqliteSession
 from exclave.storage.engine.hub import Hub
 from exclave.storage.engine.statements import Prepared
+from exclave.storage.engine.types import EnumText
 from exclave.storage.migrate import upgrade
 from exclave.storage.tables.core import orgs, queues, runners
 
@@ -52,6 +67,61 @@ async def test_a_row_has_the_same_values_as_by_sqlalchemy(db: Database) -> None:
     assert slow is not None
     assert fast._asdict() == slow._asdict()
     assert (fast.seen_at, fast.due_at, fast.stats) == (AT, None, {"load": 0.5})
+
+
+class _Short(NamedTuple):
+    id: str
+    seen_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _ShortToo:
+    id: str
+    seen_at: datetime
+
+
+@pytest.mark.parametrize("row", [_Short, _ShortToo])
+async def test_rows_are_read_as_the_named_type(
+    db: Database, row: type[_Short] | type[_ShortToo]
+) -> None:
+    query = select(runners.c.id, runners.c.seen_at).where(*_MINE)
+    wanted = {"org": "org_1", "runner": "run_1"}
+
+    prepared = await db.read(lambda tx: tx.all(Prepared(query, row), **wanted))
+    plain = await db.read(lambda tx: tx.all(query, row, **wanted))
+    first = await db.read(lambda tx: tx.first(query, row, **wanted))
+
+    assert [*prepared] == [*plain] == [first] == [row("run_1", AT)]
+
+
+def test_a_row_type_has_exactly_the_columns_of_its_query() -> None:
+    with pytest.raises(TypeError, match="has the fields"):
+        Prepared(select(runners.c.seen_at, runners.c.id), _Short)
+    with pytest.raises(TypeError, match="neither a NamedTuple nor a dataclass"):
+        Prepared(select(runners.c.id), str)
+
+
+class _Colour(StrEnum):
+    RED = "red"
+
+
+_paints = Table("paints", MetaData(), Column("id", Text), Column("colour", EnumText(_Colour)))
+
+
+async def test_an_enum_column_is_read_as_a_member(db: Database) -> None:
+    def paint(tx: Tx) -> list[object]:
+        _paints.create(tx.connection)
+        tx.run(insert(_paints), [{"id": "a", "colour": _Colour.RED}, {"id": "b", "colour": None}])
+        query = select(_paints.c.colour).order_by(_paints.c.id)
+        literal = Prepared(query.where(_paints.c.colour == _Colour.RED))
+        rows = [*tx.all(query), *tx.all(Prepared(query)), *tx.all(literal)]
+        _paints.drop(tx.connection)
+        return [row.colour for row in rows]
+
+    read = await db.write(paint)
+
+    assert read == [_Colour.RED, None, _Colour.RED, None, _Colour.RED]
+    assert all(isinstance(colour, _Colour) for colour in read if colour)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

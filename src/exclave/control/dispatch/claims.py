@@ -80,7 +80,7 @@ class Search:
                 return sorted([*rows, *new], key=lambda job: (-job.priority, job.id))
         return self._ask(0)()
 
-    def _ask(self, page: int) -> Deferred:
+    def _ask(self, page: int) -> Deferred[Queued]:
         return jobs.ask_queued(
             self._tx, self._org, self._queue, self._kinds, skip=page * _PAGE, limit=_PAGE
         )

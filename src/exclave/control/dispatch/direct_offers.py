@@ -52,7 +52,7 @@ class DirectOffer:
         # Popped, not only found: no second transaction may make an offer to the same poll. One
         # that gets no offer here still watches its queue, and is parked again after a wake-up.
         self._parked = parked = deps.parked_polls.pop_oldest(org, queue)
-        self._turn: Deferred | None = None
+        self._turn: Deferred[AnyRow] | None = None
         if parked is not None:
             self._turn = runners.ask_turn(tx, org, parked.slot.who.runner)
         elif deps.hub.has_peers():

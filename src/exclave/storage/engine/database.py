@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, overload
 from zlib import crc32
 
-from sqlalchemy import Connection, CursorResult, Executable, Insert, Row, Table
+from sqlalchemy import Connection, CursorResult, Executable, Insert, Table
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from exclave.base.clock import Clock
@@ -20,17 +20,17 @@ from exclave.storage.engine.group_commit import Batch, Handler, Item, Writer, co
 from exclave.storage.engine.growth import Growth
 from exclave.storage.engine.hub import MESSAGE, Hub
 from exclave.storage.engine.sessions import Sessions
-from exclave.storage.engine.statements import Deferred, Prepared
+from exclave.storage.engine.statements import AnyRow as AnyRow
+from exclave.storage.engine.statements import Deferred, Prepared, find_row_maker
 from exclave.storage.engine.unflushed_rows import UnflushedRows
 from exclave.storage.engine.workflow_cache import WorkflowCache
 
 T = TypeVar("T")
 C = TypeVar("C")
+R = TypeVar("R")
 
 StatementFailed = DBAPIError
 """Raised for what the database refuses. The transaction may be lost: catch it only to re-raise."""
-AnyRow = Row[*tuple[Any, ...]]
-"""A row; its columns are those of the query."""
 
 
 class Tx:
@@ -87,39 +87,72 @@ class Tx:
         """Execute a statement through SQLAlchemy: for what is too rare to prepare."""
         return self.session.connection.execute(statement, rows)
 
-    def all(self, statement: Prepared | Executable, **values: Any) -> Sequence[AnyRow]:
-        """Return all rows; `values` are the statement's parameters."""
+    @overload
+    def all(self, statement: Prepared[R], /, **values: Any) -> Sequence[R]: ...
+
+    @overload
+    def all(self, statement: Executable, /, **values: Any) -> Sequence[AnyRow]: ...
+
+    @overload
+    def all(self, statement: Executable, row: type[R], /, **values: Any) -> Sequence[R]: ...
+
+    def all(
+        self, statement: Prepared[Any] | Executable, row: type[Any] | None = None, /, **values: Any
+    ) -> Sequence[Any]:
+        """Return all rows; `values` are the statement's parameters.
+
+        The rows of an unprepared statement are values of `row`, if it is passed: a NamedTuple or a
+        dataclass with the columns as its fields. A prepared one names that type itself.
+        """
         if isinstance(statement, Prepared):
             return self.session.fetch(statement, values)
-        return self.session.connection.execute(statement, values).all()
+        result = self.session.connection.execute(statement, values)
+        if row is None:
+            return result.all()
+        make = find_row_maker(row, tuple(result.keys()))
+        return [make(found) for found in result.all()]
 
-    def first(self, statement: Prepared | Executable, **values: Any) -> AnyRow | None:
-        """Return the first row, or None."""
+    @overload
+    def first(self, statement: Prepared[R], /, **values: Any) -> R | None: ...
+
+    @overload
+    def first(self, statement: Executable, /, **values: Any) -> AnyRow | None: ...
+
+    @overload
+    def first(self, statement: Executable, row: type[R], /, **values: Any) -> R | None: ...
+
+    def first(
+        self, statement: Prepared[Any] | Executable, row: type[Any] | None = None, /, **values: Any
+    ) -> Any:
+        """Return the first row, or None; see `all`."""
         if isinstance(statement, Prepared):
             rows = self.session.fetch(statement, values)
             return rows[0] if rows else None
-        return self.session.connection.execute(statement, values).first()
+        result = self.session.connection.execute(statement, values)
+        found = result.first()
+        if row is None or found is None:
+            return found
+        return find_row_maker(row, tuple(result.keys()))(found)
 
-    def select_later(self, statement: Prepared, **values: Any) -> Deferred:
+    def select_later(self, statement: Prepared[R], **values: Any) -> Deferred[R]:
         """Send a query and return a function that reads its rows.
 
         Queries that are sent before the first of them is read share one round trip.
         """
         return self.session.select_later(statement, values)
 
-    def execute_later(self, statement: Prepared, **values: Any) -> None:
+    def execute_later(self, statement: Prepared[Any], **values: Any) -> None:
         """Send a statement without waiting; its error is raised by a later statement."""
         self.session.execute_later(statement, values)
 
-    def one(self, statement: Prepared, **values: Any) -> AnyRow:
+    def one(self, statement: Prepared[R], **values: Any) -> R:
         """Return the first row; raise LookupError if there is none."""
         rows = self.session.fetch(statement, values)
         if not rows:
             raise LookupError("a row that must be there is missing")
-        row: AnyRow = rows[0]
-        return row
+        return rows[0]
 
-    def count(self, statement: Prepared, **values: Any) -> int:
+    def count(self, statement: Prepared[Any], **values: Any) -> int:
         """Run a statement that changes rows; return how many."""
         return self.session.count(statement, values)
 

@@ -8,19 +8,23 @@ needs is compiled once per database and kept.
 import itertools
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Generic, TypeVar, overload
 
-from sqlalchemy import BindParameter, Dialect
+from sqlalchemy import BindParameter, ColumnElement, Dialect, Row
 from sqlalchemy.sql.base import Executable
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.sql.type_api import TypeEngine
 from sqlalchemy.sql.visitors import cloned_traverse
 
+R = TypeVar("R")
+AnyRow = Row[*tuple[Any, ...]]
+"""A row without a type of its own: its attributes are the columns of the query."""
+
 Convert = Callable[[Any], Any]
 Values = Mapping[str, Any]
-Deferred = Callable[[], list[Any]]
+Deferred = Callable[[], list[R]]
 """Returns the rows of a statement that was sent; waits for them if need be."""
 FindReader = Callable[[TypeEngine[Any]], Convert | None]
 """Returns how values of a type are read from the driver; None if they need no conversion."""
@@ -29,7 +33,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Generic[R]):
     """A statement in the words of one database."""
 
     name: bytes
@@ -39,8 +43,8 @@ class Compiled:
     """In order: the value's name, its place in a list or -1, and how the driver takes it."""
     fixed: Values
     """Values that the database's way of writing brought along."""
-    row: Callable[[Sequence[Any]], Any]
-    """Makes a row, whose columns are its attributes, of the values of one."""
+    row: Callable[[Sequence[Any]], R]
+    """Makes a row of the values of its columns."""
     reads: tuple[tuple[int, Convert], ...]
     """The columns that do not come from the driver as they should be, and what makes them so."""
 
@@ -54,7 +58,7 @@ class Compiled:
             bound.append(value if convert is None else convert(value))
         return bound
 
-    def read(self, found: Iterable[Sequence[Any]]) -> list[Any]:
+    def read(self, found: Iterable[Sequence[Any]]) -> list[R]:
         """Turn what the driver answered into rows."""
         make, reads = self.row, self.reads
         if not reads:
@@ -69,20 +73,31 @@ class Compiled:
         return rows
 
 
-class Prepared:
+class Prepared(Generic[R]):
     """A statement with named parameters, compiled when a kind of database first runs it.
+
+    Its rows are read as values of `row`, a NamedTuple or a frozen dataclass whose fields have the
+    names of the columns, in their order; without it they are named tuples made on the spot.
 
     Values that it says itself become part of its text: no database uses a partial index for a
     parameter.
     """
 
-    def __init__(self, statement: Executable) -> None:
+    @overload
+    def __init__(self: "Prepared[AnyRow]", statement: Executable) -> None: ...
+
+    @overload
+    def __init__(self, statement: Executable, row: type[R]) -> None: ...
+
+    def __init__(self, statement: Executable, row: type[Any] | None = None) -> None:
         assert isinstance(statement, ClauseElement)  # noqa: S101 - every query is
         self._statement: ClauseElement = statement
+        names = tuple(column.name for column in _list_columns(statement))
+        self._make_row = _make_row_type(names) if row is None else find_row_maker(row, names)
         self._lists = _find_lists(statement)
-        self._compiled: dict[Any, Compiled] = {}
+        self._compiled: dict[Any, Compiled[R]] = {}
 
-    def compile(self, dialect: Dialect, find_reader: FindReader, values: Values) -> Compiled:
+    def compile(self, dialect: Dialect, find_reader: FindReader, values: Values) -> Compiled[R]:
         """Find the form of the statement for a database, and for lists of this length."""
         key: Any = dialect
         if self._lists:
@@ -90,13 +105,47 @@ class Prepared:
         found = self._compiled.get(key)
         if found is None:
             sizes = {name: _round_up(len(values[name])) for name in self._lists}
-            found = self._compiled[key] = _compile(self._statement, dialect, find_reader, sizes)
+            found = self._compiled[key] = _compile(
+                self._statement, self._make_row, dialect, find_reader, sizes
+            )
         return found
+
+
+def find_row_maker(row: type[R], names: tuple[str, ...]) -> Callable[[Sequence[Any]], R]:
+    """Return the function that makes a value of `row` from the values of these columns.
+
+    Raise TypeError if its fields are not the columns, in the same order.
+    """
+    make = getattr(row, "_make", None)
+    if make is not None:
+        expected: tuple[str, ...] = row._fields  # type: ignore[attr-defined]
+    elif is_dataclass(row):
+        expected = tuple(field.name for field in fields(row))
+        make = lambda values: row(*values)  # noqa: E731 - one of two ways to make a value
+    else:
+        raise TypeError(f"{row.__name__} is neither a NamedTuple nor a dataclass")
+    if expected != names:
+        raise TypeError(f"{row.__name__} has the fields {expected}, the query the columns {names}")
+    maker: Callable[[Sequence[Any]], R] = make
+    return maker
 
 
 def name_statement() -> bytes:
     """Make a name under which a connection may keep a prepared statement."""
     return b"exclave_%d" % next(_numbers)
+
+
+def _list_columns(statement: ClauseElement) -> Iterable[ColumnElement[Any]]:
+    # Asked of a copy: SQLAlchemy keeps the answer in the statement, and statements derived from it
+    # later, such as one with RETURNING, would inherit that answer.
+    copy = cloned_traverse(statement, {}, {})
+    columns: Iterable[ColumnElement[Any]] = getattr(copy, "exported_columns", ())
+    return columns
+
+
+def _make_row_type(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    row = namedtuple("row", names)  # type: ignore[misc] # noqa: PYI024 - made at run time
+    return row._make
 
 
 def _find_lists(statement: ClauseElement) -> tuple[str, ...]:
@@ -120,8 +169,12 @@ def _pick(values: Sequence[Any], place: int) -> Any:
 
 
 def _compile(
-    statement: ClauseElement, dialect: Dialect, find_reader: FindReader, sizes: Mapping[str, int]
-) -> Compiled:
+    statement: ClauseElement,
+    make_row: Callable[[Sequence[Any]], R],
+    dialect: Dialect,
+    find_reader: FindReader,
+    sizes: Mapping[str, int],
+) -> Compiled[R]:
     asked: set[str] = set()
 
     def settle(bind: BindParameter[Any]) -> None:
@@ -135,15 +188,14 @@ def _compile(
     made = settled.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
     assert isinstance(made, SQLCompiler)  # noqa: S101 - it is a query
     takes = tuple(_list_takes(made, dialect, sizes))
-    columns = getattr(statement, "exported_columns", ())
+    columns = _list_columns(statement)
     readers = [(place, find_reader(column.type)) for place, column in enumerate(columns)]
-    row = namedtuple("row", [column.name for column in columns])  # type: ignore[misc] # noqa: PYI024 - made at run time
     return Compiled(
         name=name_statement(),
         sql=str(made),
         takes=takes,
         fixed={name: bind.value for name, bind in made.binds.items() if name not in asked},
-        row=row._make,
+        row=make_row,
         reads=tuple((place, read) for place, read in readers if read is not None),
     )
 

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import to_json
 from sqlalchemy import JSON, BigInteger, Dialect, Text, TypeDecorator
@@ -41,6 +42,25 @@ class Instant(TypeDecorator[datetime]):
         """Read a moment."""
         del dialect
         return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class EnumText(TypeDecorator[E]):
+    """A member of an enum, stored as its text; an unknown text raises ValueError when read."""
+
+    impl = Text
+    cache_ok = True
+
+    def __init__(self, members: type[E]) -> None:
+        super().__init__()
+        self.members = members
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> E | None:
+        """Read a member."""
+        del dialect
+        return None if value is None else self.members(value)
 
 
 class IntegerList(TypeDecorator[tuple[int, ...]]):

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine, Insert, Table
 
 from exclave.storage.engine.dialects.bulk import Rows
 from exclave.storage.engine.statements import Deferred, Prepared, Values
+
+R = TypeVar("R")
 
 
 class Session(Protocol):
@@ -54,19 +56,19 @@ class Session(Protocol):
         """Undo what happened since the savepoint, and release it."""
         ...
 
-    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+    def fetch(self, statement: Prepared[R], values: Values) -> list[R]:
         """Run a statement and return its rows."""
         ...
 
-    def select_later(self, statement: Prepared, values: Values) -> Deferred:
+    def select_later(self, statement: Prepared[R], values: Values) -> Deferred[R]:
         """Send a query; return a function that reads its rows."""
         ...
 
-    def execute_later(self, statement: Prepared, values: Values) -> None:
+    def execute_later(self, statement: Prepared[Any], values: Values) -> None:
         """Send a statement without waiting; its error may be raised by a later one."""
         ...
 
-    def count(self, statement: Prepared, values: Values) -> int:
+    def count(self, statement: Prepared[Any], values: Values) -> int:
         """Run a statement and return how many rows it changed."""
         ...
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import pq
@@ -40,6 +40,8 @@ from exclave.storage.engine.statements import (
     name_statement,
 )
 from exclave.storage.engine.types import write_json
+
+R = TypeVar("R")
 
 CHANNEL = "exclave"
 _PAYLOAD = 7000
@@ -175,29 +177,29 @@ class PostgresSession:
         self._line.say("RELEASE mark")
         self._line.finish()
 
-    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+    def fetch(self, statement: Prepared[R], values: Values) -> list[R]:
         """Run a statement and return its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return compiled.read(_read_rows(self._run(compiled, values)))
 
-    def select_later(self, statement: Prepared, values: Values) -> Deferred:
+    def select_later(self, statement: Prepared[R], values: Values) -> Deferred[R]:
         """Send a query; the returned function waits for its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         kept: list[pq.abc.PGresult] = []
         self._send(compiled, values, kept.append)
 
-        def read() -> list[Any]:
+        def read() -> list[R]:
             if not kept:
                 self._line.finish()
             return compiled.read(_read_rows(kept[0]))
 
         return read
 
-    def execute_later(self, statement: Prepared, values: Values) -> None:
+    def execute_later(self, statement: Prepared[Any], values: Values) -> None:
         """Send a statement without waiting."""
         self._send(statement.compile(_WORDS, _find_reader, values), values)
 
-    def count(self, statement: Prepared, values: Values) -> int:
+    def count(self, statement: Prepared[Any], values: Values) -> int:
         """Run a statement and return how many rows it changed."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return self._run(compiled, values).command_tuples or 0
@@ -242,13 +244,13 @@ class PostgresSession:
             self._driver.invalidate()
         transaction.close()
 
-    def _run(self, compiled: Compiled, values: Values) -> pq.abc.PGresult:
+    def _run(self, compiled: Compiled[Any], values: Values) -> pq.abc.PGresult:
         self._send(compiled, values)
         result = self._line.finish()
         assert result is not None  # noqa: S101 - it answers the statement
         return result
 
-    def _send(self, compiled: Compiled, values: Values, keep: Keep | None = None) -> None:
+    def _send(self, compiled: Compiled[Any], values: Values, keep: Keep | None = None) -> None:
         bound = [_write_value(value) for value in compiled.bind(values)]
         self._line.send(compiled.name, compiled.sql, bound, keep)
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import from_json
 from sqlalchemy import Connection, Table
@@ -24,6 +24,8 @@ from exclave.storage.engine.dialects.failures import translate
 from exclave.storage.engine.greenlets import call_beside
 from exclave.storage.engine.statements import Convert, Deferred, Prepared, Values
 from exclave.storage.engine.types import write_json
+
+R = TypeVar("R")
 
 _WORDS = sqlite.dialect(paramstyle="qmark", json_serializer=write_json, json_deserializer=from_json)
 """How statements are written for SQLite; one for all, so that each is compiled once."""
@@ -85,22 +87,22 @@ class SqliteSession:
         self._run("ROLLBACK TO mark")
         self._run("RELEASE mark")
 
-    def fetch(self, statement: Prepared, values: Values) -> list[Any]:
+    def fetch(self, statement: Prepared[R], values: Values) -> list[R]:
         """Run a statement and return its rows."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return compiled.read(self._run(compiled.sql, compiled.bind(values)).fetchall())
 
-    def select_later(self, statement: Prepared, values: Values) -> Deferred:
+    def select_later(self, statement: Prepared[R], values: Values) -> Deferred[R]:
         """Run a query at once; the returned function has its rows."""
         rows = self.fetch(statement, values)
         return lambda: rows
 
-    def execute_later(self, statement: Prepared, values: Values) -> None:
+    def execute_later(self, statement: Prepared[Any], values: Values) -> None:
         """Run a statement."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         self._run(compiled.sql, compiled.bind(values))
 
-    def count(self, statement: Prepared, values: Values) -> int:
+    def count(self, statement: Prepared[Any], values: Values) -> int:
         """Run a statement and return how many rows it changed."""
         compiled = statement.compile(_WORDS, _find_reader, values)
         return self._run(compiled.sql, compiled.bind(values)).rowcount
