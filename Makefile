@@ -29,7 +29,7 @@ test: $(VENV)/.dev
 
 ## tofu: the Terraform tests once more with OpenTofu, which a runner builds first: minutes, once
 tofu: $(VENV)/.dev
-	EXCLAVE_TEST_TOOLS=required EXCLAVE_TEST_TOFU=1 $(BIN)/pytest -q -n $(WORKERS) tests/integration/terraform -k tofu
+	EXCLAVE_TEST_TOOLS=required EXCLAVE_TEST_TOFU=1 $(BIN)/pytest -q -n $(WORKERS) tests/integration/runner/terraform -k tofu
 
 ## check: lint, format, types, import contracts
 check: $(VENV)/.dev

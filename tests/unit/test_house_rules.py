@@ -178,3 +178,18 @@ def test_the_rule_about_printing_finds_what_it_should() -> None:
 
     assert [line for line in lines if not list(find_printing(ast.parse(line)))] == []
     assert not list(find_printing(ast.parse("sys.stdout.isatty()")))
+
+
+def test_the_folders_of_tests_are_those_of_the_source() -> None:
+    tests = Path(__file__).parents[1]
+    not_rooms = {"unit/docs", "unit/bench"}  # what is tested there lies outside of the source
+    strange = [
+        folder.relative_to(tests).as_posix()
+        for kind in ("unit", "integration")
+        for folder in sorted((tests / kind).rglob("*"))
+        if any(folder.glob("*.py"))
+        and folder.relative_to(tests).as_posix() not in not_rooms
+        and not (SOURCE / folder.relative_to(tests / kind)).is_dir()
+    ]
+
+    assert strange == []

@@ -83,9 +83,9 @@ class PostgresSession:
 
     The error names the SQL of the statement that failed, not of the one that raised. `release` and
     `commit` always wait, so no error leaves its savepoint or its transaction; group commit relies
-    on that (tests/integration/storage/test_group_commit.py). To handle an error where it happens,
-    use `fetch` or `count`, which wait. Statements run in the order in which they were sent, so a
-    lock that is sent first protects what is sent after it.
+    on that (tests/integration/storage/engine/test_group_commit.py). To handle an error where it
+    happens, use `fetch` or `count`, which wait. Statements run in the order in which they were
+    sent, so a lock that is sent first protects what is sent after it.
     """
 
     def __init__(self, connection: Connection, clock: ServerClock, *, writes: bool) -> None:

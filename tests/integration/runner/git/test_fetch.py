@@ -12,7 +12,7 @@ from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.outcomes import Stopped, WorkFailed
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
-from tests.integration.runner.fetch_kit import Fetch
+from tests.integration.runner.git.fetch_kit import Fetch
 from tests.support.git import GitServer, Repo, make_repo, serve_git
 from tests.unit.runner.work_kit import ExecutionHarness
 

@@ -27,7 +27,7 @@ from exclave.appconfig.schema import build_schema
 from exclave.base.errors import InvalidInput
 from tests.unit.appconfig.directories import APPS, WHOLE
 
-PAGES = Path(__file__).parents[3] / "docs" / "reference" / "app-config"
+PAGES = Path(__file__).parents[4] / "docs" / "reference" / "app-config"
 
 
 def declarer(model: type[Table], field: Field) -> str:

@@ -21,7 +21,7 @@ from exclave.storage.engine.database import Tx
 from exclave.storage.tables.core import executions, log_segments
 from exclave.wire.runner import Offer
 from tests.integration.control.conftest import World
-from tests.integration.control.logs_kit import begin, finish, pack, piece, send, texts
+from tests.integration.control.logs.logs_kit import begin, finish, pack, piece, send, texts
 from tests.support.world import enrol_fake_runner, make_install, make_org
 
 JUNK = os.urandom(1 << 16)

@@ -26,7 +26,7 @@ from exclave.runner.secrets.store import FileSecrets, SecretStore
 from exclave.wire.jobs import JobKind, NoopSpec, OutcomeState, Reason
 from exclave.wire.runner import Outcome, Result, ResultReply
 from tests.unit.runner.harness import TOKEN
-from tests.unit.runner.test_spooled import Archive
+from tests.unit.runner.logs.test_spooled_log import Archive
 
 RECEIPT = "toy-receipt"
 

@@ -14,7 +14,7 @@ from exclave.domain.identity import InstallId
 from exclave.storage.tables.terraform import tf_locks
 from exclave.wire.jobs import JobReply
 from exclave.wire.terraform import RescuedState
-from tests.integration.terraform.runner_site import SLOW, WORKSPACE, Site, open_site
+from tests.integration.runner.terraform.runner_site import SLOW, WORKSPACE, Site, open_site
 
 FIRST = 'resource "terraform_data" "first" {}\n'
 BOTH = FIRST + 'resource "terraform_data" "second" {}\n'

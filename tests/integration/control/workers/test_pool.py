@@ -13,7 +13,7 @@ from exclave.base.errors import NotFound, Unavailable
 from exclave.control.runtime.request_slots import Busy
 from exclave.control.workers.pool import TookTooLong, TookTooMuch, WorkerDied, WorkerProcesses
 from exclave.template.problems import TemplateProblem
-from tests.integration.control import workers_kit as kit
+from tests.integration.control.workers import workers_kit as kit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of processes are Linux's")
 ENOUGH_S = 60.0
@@ -248,7 +248,7 @@ async def test_closing_ends_all_processes_and_calls(tmp_path: Path) -> None:
 _SERVER = """
 import asyncio, sys
 from exclave.control.workers.pool import WorkerProcesses
-from tests.integration.control import workers_kit as kit
+from tests.integration.control.workers import workers_kit as kit
 
 async def main():
     await WorkerProcesses(1).run("a", kit.burn, sys.argv[1], seconds=600.0)

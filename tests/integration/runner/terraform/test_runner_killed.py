@@ -9,7 +9,7 @@ from exclave.base.errors import NotFound
 from exclave.control.terraform import orphans as terraform_orphans
 from exclave.control.terraform import workspaces
 from exclave.domain.identity import InstallId
-from tests.integration.terraform.runner_site import SLOW, WORKSPACE, Site, open_site
+from tests.integration.runner.terraform.runner_site import SLOW, WORKSPACE, Site, open_site
 
 
 @pytest.fixture

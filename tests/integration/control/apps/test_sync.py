@@ -80,7 +80,7 @@ async def test_every_part_can_be_read_back(deps: Deps, user: User, tmp_path: Pat
 async def test_everything_of_the_largest_fixture_app_is_stored(
     deps: Deps, user: User, tmp_path: Path
 ) -> None:
-    fixture = Path(__file__).parents[2] / "fixtures/apps/acme-aws"
+    fixture = Path(__file__).parents[3] / "fixtures/apps/acme-aws"
     app = tmp_path / "acme-aws"
     shutil.copytree(fixture, app, symlinks=True)
     await make_app(deps, user, "acme-aws")

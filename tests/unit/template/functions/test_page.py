@@ -6,7 +6,7 @@ from exclave.template.functions import FUNCTIONS
 from exclave.template.functions.refused import REASONS
 from exclave.template.functions.signature import Function, Param
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "templates.md"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "templates.md"
 
 WORDS = {
     Param.ANY: "any", Param.TEXT: "string", Param.INT: "int", Param.FLOAT: "float", Param.BOOL: "bool", Param.MAP: "map",

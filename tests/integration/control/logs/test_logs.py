@@ -13,7 +13,7 @@ from exclave.domain.jobs import ExecutionId, Superseded
 from exclave.wire.logs import MAX_SEGMENT
 from exclave.wire.runner import Outcome
 from tests.integration.control.conftest import World
-from tests.integration.control.logs_kit import begin, pack, piece, send, texts
+from tests.integration.control.logs.logs_kit import begin, pack, piece, send, texts
 from tests.support.world import enrol_fake_runner, job, make_install, make_org, run_workflow
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
-from tests.integration.runner.fetch_kit import Fetch
+from tests.integration.runner.git.fetch_kit import Fetch
 from tests.support.git import Repo, make_repo
 from tests.support.ssh import SshServer, make_key, serve_ssh, write_private
 from tests.unit.runner.work_kit import ExecutionHarness

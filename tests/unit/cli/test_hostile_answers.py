@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cli import samples
 from tests.unit.cli.fake_control import DIGEST, EXE, INS, JOB, WFL, Cli, FakeControl, Ran
-from tests.unit.cli.test_cli_verbs import ROWS
+from tests.unit.cli.test_verbs import ROWS
 from tests.unit.cli.verbs import Verb
 from tests.unit.cli.verbs_terraform import plan
 
