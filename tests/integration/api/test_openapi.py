@@ -47,3 +47,16 @@ def test_every_route_is_described_with_its_problems_and_credentials(name: str) -
 
 def _tell_status(operation: dict[str, Any]) -> int:
     return next(int(status) for status in operation["responses"] if status != "default")
+
+
+def test_every_post_of_the_control_api_takes_an_idempotency_key() -> None:
+    posts = [item["post"] for item in render_control()["paths"].values() if "post" in item]
+
+    without = [
+        post["operationId"]
+        for post in posts
+        if not any(parameter["name"] == "Idempotency-Key" for parameter in post["parameters"])
+    ]
+
+    assert posts
+    assert without == []

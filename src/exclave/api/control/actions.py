@@ -1,9 +1,9 @@
 """Actions and runbooks of an install."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import InstallOf
 from exclave.api.queries import RunsOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.installs import actions, runbooks
 from exclave.wire.actions import (
@@ -26,13 +26,12 @@ async def list_actions(install: InstallOf, user: UserOf, deps: DepsOf) -> Page[A
 
 
 @router.post("/actions/run", status_code=202)
+@idempotent()
 async def run_action(
-    install: InstallOf, body: RunAction, user: UserOf, once: OnceOf
+    install: InstallOf, body: RunAction, user: UserOf, deps: DepsOf
 ) -> WorkflowReply:
     """Run an action now."""
-    return await once(
-        WorkflowReply, body, lambda deps: actions.run_action(deps, user, install, body)
-    )
+    return await actions.run_action(deps, user, install, body)
 
 
 @router.get("/actions/runs")
@@ -52,10 +51,9 @@ async def list_runbooks(install: InstallOf, user: UserOf, deps: DepsOf) -> Page[
 
 
 @router.post("/runbooks/run", status_code=202)
+@idempotent()
 async def run_runbook(
-    install: InstallOf, body: RunRunbook, user: UserOf, once: OnceOf
+    install: InstallOf, body: RunRunbook, user: UserOf, deps: DepsOf
 ) -> WorkflowReply:
     """Run a runbook now."""
-    return await once(
-        WorkflowReply, body, lambda deps: runbooks.run_runbook(deps, user, install, body)
-    )
+    return await runbooks.run_runbook(deps, user, install, body)

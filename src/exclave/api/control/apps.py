@@ -5,9 +5,9 @@ from typing import Any
 from fastapi import Request
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import AppOf
 from exclave.api.queries import DiffOf, PageOf, SyncOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.apps import apps, configs, sync
 from exclave.wire.apps import AppReply, ConfigDiffReply, ConfigReply, NewApp, SyncReply
@@ -31,9 +31,10 @@ async def list_apps(page: PageOf, user: UserOf, deps: DepsOf) -> Page[AppReply]:
 
 
 @router.post("", status_code=201)
-async def create_app(body: NewApp, user: UserOf, once: OnceOf) -> AppReply:
+@idempotent()
+async def create_app(body: NewApp, user: UserOf, deps: DepsOf) -> AppReply:
     """Create an app that has no version yet."""
-    return await once(AppReply, body, lambda deps: apps.create_app(deps, user, body))
+    return await apps.create_app(deps, user, body)
 
 
 @router.get("/{app}")

@@ -1,9 +1,9 @@
 """Builds of the parts of an app: list, show, build again."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import BuildOf
 from exclave.api.queries import BuildsOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.builds import builds
 from exclave.wire.builds import BuildReply, NewBuild
@@ -13,9 +13,10 @@ router = make_router("/v1/builds", "builds", UserRoute)
 
 
 @router.post("", status_code=202)
-async def create_build(body: NewBuild, user: UserOf, once: OnceOf) -> BuildReply:
+@idempotent()
+async def create_build(body: NewBuild, user: UserOf, deps: DepsOf) -> BuildReply:
     """Build a part of an app's current version again; a branch or tag is resolved again."""
-    return await once(BuildReply, body, lambda deps: builds.create_build(deps, user, body))
+    return await builds.create_build(deps, user, body)
 
 
 @router.get("")

@@ -1,9 +1,9 @@
 """Installs, their labels and their lanes."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import InstallOf, LaneOf
 from exclave.api.queries import ForgetOf, InstallsOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.installs import installs
 from exclave.control.installs.installs import Wanted
@@ -29,9 +29,10 @@ async def list_installs(query: InstallsOf, user: UserOf, deps: DepsOf) -> Page[I
 
 
 @router.post("", status_code=201)
-async def create_install(body: NewInstall, user: UserOf, once: OnceOf) -> InstallReply:
+@idempotent()
+async def create_install(body: NewInstall, user: UserOf, deps: DepsOf) -> InstallReply:
     """Create an install; `workflow_id` is the workflow that provisions it."""
-    return await once(InstallReply, body, lambda deps: installs.create_install(deps, user, body))
+    return await installs.create_install(deps, user, body)
 
 
 @router.get("/{install}")
@@ -71,12 +72,9 @@ async def set_managed_by(
 
 
 @router.post("/{install}/lanes/{lane}/release")
+@idempotent()
 async def release_lane(
-    install: InstallOf, lane: LaneOf, body: ReleaseLane, user: UserOf, once: OnceOf
+    install: InstallOf, lane: LaneOf, body: ReleaseLane, user: UserOf, deps: DepsOf
 ) -> InstallDetail:
     """Release a lane after a person has checked its resources."""
-    return await once(
-        InstallDetail,
-        body,
-        lambda deps: installs.release_lane(deps, user, install, lane, body.reason),
-    )
+    return await installs.release_lane(deps, user, install, lane, body.reason)

@@ -1,9 +1,9 @@
 """Jobs."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import JobOf
 from exclave.api.queries import JobsOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.workflows import jobs
 from exclave.wire.jobs import DeclareLost, JobReply
@@ -33,12 +33,14 @@ async def show_job(job: JobOf, user: UserOf, deps: DepsOf) -> JobReply:
 
 
 @router.post("/{job}/cancel", status_code=202)
-async def cancel_job(job: JobOf, user: UserOf, once: OnceOf) -> JobReply:
+@idempotent()
+async def cancel_job(job: JobOf, user: UserOf, deps: DepsOf) -> JobReply:
     """Cancel a job."""
-    return await once(JobReply, None, lambda deps: jobs.cancel_job(deps, user, job))
+    return await jobs.cancel_job(deps, user, job)
 
 
 @router.post("/{job}/declare-lost")
-async def declare_lost(job: JobOf, body: DeclareLost, user: UserOf, once: OnceOf) -> JobReply:
+@idempotent()
+async def declare_lost(job: JobOf, body: DeclareLost, user: UserOf, deps: DepsOf) -> JobReply:
     """Declare the machine that ran the job as gone, instead of waiting for it."""
-    return await once(JobReply, body, lambda deps: jobs.declare_lost(deps, user, job, body.reason))
+    return await jobs.declare_lost(deps, user, job, body.reason)

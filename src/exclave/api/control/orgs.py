@@ -1,7 +1,7 @@
 """The caller, the caller's org, and new orgs."""
 
 from exclave.api.credentials import DepsOf, UserOf
-from exclave.api.repeats import OnceOf
+from exclave.api.idempotency import idempotent
 from exclave.api.routes import UserRoute, make_router
 from exclave.control import four_eyes
 from exclave.control.limits import usage
@@ -50,8 +50,7 @@ async def set_four_eyes(body: SetFourEyes, user: UserOf, deps: DepsOf) -> FourEy
 
 
 @router.post("/orgs", status_code=201)
-async def create_org(body: NewOrg, user: UserOf, once: OnceOf) -> OrgCreated:
+@idempotent(secret=True)
+async def create_org(body: NewOrg, user: UserOf, deps: DepsOf) -> OrgCreated:
     """Create another org, as an instance admin. The reply holds its first token, shown once."""
-    return await once(
-        OrgCreated, body, lambda deps: accounts.add_org(deps, user, body.name), secret=True
-    )
+    return await accounts.add_org(deps, user, body.name)

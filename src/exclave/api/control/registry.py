@@ -1,9 +1,9 @@
 """The registry in the Control API: tokens for its clients, repositories, garbage collection."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import RegistryTokenOf
 from exclave.api.queries import PageOf, RepositoriesOf, TagsOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.registry import gc, repositories, tokens
 from exclave.wire.model import Page
@@ -21,16 +21,12 @@ router = make_router("/v1/registry", "registry", UserRoute)
 
 
 @router.post("/tokens", status_code=201)
+@idempotent(secret=True)
 async def create_registry_token(
-    body: NewRegistryToken, user: UserOf, once: OnceOf
+    body: NewRegistryToken, user: UserOf, deps: DepsOf
 ) -> RegistryTokenCreated:
     """Create a short-lived password for registry clients. It is shown once."""
-    return await once(
-        RegistryTokenCreated,
-        body,
-        lambda deps: tokens.create_registry_token(deps, user, body),
-        secret=True,
-    )
+    return await tokens.create_registry_token(deps, user, body)
 
 
 @router.get("/tokens")
@@ -62,6 +58,7 @@ async def list_tags(page: TagsOf, user: UserOf, deps: DepsOf) -> Page[TagInfo]:
 
 
 @router.post("/gc")
-async def collect_garbage(body: CollectGarbage, user: UserOf, once: OnceOf) -> GarbageReport:
+@idempotent()
+async def collect_garbage(body: CollectGarbage, user: UserOf, deps: DepsOf) -> GarbageReport:
     """Delete unreferenced content, or show what would be deleted; pinned content is kept."""
-    return await once(GarbageReport, body, lambda deps: gc.collect_garbage(deps, user, body))
+    return await gc.collect_garbage(deps, user, body)

@@ -1,9 +1,9 @@
 """Runners and their enrolment tokens."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import RunnerIdOf
 from exclave.api.queries import RunnersOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.dispatch import runners
 from exclave.domain.identity import QueueId
@@ -14,15 +14,11 @@ router = make_router("/v1", "runners", UserRoute)
 
 
 @router.post("/enrolments", status_code=201)
-async def create_enrolment(body: NewEnrolment, user: UserOf, once: OnceOf) -> EnrolmentCreated:
+@idempotent(secret=True)
+async def create_enrolment(body: NewEnrolment, user: UserOf, deps: DepsOf) -> EnrolmentCreated:
     """Create a one-time token, shown once, for a runner of an install or of the build queue."""
     queue = QueueId(body.queue_id)
-    return await once(
-        EnrolmentCreated,
-        body,
-        lambda deps: runners.create_enrolment(deps, user, queue),
-        secret=True,
-    )
+    return await runners.create_enrolment(deps, user, queue)
 
 
 @router.get("/runners")
@@ -39,10 +35,9 @@ async def show_runner(runner: RunnerIdOf, user: UserOf, deps: DepsOf) -> RunnerR
 
 
 @router.post("/runners/{runner}/revoke")
+@idempotent()
 async def revoke_runner(
-    runner: RunnerIdOf, body: RevokeRunner, user: UserOf, once: OnceOf
+    runner: RunnerIdOf, body: RevokeRunner, user: UserOf, deps: DepsOf
 ) -> RunnerReply:
     """Revoke a runner at once."""
-    return await once(
-        RunnerReply, body, lambda deps: runners.revoke_runner(deps, user, runner, body.reason)
-    )
+    return await runners.revoke_runner(deps, user, runner, body.reason)

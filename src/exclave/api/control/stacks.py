@@ -1,8 +1,8 @@
 """Stacks of installs: create one for the customer, show what it reported."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import InstallOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.stacks import stacks
 from exclave.wire.stacks import StackCreated, StackReply
@@ -17,8 +17,7 @@ async def show_stack(install: InstallOf, user: UserOf, deps: DepsOf) -> StackRep
 
 
 @router.post("", status_code=201)
-async def create_stack(install: InstallOf, user: UserOf, once: OnceOf) -> StackCreated:
+@idempotent(secret=True)
+async def create_stack(install: InstallOf, user: UserOf, deps: DepsOf) -> StackCreated:
     """Create a Stack with a one-time token, shown once; older unused ones are void."""
-    return await once(
-        StackCreated, None, lambda deps: stacks.create_stack(deps, user, install), secret=True
-    )
+    return await stacks.create_stack(deps, user, install)

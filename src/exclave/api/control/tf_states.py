@@ -1,9 +1,9 @@
 """Terraform states of an install: headers, resources, locks, rescued states, orphans."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import InstallOf, WorkspaceOf
 from exclave.api.queries import OrphansOf, VersionOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.terraform import orphans, rescued_states, workspaces
 from exclave.wire.model import Page
@@ -34,15 +34,12 @@ async def show_tf_state(
 
 
 @router.post("/tf-states/{workspace}/unlock")
+@idempotent()
 async def unlock_tf_state(
-    install: InstallOf, workspace: WorkspaceOf, body: UnlockWorkspace, user: UserOf, once: OnceOf
+    install: InstallOf, workspace: WorkspaceOf, body: UnlockWorkspace, user: UserOf, deps: DepsOf
 ) -> TfWorkspaceDetail:
     """Remove a lock that an ended execution left behind."""
-    return await once(
-        TfWorkspaceDetail,
-        body,
-        lambda deps: workspaces.unlock_workspace(deps, user, install, workspace, body.reason),
-    )
+    return await workspaces.unlock_workspace(deps, user, install, workspace, body.reason)
 
 
 @router.get("/tf-states/{workspace}/rescued")
@@ -54,15 +51,12 @@ async def list_rescued_states(
 
 
 @router.post("/tf-states/{workspace}/restore")
+@idempotent()
 async def restore_tf_state(
-    install: InstallOf, workspace: WorkspaceOf, body: RestoreState, user: UserOf, once: OnceOf
+    install: InstallOf, workspace: WorkspaceOf, body: RestoreState, user: UserOf, deps: DepsOf
 ) -> TfWorkspaceDetail:
     """Restore a rescued state or an older version; 409 while a job holds the lane."""
-    return await once(
-        TfWorkspaceDetail,
-        body,
-        lambda deps: rescued_states.restore_state(deps, user, install, workspace, body),
-    )
+    return await rescued_states.restore_state(deps, user, install, workspace, body)
 
 
 @router.get("/orphans")

@@ -1,9 +1,9 @@
 """API tokens."""
 
 from exclave.api.credentials import DepsOf, UserOf
+from exclave.api.idempotency import idempotent
 from exclave.api.ids import TokenOf
 from exclave.api.queries import PageOf, RevokeOf
-from exclave.api.repeats import OnceOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control import four_eyes
 from exclave.control.orgs import accounts, token_revocation
@@ -21,11 +21,10 @@ async def list_tokens(page: PageOf, user: UserOf, deps: DepsOf) -> Page[TokenInf
 
 
 @router.post("", status_code=201)
-async def create_token(body: NewToken, user: UserOf, once: OnceOf) -> TokenCreated:
+@idempotent(secret=True)
+async def create_token(body: NewToken, user: UserOf, deps: DepsOf) -> TokenCreated:
     """Create a token. The reply holds its secret, which is shown once."""
-    return await once(
-        TokenCreated, body, lambda deps: accounts.create_token(deps, user, body), secret=True
-    )
+    return await accounts.create_token(deps, user, body)
 
 
 @router.put("/{token}/confirmed", status_code=204)

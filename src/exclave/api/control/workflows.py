@@ -7,9 +7,9 @@ from pydantic import BaseModel
 
 from exclave.api.bare import BareUserRoute
 from exclave.api.credentials import DepsOf, UserOf, admit_user
+from exclave.api.idempotency import idempotent, read_keyed
 from exclave.api.ids import WorkflowOf
 from exclave.api.queries import WorkflowsOf
-from exclave.api.repeats import OnceOf, make_once
 from exclave.api.requests import LimitedRequest, read_model
 from exclave.api.routes import UserRoute, make_router
 from exclave.api.streams import EventStream, open_stream, write_event
@@ -35,13 +35,15 @@ class CreateRoute(BareUserRoute):
     async def answer(self, request: LimitedRequest, who: User) -> BaseModel | None:
         """Create the workflow, once per idempotency key."""
         body = await read_model(request, NewWorkflow)
-        return await create_workflow(body, who, make_once(self.deps, who, request, self.status))
+        keyed = read_keyed(request, self.status)
+        return await create_workflow(body=body, user=who, deps=self.deps, keyed=keyed)
 
 
 @described.post("", status_code=202)
-async def create_workflow(body: NewWorkflow, user: UserOf, once: OnceOf) -> WorkflowReply:
+@idempotent()
+async def create_workflow(body: NewWorkflow, user: UserOf, deps: DepsOf) -> WorkflowReply:
     """Start a workflow: its steps are stored, and run as their needs allow."""
-    return await once(WorkflowReply, body, lambda deps: workflows.create_workflow(deps, user, body))
+    return await workflows.create_workflow(deps, user, body)
 
 
 @router.get("")
@@ -77,11 +79,10 @@ async def follow_workflow(
 
 
 @router.post("/{workflow}/cancel", status_code=202)
-async def cancel_workflow(workflow: WorkflowOf, user: UserOf, once: OnceOf) -> WorkflowReply:
+@idempotent()
+async def cancel_workflow(workflow: WorkflowOf, user: UserOf, deps: DepsOf) -> WorkflowReply:
     """Cancel a workflow; running jobs are stopped."""
-    return await once(
-        WorkflowReply, None, lambda deps: workflows.cancel_workflow(deps, user, workflow)
-    )
+    return await workflows.cancel_workflow(deps, user, workflow)
 
 
 @router.put("/{workflow}/approve-all")
