@@ -79,6 +79,7 @@ def _add_config(
     sandbox_hash: str = "s1",
     labels: Mapping[str, str] | None = None,
     action: Mapping[str, Any] = ACTION,
+    more_parts: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> None:
     version = configs.read_last_version(tx, org, app_id) + 1
     listed = [
@@ -124,6 +125,7 @@ def _add_config(
         "action": [action],
         "runbook": [RUNBOOK],
         "component": [{"name": each["name"], "type": each["type"], **terraform} for each in listed],
+        **(more_parts or {}),
     }
     rows = [(section, each["name"], each) for section, many in sections.items() for each in many]
     about = {"version": "v2", "readme": readme, "default_labels": dict(labels or {})}

@@ -1,5 +1,6 @@
-"""A Stack for a cloud that has none yet: two files, a link, a parameter and a fact of its own."""
+"""A Stack for a cloud that has none yet: files in folders, a link, a parameter, a fact, roles."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,8 +31,16 @@ class ToyStack:
     cloud: ClassVar[Cloud] = Cloud.AWS
 
     def render(self, document: StackDocument) -> RenderedStack:
-        template = StackFile("toy.json", "application/json", f'{{"app": "{document.terms.app}"}}\n')
-        return RenderedStack((template, StackFile("README.md", "text/markdown", "# Toy\n")))
+        roles = [] if document.account is None else document.account.roles
+        template = json.dumps({"app": document.terms.app})
+        module = json.dumps({"roles": {role.name: role.kind for role in roles}})
+        return RenderedStack(
+            (
+                StackFile("toy.json", "application/json", template),
+                StackFile("terraform/main.tf.json", "application/json", module),
+                StackFile("README.md", "text/markdown", "# Toy\n"),
+            )
+        )
 
     def write_instructions(self, address: StackAddress) -> Instructions:
         url = address.build_url("toy.json")

@@ -1,5 +1,6 @@
 """Stacks: the clouds they are for, their states, what the customer fills in, what they report."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -7,6 +8,9 @@ from enum import StrEnum
 from typing import Self
 
 from exclave.domain.identity import OrgId
+
+STACK_FILE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
+"""The name of a file of a Stack: folders and a last part, none of which begins with a dot."""
 
 
 class Cloud(StrEnum):
@@ -93,6 +97,66 @@ class StackTerms:
     app: str
     secrets: tuple[StackSecret, ...] = ()
     inputs: tuple[StackInput, ...] = ()
+
+
+class RoleKind(StrEnum):
+    """What a role in the customer's account is for."""
+
+    PROVISION = "provision"
+    """Create and change the sandbox, sync secrets."""
+    MAINTENANCE = "maintenance"
+    """Deploy components, run actions."""
+    DEPROVISION = "deprovision"
+    """Remove the sandbox."""
+    CUSTOM = "custom"
+    """What the app names it for."""
+    BREAK_GLASS = "break_glass"
+    """Emergencies: the customer switches it on, for a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackPolicy:
+    """One thing that a role may do; a cloud reads the fields that are its own."""
+
+    name: str = ""
+    managed: str = ""
+    """AWS: the name of a managed policy."""
+    document: str = ""
+    """AWS: a policy in JSON."""
+    gcp_permissions: tuple[str, ...] = ()
+    gcp_role: str = ""
+    azure_actions: tuple[str, ...] = ()
+    azure_roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StackRole:
+    """A role that a Stack creates in the customer's account, and that jobs may run with."""
+
+    kind: RoleKind
+    name: str
+    title: str = ""
+    description: str = ""
+    policies: tuple[StackPolicy, ...] = ()
+    boundary: str = ""
+    """AWS: the permissions boundary in JSON."""
+    enabled: bool = True
+    """Whether it is on until the customer decides otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloudAccount:
+    """The account in a cloud that a Stack is for, and the roles that it creates there."""
+
+    id: str = ""
+    """AWS account, Azure subscription or GCP project; empty if any account may apply the Stack."""
+    region: str = ""
+    """Empty if the customer chooses it."""
+    roles: tuple[StackRole, ...] = ()
+
+    def list_roles(self, kind: RoleKind) -> tuple[StackRole, ...]:
+        """List the roles of one kind, in the order of the app."""
+        return tuple(role for role in self.roles if role.kind is kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

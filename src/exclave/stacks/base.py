@@ -3,9 +3,10 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Protocol
 
-from exclave.domain.stacks import Cloud, StackFacts, StackTerms
+from exclave.domain.stacks import STACK_FILE, Cloud, CloudAccount, StackFacts, StackTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,25 @@ class StackDocument:
     program: RunnerProgram
     enrolment: str
     """The one-time token that enrols the runner."""
+    account: CloudAccount | None = None
+    """Where a cloud's Stack is applied, and its roles; None for `local`, which has neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackFile:
-    """A text file for the customer; `name` is also the last part of its address."""
+    """A text file for the customer; `name` is also the end of its address, and may have folders.
+
+    Whoever writes the files to a disk relies on names that lead out of no folder.
+    """
 
     name: str
     media_type: str
     content: str
+
+    def __post_init__(self) -> None:
+        """Refuse a name that is not one; a Stack with such a file is wrong."""
+        if not STACK_FILE.fullmatch(self.name):
+            raise ValueError(f"`{self.name}` cannot be the name of a file of a Stack")
 
     @property
     def data(self) -> bytes:
@@ -63,6 +74,14 @@ class RenderedStack:
     """The files of one install's Stack; the main one comes first."""
 
     files: tuple[StackFile, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse files that could not lie in one folder together."""
+        names = [PurePosixPath(file.name) for file in self.files]
+        folders = {folder for name in names for folder in name.parents}
+        for name in names:
+            if names.count(name) > 1 or name in folders:
+                raise ValueError(f"two files of a Stack have the name `{name}`")
 
     def find_file(self, name: str) -> StackFile | None:
         """Return the file of this name, or None."""

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from exclave.domain.stacks import STACK_FILE
 from exclave.domain.stacks import Cloud as Cloud
 from exclave.domain.stacks import StackState as StackState
 from exclave.wire.model import Id, Name, Reply, Request
@@ -13,7 +14,7 @@ from exclave.wire.runner import ServerKey
 FactName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 FactText = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$")]
 InputText = Annotated[str, StringConstraints(max_length=65_536, pattern=r"^[^\x00]*$")]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
+FileName = Annotated[str, StringConstraints(pattern=STACK_FILE.pattern, max_length=200)]
 StackInputName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_{}.-]{1,100}$")]
 
 INPUT_SECRET = "stack-input-"  # noqa: S105 - a prefix of names

@@ -232,4 +232,4 @@ def _list_routes(routes: list[BaseRoute]) -> Iterator[tuple[str, str]]:
             yield from _list_routes(list(route.routes))
         elif isinstance(route, Route):
             for method in (route.methods or {"POST"}) - {"HEAD"}:
-                yield method, route.path
+                yield method, route.path_format

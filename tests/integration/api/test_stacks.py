@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.integration.api.kit import Site
+from tests.integration.api.live import open_live
 from tests.support.installs import make_app, make_app_install
 from tests.support.toy_stack import add_toy_stack
 
@@ -69,15 +70,44 @@ async def test_a_registered_cloud_gives_its_files_over_the_api(
     replies = [await fetch(site, file["url"]) for file in created["files"]]
 
     assert created["cloud"] == "aws"
-    assert [file["name"] for file in created["files"]] == ["toy.json", "README.md"]
+    assert [file["name"] for file in created["files"]] == [
+        "toy.json",
+        "terraform/main.tf.json",
+        "README.md",
+    ]
+    assert created["files"][1]["url"].endswith("/terraform/main.tf.json")
     assert replies[0].json() == {"app": app}
     assert replies[0].headers["content-type"] == "application/json"
-    assert replies[1].text == "# Toy\n"
+    assert replies[2].text == "# Toy\n"
     assert [hashlib.sha256(reply.content).hexdigest() for reply in replies] == [
         file["sha256"] for file in created["files"]
     ]
     assert created["instructions"]["links"][0]["title"] == "Create it in the console"
     assert created["parameters"][-1]["name"] == "RunnerEnabled"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "terraform",
+        "terraform/",
+        "main.tf.json",
+        "terraform/main.tf.json/",
+        "terraform//main.tf.json",
+        "./toy.json",
+        "terraform/../toy.json",
+        "/etc/passwd",
+    ],
+)
+async def test_a_file_has_one_name(site: Site, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    add_toy_stack(monkeypatch)
+    _, created = await create_stack(site, "aws")
+    folder = urlsplit(created["files"][0]["url"]).path.removesuffix("toy.json")
+
+    request = open_live(site, "GET", folder + name, app="runner")
+    await request.finish()
+
+    assert request.status == 404
 
 
 async def test_an_app_for_a_cloud_without_a_stack_gets_no_install(site: Site) -> None:

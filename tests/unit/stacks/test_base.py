@@ -2,7 +2,16 @@
 
 import hashlib
 
-from exclave.domain.stacks import StackInput, StackSecret, StackTerms
+import pytest
+
+from exclave.domain.stacks import (
+    CloudAccount,
+    RoleKind,
+    StackInput,
+    StackRole,
+    StackSecret,
+    StackTerms,
+)
 from exclave.stacks.base import (
     Parameter,
     RenderedStack,
@@ -19,6 +28,40 @@ def test_a_file_is_found_by_its_name_and_known_by_its_bytes() -> None:
     assert stack.find_file("a.txt") is file
     assert stack.find_file("b.txt") is None
     assert (file.data, file.sha256) == (b"\xc3\xa9", hashlib.sha256(b"\xc3\xa9").hexdigest())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/a", "a/", "a//b", "../a", "a/../b", "a/.", ".hidden", "a/.b", "a\\b", "a b", "a\n", "é"],
+)
+def test_a_name_that_could_lead_out_of_a_folder_is_no_name(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be the name of a file"):
+        StackFile(name, "text/plain", "")
+
+
+def test_files_may_lie_in_folders() -> None:
+    names = ("main.json", "terraform/main.tf.json", "terraform/modules/x/a-b_1.tf")
+    stack = RenderedStack(tuple(StackFile(name, "text/plain", name) for name in names))
+
+    for name in names:
+        file = stack.find_file(name)
+        assert file is not None
+        assert file.content == name
+    assert stack.find_file("terraform") is None
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "a/b"), ("a/b/c", "a/b")])
+def test_two_files_cannot_take_the_same_place(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="two files of a Stack"):
+        RenderedStack(tuple(StackFile(name, "text/plain", "") for name in names))
+
+
+def test_an_account_lists_its_roles_by_what_they_are_for() -> None:
+    first, second = StackRole(RoleKind.CUSTOM, "a"), StackRole(RoleKind.CUSTOM, "b")
+    account = CloudAccount(roles=(first, StackRole(RoleKind.PROVISION, "p"), second))
+
+    assert account.list_roles(RoleKind.CUSTOM) == (first, second)
+    assert account.list_roles(RoleKind.BREAK_GLASS) == ()
 
 
 def test_an_address_has_one_slash_before_the_path() -> None:

@@ -16,6 +16,9 @@ router = make_router("/v1/stack", "stacks", RunnerRoute)
 
 CodeOf = Annotated[str, Path(max_length=200, description="The one-time code, `xcs_…`.")]
 FileOf = Annotated[str, Path(max_length=200)]
+PathOf = Annotated[
+    str, Path(max_length=200, description="The name of the file, which may begin with folders.")
+]
 
 
 # Before the route with a code: the first route that matches is taken.
@@ -25,8 +28,8 @@ async def fetch_package(file: FileOf) -> Response:
     return Response(stacks.find_package(file).data, media_type="application/zip")
 
 
-@public.get("/{code}/{file}", response_class=PlainTextResponse)
-async def fetch_file(code: CodeOf, file: FileOf, deps: DepsOf) -> PlainTextResponse:
+@public.get("/{code}/{file:path}", response_class=PlainTextResponse)
+async def fetch_file(code: CodeOf, file: PathOf, deps: DepsOf) -> PlainTextResponse:
     """Fetch a file of a Stack; each time with a new token, until its runner has enrolled."""
     found = await stacks.fetch_file(deps, code, file)
     return PlainTextResponse(found.content, media_type=found.media_type)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from exclave.base.errors import InvalidInput
 from exclave.cli.deps import Session, verb
 from exclave.cli.lookup import find_install
 from exclave.cli.output import Output, show_time
@@ -57,7 +58,25 @@ def _write_files(output: Path, files: list[StackFile]) -> None:
         return
     output.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in files:
-        _write_private(output / file.name, file.content)
+        _write_private(_prepare_path(output, file.name), file.content)
+
+
+def _prepare_path(output: Path, name: str) -> Path:
+    """Create the folders of a file below the output folder; return the path of the file.
+
+    The name has no `..` (`FileName`), and a folder that is a link could lead elsewhere.
+    """
+    *folders, last = name.split("/")
+    folder = output
+    for part in folders:
+        folder /= part
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise InvalidInput(
+                f"{folder} is not a folder, and a file of the Stack belongs into it",
+                hint="Write the Stack into a new or empty folder.",
+            )
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / last
 
 
 def _write_private(path: Path, content: str) -> None:

@@ -1,5 +1,6 @@
 """What an app asks of the customer, and the outputs that the customer's Stack gives it."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -89,18 +90,27 @@ def refer_to_secret(name: str) -> str:
     return f"((exclave:secret:{name}))"
 
 
+def build_renderer(tx: Tx, org: OrgId, install: str, texts: Renderings) -> Callable[[str], str]:
+    """Return a function that renders a text with the state of an install.
+
+    A text that cannot be rendered yet stays as the app has it.
+    """
+    name, state = read_named_state(tx, org, install)
+
+    def render(text: str) -> str:
+        done = texts.render(tx, text, {ROOT: state}, name)
+        return text if isinstance(done, Fault) else done
+
+    return render
+
+
 def _read_secrets(
     tx: Tx, org: OrgId, install: AnyRow, texts: Renderings
 ) -> tuple[StackSecret, ...]:
     rows = configs.list_parts(tx, org, install.config_id, "secret")
     if not rows:
         return ()
-    name, state = read_named_state(tx, org, install.id)
-
-    def render(text: str) -> str:
-        done = texts.render(tx, text, {ROOT: state}, name)
-        return text if isinstance(done, Fault) else done
-
+    render = build_renderer(tx, org, install.id, texts)
     declared = [thaw(Secret, row.value) for row in rows]
     return tuple(
         StackSecret(

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.unit.cli.fake_control import INS, Cli, FakeControl
 from tests.unit.cli.samples import Json
 from tests.unit.cli.verbs_installs import stack
@@ -79,11 +81,60 @@ def test_several_files_are_written_into_a_folder(
     assert f"Wrote 2 files to {folder}." in ran.err
 
 
-def test_a_file_name_of_the_server_cannot_lead_out_of_the_folder(
+def test_files_in_folders_are_written_into_folders(
+    cli: Cli, fake: FakeControl, tmp_path: Path
+) -> None:
+    deep = several()
+    deep["files"][1]["name"] = "terraform/modules/main.tf.json"
+    fake.answer("POST", ROUTE, deep)
+    output = tmp_path / "stack"
+
+    for _ in range(2):
+        ran = cli("installs", "stack", INS, "-o", str(output))
+
+    written = output / "terraform/modules/main.tf.json"
+    assert (ran.code, written.read_text()) == (0, "# Read me\n")
+    assert written.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_in_the_folder_is_not_followed(cli: Cli, fake: FakeControl, tmp_path: Path) -> None:
+    deep = several()
+    deep["files"][1]["name"] = "terraform/main.tf.json"
+    fake.answer("POST", ROUTE, deep)
+    output, elsewhere = tmp_path / "stack", tmp_path / "elsewhere"
+    output.mkdir()
+    elsewhere.mkdir()
+    (output / "terraform").symlink_to(elsewhere)
+
+    ran = cli("installs", "stack", INS, "-o", str(output))
+
+    assert ran.code != 0
+    assert f"{output / 'terraform'} is not a folder" in ran.err
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_file_in_the_way_of_a_folder_is_named(
     cli: Cli, fake: FakeControl, tmp_path: Path
 ) -> None:
     bad = several()
-    bad["files"][1]["name"] = "../readme.md"
+    bad["files"][1]["name"] = "local.py/readme.md"
+    fake.answer("POST", ROUTE, bad)
+
+    ran = cli("installs", "stack", INS, "-o", str(tmp_path / "stack"))
+
+    assert ran.code != 0
+    assert "local.py is not a folder" in ran.err
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../readme.md", "a/../../readme.md", "/readme.md", "a//b", "./a", "a/.ssh/b", "a\\..\\b"],
+)
+def test_a_file_name_of_the_server_cannot_lead_out_of_the_folder(
+    cli: Cli, fake: FakeControl, tmp_path: Path, name: str
+) -> None:
+    bad = several()
+    bad["files"][1]["name"] = name
     fake.answer("POST", ROUTE, bad)
 
     ran = cli("installs", "stack", INS, "-o", str(tmp_path / "stack"))
