@@ -17,7 +17,9 @@ from exclave.base.ids import Ids
 from exclave.client.problems import UnexpectedReply
 from exclave.client.retry import RetryPolicy, is_passing, retry
 from exclave.client.transport import Link, explain_failure, read_problem
+from exclave.wire.model import Page
 
+Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
 Param = str | int | float | list[str] | None
 Params = Mapping[str, Param]
@@ -71,6 +73,14 @@ class ControlHttp:
     async def get(self, reply: type[Model], path: str, **params: Param) -> Model:
         """Send a GET and return the parsed reply."""
         return _read(reply, await self._send("GET", path, params=params))
+
+    async def list_page(
+        self, item: type[Item], path: str, cursor: str | None, limit: int, **filters: Param
+    ) -> Page[Item]:
+        """Return one page of a list, beginning at the cursor."""
+        # For the type checker a variable is no argument of a generic class; pydantic takes it.
+        page: type[Page[Item]] = Page[item]  # type: ignore[valid-type]
+        return await self.get(page, path, cursor=cursor, limit=limit, **filters)
 
     async def post(self, reply: type[Model], path: str, body: BaseModel | None = None) -> Model:
         """Send a POST that takes effect once, however often it has to be sent."""

@@ -37,7 +37,7 @@ class Actions:
     ) -> Page[RunReply]:
         """Return a page of action runs, newest first."""
         path = f"/v1/installs/{part(install_id)}/actions/runs"
-        return await self._http.get(Page[RunReply], path, cursor=cursor, limit=limit, action=action)
+        return await self._http.list_page(RunReply, path, cursor, limit, action=action)
 
     async def list_runbooks(self, install_id: str) -> Page[RunbookReply]:
         """Return the runbooks of an install."""

@@ -15,7 +15,7 @@ class Apps:
 
     async def list(self, cursor: str | None = None, limit: int = 100) -> Page[AppReply]:
         """Return a page of the org's apps."""
-        return await self._http.get(Page[AppReply], "/v1/apps", cursor=cursor, limit=limit)
+        return await self._http.list_page(AppReply, "/v1/apps", cursor, limit)
 
     async def create(self, body: NewApp) -> AppReply:
         """Create an app."""
@@ -42,7 +42,7 @@ class Apps:
     ) -> Page[ConfigReply]:
         """Return a page of an app's config versions, newest first."""
         path = f"/v1/apps/{part(app)}/configs"
-        return await self._http.get(Page[ConfigReply], path, cursor=cursor, limit=limit)
+        return await self._http.list_page(ConfigReply, path, cursor, limit)
 
     async def compare(self, app: str, before: int, after: int) -> ConfigDiffReply:
         """Return the differences between two config versions."""

@@ -13,4 +13,4 @@ class Audit:
 
     async def list(self, cursor: str | None = None, limit: int = 100) -> Page[AuditEntry]:
         """Return a page of audit entries, newest first."""
-        return await self._http.get(Page[AuditEntry], "/v1/audit", cursor=cursor, limit=limit)
+        return await self._http.list_page(AuditEntry, "/v1/audit", cursor, limit)

@@ -22,14 +22,8 @@ class Builds:
         state: str | None = None,
     ) -> Page[BuildReply]:
         """Return a page of builds, newest first."""
-        return await self._http.get(
-            Page[BuildReply],
-            "/v1/builds",
-            cursor=cursor,
-            limit=limit,
-            app=app,
-            part=part,
-            state=state,
+        return await self._http.list_page(
+            BuildReply, "/v1/builds", cursor, limit, app=app, part=part, state=state
         )
 
     async def get(self, build: str) -> BuildReply:

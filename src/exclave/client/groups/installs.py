@@ -44,11 +44,11 @@ class Installs:
     ) -> Page[InstallReply]:
         """Return a page of the installs that match all filters."""
         pairs = [f"{key}={value}" for key, value in (labels or {}).items()]
-        return await self._http.get(
-            Page[InstallReply],
+        return await self._http.list_page(
+            InstallReply,
             "/v1/installs",
-            cursor=cursor,
-            limit=limit,
+            cursor,
+            limit,
             app=app,
             state=state,
             name=name,

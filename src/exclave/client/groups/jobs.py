@@ -21,11 +21,11 @@ class Jobs:
         state: JobState | None = None,
     ) -> Page[JobReply]:
         """Return a page of jobs, newest first."""
-        return await self._http.get(
-            Page[JobReply],
+        return await self._http.list_page(
+            JobReply,
             "/v1/jobs",
-            cursor=cursor,
-            limit=limit,
+            cursor,
+            limit,
             queue_id=queue_id,
             workflow_id=workflow_id,
             state=state,

@@ -28,7 +28,7 @@ class Registry:
     ) -> Page[RegistryTokenInfo]:
         """Return a page of the valid credentials, without their secrets."""
         path = "/v1/registry/tokens"
-        return await self._http.get(Page[RegistryTokenInfo], path, cursor=cursor, limit=limit)
+        return await self._http.list_page(RegistryTokenInfo, path, cursor, limit)
 
     async def revoke_token(self, token: str) -> None:
         """Revoke a credential at once."""
@@ -39,14 +39,14 @@ class Registry:
     ) -> Page[RepositoryInfo]:
         """Return a page of the org's repositories."""
         path = "/v1/registry/repositories"
-        return await self._http.get(Page[RepositoryInfo], path, cursor=cursor, limit=limit)
+        return await self._http.list_page(RepositoryInfo, path, cursor, limit)
 
     async def list_tags(
         self, repository: str, cursor: str | None = None, limit: int = 100
     ) -> Page[TagInfo]:
         """Return a page of a repository's tags."""
-        return await self._http.get(
-            Page[TagInfo], "/v1/registry/tags", repository=repository, cursor=cursor, limit=limit
+        return await self._http.list_page(
+            TagInfo, "/v1/registry/tags", cursor, limit, repository=repository
         )
 
     async def collect_garbage(self, body: CollectGarbage) -> GarbageReport:

@@ -13,7 +13,7 @@ class Runners:
 
     async def list(self, cursor: str | None = None, limit: int = 100) -> Page[RunnerReply]:
         """Return a page of the org's runners."""
-        return await self._http.get(Page[RunnerReply], "/v1/runners", cursor=cursor, limit=limit)
+        return await self._http.list_page(RunnerReply, "/v1/runners", cursor, limit)
 
     async def get(self, runner_id: str) -> RunnerReply:
         """Return a runner."""

@@ -13,7 +13,7 @@ class Tokens:
 
     async def list(self, cursor: str | None = None, limit: int = 100) -> Page[TokenInfo]:
         """Return a page of the org's tokens, without their secrets."""
-        return await self._http.get(Page[TokenInfo], "/v1/tokens", cursor=cursor, limit=limit)
+        return await self._http.list_page(TokenInfo, "/v1/tokens", cursor, limit)
 
     async def create(self, body: NewToken) -> TokenCreated:
         """Create a token; the reply holds its secret."""

@@ -36,13 +36,8 @@ class Workflows:
         state: WorkflowState | None = None,
     ) -> Page[WorkflowSummary]:
         """Return a page of workflows, newest first."""
-        return await self._http.get(
-            Page[WorkflowSummary],
-            "/v1/workflows",
-            cursor=cursor,
-            limit=limit,
-            queue_id=queue_id,
-            state=state,
+        return await self._http.list_page(
+            WorkflowSummary, "/v1/workflows", cursor, limit, queue_id=queue_id, state=state
         )
 
     async def create(self, body: NewWorkflow) -> WorkflowReply:

@@ -11,10 +11,9 @@ from exclave.base.logs import Log
 from exclave.base.secrets import Secret
 from exclave.runner.data_folder import write_durably
 from exclave.runner.logs.channel import Channel
-from exclave.runner.logs.lines import LineSplitter, Piece
+from exclave.runner.logs.lines import LineSplitter, Piece, write_pieces
 from exclave.runner.logs.masking import mask_text
 from exclave.runner.logs.pattern_index import Joined, Needles, NeedleSet, find_nothing
-from exclave.runner.logs.records import write_pieces
 from exclave.runner.logs.secret_spellings import find_needles, is_maskable
 from exclave.runner.logs.spool import Spool, SpoolLimits
 from exclave.runner.logs.tail import TailRing

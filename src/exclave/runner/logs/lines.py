@@ -1,11 +1,15 @@
-"""Cuts a stream of bytes into lines of text, whatever the bytes are."""
+"""From a stream of bytes, whatever they are, to lines of text and to records of a log."""
 
 import codecs
+import json
+from collections.abc import Iterable
 
-from exclave.wire.logs import MAX_TEXT
+from exclave.wire.logs import MAX_TEXT, Stream
 
 Piece = tuple[str, bool]
 """Text of a line, and whether the line goes on in the next piece."""
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+"""A text as JSON; ten times faster than building an encoder for every record."""
 
 
 class LineSplitter:
@@ -53,3 +57,19 @@ class LineSplitter:
         pieces += (
             (line[at : at + self._longest], True) for at in range(0, len(line), self._longest)
         )
+
+
+def write_pieces(n: int, t_ms: int, stream: Stream, pieces: Iterable[Piece]) -> bytes:
+    """Write pieces of lines as records, numbered from `n` on.
+
+    Each is byte for byte what `wire.logs.write_record` writes for one piece.
+    """
+    middle = f",{t_ms},{int(stream)},"
+    return "".join(
+        [
+            f'[{number}{middle}{_quote(text)},{{"partial":true}}]\n'
+            if partial
+            else f"[{number}{middle}{_quote(text)}]\n"
+            for number, (text, partial) in enumerate(pieces, start=n)
+        ]
+    ).encode()

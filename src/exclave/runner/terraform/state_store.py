@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,6 @@ from exclave.runner.jobs.placeholders import STATE
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
-from exclave.runner.terraform.serials import align_serial
 from exclave.runner.terraform.unsent_state import forget_state, keep_state, note_lock
 from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
@@ -24,6 +24,7 @@ PATIENT = RetryPolicy(first_s=0.2, longest_s=5.0)
 """While an apply runs its state is sent until it arrives; the dead-man timer ends the wait."""
 
 _MOST_HIDDEN = 500
+_SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +181,26 @@ def _list_texts(value: JsonValue) -> Iterator[str]:
                 yield from _list_texts(part)
         case _:
             pass
+
+
+def align_serial(data: bytes, header: StateHeader) -> bytes:
+    """Return the state with the serial that it is stored under, if it fits the header.
+
+    Only the digits change: to write the document anew would round the numbers in it.
+    """
+    document = json.loads(data)
+    inside = header.serial if header.sealed_serial is None else header.sealed_serial
+    if (document.get("serial"), document.get("lineage")) != (inside, header.lineage):
+        raise _refuse(f"the sealed state is at serial {document.get('serial')}, not {inside}")
+    if inside == header.serial:
+        return data
+    wanted = {**document, "serial": header.serial}
+    for found in _SERIAL.finditer(data):
+        raised = b"%s%s%d%s" % (data[: found.start()], found[1], header.serial, data[found.end() :])
+        if json.loads(raised) == wanted:
+            return raised
+    raise _refuse("the serial of the sealed state cannot be found")
+
+
+def _refuse(message: str) -> SealBroken:
+    return SealBroken(message, hint="See what is stored: `exclave installs tf-state versions`.")

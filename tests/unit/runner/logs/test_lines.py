@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exclave.runner.logs.lines import LineSplitter
-from exclave.runner.logs.records import write_pieces
+from exclave.runner.logs.lines import LineSplitter, write_pieces
 from exclave.wire.logs import Stream, write_record
 
 

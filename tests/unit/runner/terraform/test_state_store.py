@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from exclave.runner.secrets.sealing import SealBroken
-from exclave.runner.terraform.serials import align_serial
+from exclave.runner.terraform.state_store import align_serial
 from exclave.wire.terraform import StateHeader
 
 STATE = b"""{
