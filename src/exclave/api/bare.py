@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from exclave.api.credentials import admit_runner, admit_user
 from exclave.api.problems import answer_error
-from exclave.api.requests import SMALL, LimitedRequest
+from exclave.api.requests import SMALL, VITAL, LimitedRequest
 from exclave.base.errors import Problem
 from exclave.control.deps import Deps
 from exclave.domain.identity import RunnerIdentity, User
@@ -87,7 +87,12 @@ class BarePublicRoute(BareRoute[None]):
 
 
 class BareRunnerRoute(BareRoute[RunnerIdentity]):
-    """A route for runners that keeps executions alive, and waits for no other kind of request."""
+    """A route for runners that keeps executions alive, and waits for no other kind of request.
+
+    Its bodies are small, so that none of them takes long.
+    """
+
+    limit = VITAL
 
     async def admit(self, request: Request) -> RunnerIdentity:
         """Authenticate a runner."""
@@ -117,7 +122,9 @@ class BareUserRoute(BareRoute[User]):
             async with self.deps.loop_slots.take(who.org):
                 return await self.answer(request, who)
 
-        return await self.deps.loop_shares.run(who.org, request.scope["route"].path, answer)
+        body = len(await request.body())
+        path = request.scope["route"].path
+        return await self.deps.loop_shares.run(who.org, path, answer, body=body)
 
 
 class BareTable:

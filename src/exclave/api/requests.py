@@ -18,7 +18,12 @@ from exclave.wire.terraform import MAX_FILE
 Model = TypeVar("Model", bound=BaseModel)
 
 SMALL = 1 << 20
+VITAL = 64 << 10
+"""For requests that keep executions alive: they are never delayed, so they have to be quick."""
 LIMITS: dict[str, int] = {
+    "/v1/poll": VITAL,
+    "/v1/renew": VITAL,
+    "/v1/executions/{execution}/start": VITAL,
     "/v1/stack/report": 64 << 10,
     "/v1/apps/{app}/sync": 64 << 20,
     "/v1/executions/{execution}/log": 4 << 20,

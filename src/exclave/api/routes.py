@@ -26,8 +26,13 @@ class PublicRoute(APIRoute):
         del request
         return nullcontext()
 
-    async def share_loop(self, request: Request, work: Work) -> Response:
+    async def share_loop(self, request: LimitedRequest, work: Work) -> Response:
         """Run a request whose body has arrived, when the org may use the event loop."""
+        del request
+        return await work()
+
+    async def charge_loop(self, request: LimitedRequest, work: Work) -> Response:
+        """Run a request that works on its body while it arrives: without a slot, but charged."""
         del request
         return await work()
 
@@ -42,7 +47,7 @@ class PublicRoute(APIRoute):
             await self.admit(limited)
             async with self.hold_slot(limited):
                 if is_streamed:
-                    return await handle(limited)
+                    return await self.charge_loop(limited, lambda: handle(limited))
                 await limited.body()  # a slow sender takes no turn on the loop
                 return await self.share_loop(limited, lambda: handle(limited))
 
@@ -61,11 +66,14 @@ class UserRoute(PublicRoute):
         deps: Deps = request.app.state.deps
         return deps.request_slots.take(request.state.user.org)
 
-    async def share_loop(self, request: Request, work: Work) -> Response:
+    async def share_loop(self, request: LimitedRequest, work: Work) -> Response:
         """Run the request when the org has a slot and loop time left."""
-        return await _share_loop(
-            request.app.state.deps, request.state.user.org, "", self.path, work
-        )
+        return await _share_loop(request, request.state.user.org, "", self.path, work)
+
+    async def charge_loop(self, request: LimitedRequest, work: Work) -> Response:
+        """Run the request when the org has loop time left."""
+        deps: Deps = request.app.state.deps
+        return await deps.loop_shares.run(request.state.user.org, self.path, work)
 
 
 class RunnerRoute(PublicRoute):
@@ -75,18 +83,26 @@ class RunnerRoute(PublicRoute):
         """Authenticate a runner."""
         await admit_runner(request.app.state.deps, request)
 
-    async def share_loop(self, request: Request, work: Work) -> Response:
+    async def share_loop(self, request: LimitedRequest, work: Work) -> Response:
         """Run the request when the runners of the org have a slot and loop time left."""
-        org = request.state.runner.org
-        return await _share_loop(request.app.state.deps, org, "runners", self.path, work)
+        return await _share_loop(request, request.state.runner.org, "runners", self.path, work)
+
+    async def charge_loop(self, request: LimitedRequest, work: Work) -> Response:
+        """Run the request when the org has loop time left."""
+        deps: Deps = request.app.state.deps
+        return await deps.loop_shares.run(request.state.runner.org, self.path, work)
 
 
-async def _share_loop(deps: Deps, org: str, kind: str, path: str, work: Work) -> Response:
+async def _share_loop(
+    request: LimitedRequest, org: str, kind: str, path: str, work: Work
+) -> Response:
+    deps: Deps = request.app.state.deps
+
     async def answer() -> Response:
         async with deps.loop_slots.take(org, kind):
             return await work()
 
-    return await deps.loop_shares.run(org, path, answer)
+    return await deps.loop_shares.run(org, path, answer, body=len(await request.body()))
 
 
 def make_router(prefix: str, tag: str, kind: type[PublicRoute]) -> APIRouter:

@@ -25,6 +25,8 @@ class LoopTime:
     task: "asyncio.Task[Any] | None" = field(default_factory=asyncio.current_task)
     long_s: float = 0.0
     """The total duration of long steps, in seconds."""
+    is_long: bool = False
+    """Whether long steps are expected."""
 
     def add(self, seconds: float) -> None:
         """Add the duration of a step."""
@@ -41,6 +43,12 @@ def note_step(seconds: float) -> None:
     # A task that was started meanwhile has inherited the variable, but does other work.
     if measured is not None and measured.task is asyncio.current_task():
         measured.add(seconds)
+
+
+def is_expected_long() -> bool:
+    """Return whether long steps are expected of the current coroutine."""
+    measured = _current.get()
+    return measured is not None and measured.is_long
 
 
 class Measured(Generic[T]):

@@ -61,7 +61,13 @@ async def _authenticate(request: Request, token: str) -> Admitted:
     request.scope[WHO] = {"org": admitted.scope.org, "client": admitted.scope.by}
     limit = deps.rates.limits.org
     deps.rates.spend("registry", admitted.scope.org, deps.clock.monotonic(), limit)
+    await deps.loop_shares.enter(admitted.scope.org, name_kind(request.method), is_held=True)
     return admitted
+
+
+def name_kind(method: str) -> str:
+    """Return the kind of request under which loop time is charged."""
+    return f"registry {method}"
 
 
 def _read_header(request: Request) -> tuple[str, str]:

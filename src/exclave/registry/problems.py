@@ -34,6 +34,7 @@ _CODES = {
     "content_too_large": "SIZE_INVALID",
     "invalid_input": "UNSUPPORTED",
     "upload_out_of_order": "BLOB_UPLOAD_INVALID",
+    "busy": "TOOMANYREQUESTS",
     "rate_limited": "TOOMANYREQUESTS",
     "quota_exceeded": "DENIED",
     "disk_full": "DENIED",

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from exclave.control.dispatch import runners
 from exclave.control.orgs import accounts
 from exclave.control.runtime.rates import Limits
-from exclave.registry import build_registry_app
+from exclave.registry.app import build_routes
 from tests.integration.api.kit import GARBAGE, enrol, make_admin
 from tests.integration.registry.kit import EMPTY, Hub, digest_of, make_app, make_manifest
 from tests.support.world import make_install
@@ -150,7 +150,7 @@ async def test_a_route_opens_for_exactly_those_who_may(
 async def test_every_route_has_a_row_and_every_row_a_route(hub: Hub) -> None:
     served = {
         (method, route.path)
-        for route in build_registry_app(hub.deps).routes
+        for route in build_routes()
         if isinstance(route, Route)
         for method in (route.methods or set()) - {"HEAD"}
     }

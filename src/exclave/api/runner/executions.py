@@ -72,6 +72,19 @@ class ResultRoute(BareRunnerRoute):
 
     limit = LIMITS[RESULT]
 
+    async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
+        """Run the request when the org has a slot and loop time left: results may be large.
+
+        A runner keeps a result, and renews its execution, until it is acknowledged.
+        """
+
+        async def answer() -> BaseModel | None:
+            async with self.deps.loop_slots.take(who.org, "vital"):
+                return await self.answer(request, who)
+
+        body = len(await request.body())
+        return await self.deps.loop_shares.run(who.org, RESULT, answer, body=body)
+
     async def answer(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Store the outcome."""
         result = await read_model(request, Result)

@@ -27,6 +27,8 @@ class _State(Enum):
     OVER = auto()
 
 
+POLL = "/v1/poll"
+
 described = make_router("/v1", "work", RunnerRoute)
 """The same two routes for the OpenAPI document; they are never served."""
 
@@ -47,8 +49,12 @@ class PollRoute(BareRunnerRoute):
     """The long poll; it ends at once when the runner hangs up."""
 
     async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
-        """Run without a slot: polls are held by the thousand, and cost nothing while they wait."""
-        return await self.answer(request, who)
+        """Run without a slot: polls are held by the thousand, and cost nothing while they wait.
+
+        Loop time is charged: an offer may be large, and it is signed again for each new poll.
+        """
+        shares = self.deps.loop_shares
+        return await shares.run(who.org, POLL, lambda: self.answer(request, who), is_held=True)
 
     async def admit(self, request: Request) -> RunnerIdentity:
         """Authenticate a runner; the poll's own transaction confirms the token."""

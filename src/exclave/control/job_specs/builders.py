@@ -30,7 +30,7 @@ from exclave.wire.specs import NoopSpec, check_storable
 
 log = Log("intents")
 
-MOST_BYTES = 8 << 20
+MOST_BYTES = 2 << 20
 """The largest job. An envelope is read into memory by the server, by proxies and by a runner."""
 _MOST_NAMED = 3
 

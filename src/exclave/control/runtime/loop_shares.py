@@ -5,10 +5,10 @@ computes for thirty milliseconds delays every other request by that much. A sing
 but an org that sends one after the other would hold up all others in spite of its few slots. The
 largest requests that the limits allowed did hold the loop for up to 80 ms.
 
-Steps of a request that take longer than 3 ms are measured and charged to its org. Each org has a
-reserve of one second, and gets 1 % of the loop's time back. Once that is spent, and while other
-orgs are active, requests to the routes that were slow lately wait for each other. Other requests of
-the org never wait. See ADR 0022.
+Steps of a request that take longer than 3 ms are measured and charged to its org, and so is a large
+body. Each org has a small reserve, and gets 1 % of the loop's time back. Once that is spent, and
+while other orgs are active, requests to the routes that were slow lately wait for each other. Other
+requests of the org never wait. See ADR 0022.
 """
 
 import asyncio
@@ -24,8 +24,12 @@ T = TypeVar("T")
 
 SHARE = 0.01
 """The share of the loop's time that long steps of one org may take on average."""
-RESERVE_S = 1.0
-"""Loop time that an org may use at once after it used none for a while."""
+RESERVE_S = 0.2
+"""Loop time that an org may use at once after it used none for a while: some ten large requests."""
+SMALL_BODY = 64 << 10
+BODY_S_PER_BYTE = 1e-8
+"""What each further byte of a body costs: it is received in short steps, and all other writes wait
+for the commit that stores it."""
 LONGEST_WAIT_S = 20.0
 """A request that would have to wait longer is refused."""
 _FORGET = 0.9
@@ -60,33 +64,60 @@ class LoopShares:
         self._accounts: dict[str, _Account] = {}
         self._expected: dict[tuple[str, str], float] = {}
 
-    async def run(self, org: str, kind: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a request of a kind (its route) once its org has loop time left."""
+    async def run(
+        self,
+        org: str,
+        kind: str,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        body: int = 0,
+        is_held: bool = False,
+    ) -> T:
+        """Run a request of a kind (its route) once its org has loop time left.
+
+        `body` is the size of what was received for it already. A request that is held open for
+        long is charged only when it ends.
+        """
         if not self._slots.most:
             return await work()
-        account = self._find_account(org)
-        if self._expected.get((org, kind), 0.0) <= LONG_S or not self._is_short(org, account):
-            return await self._charge(org, kind, account, work)
-        if self._find_wait(account) > LONGEST_WAIT_S:
-            wait_s = math.ceil(self._find_wait(account))
-            raise Busy(
-                "this org's requests have kept the server busy for long", retry_after_s=wait_s
-            )
-        async with account.turn:
-            while self._is_short(org, account):
-                await self._sleep(self._find_wait(account))
-            return await self._charge(org, kind, account, work)
-
-    async def _charge(
-        self, org: str, kind: str, account: _Account, work: Callable[[], Coroutine[Any, Any, T]]
-    ) -> T:
-        time = LoopTime()
+        expected_s = await self.enter(org, kind, is_held=is_held)
+        time = LoopTime(is_long=expected_s > LONG_S)
         try:
             return await Measured(work(), time)
         finally:
-            if time.long_s or (org, kind) in self._expected:
-                self._note(org, kind, time.long_s)
-                account.left_s = account.read(_now()) - time.long_s
+            body_s = max(0, body - SMALL_BODY) * BODY_S_PER_BYTE
+            self.charge(org, kind, time.long_s + body_s, expected_s)
+
+    async def enter(self, org: str, kind: str, *, is_held: bool = False) -> float:
+        """Wait until the org may send a request of a kind; `Busy` if that would take too long.
+
+        What the request is expected to cost is charged at once, so that requests that arrive
+        together do not all find the same time left. It is returned, to be passed to `charge`.
+        Of requests that are held open nothing is charged at once.
+        """
+        expected_s = self._expected.get((org, kind), 0.0)
+        if not self._slots.most or expected_s <= LONG_S:
+            return 0.0
+        account = self._find_account(org)
+        if self._is_short(org, account):
+            wait_s = self._find_wait(account)
+            if wait_s > LONGEST_WAIT_S:
+                message = "this org's requests have kept the server busy for long"
+                raise Busy(message, retry_after_s=math.ceil(wait_s))
+            async with account.turn:
+                while self._is_short(org, account):
+                    await self._sleep(self._find_wait(account))
+        if is_held:
+            return 0.0
+        account.left_s -= expected_s
+        return expected_s
+
+    def charge(self, org: str, kind: str, seconds: float, expected_s: float) -> None:
+        """Charge what a request cost instead of what was expected of it."""
+        if self._slots.most and (seconds or (org, kind) in self._expected):
+            self._note(org, kind, seconds)
+            account = self._find_account(org)
+            account.left_s = account.read(_now()) + expected_s - seconds
 
     def _note(self, org: str, kind: str, seconds: float) -> None:
         expected = max(seconds, self._expected.get((org, kind), 0.0) * _FORGET)

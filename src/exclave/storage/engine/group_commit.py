@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from exclave.base.errors import Problem, Unavailable
 from exclave.base.logs import Log
-from exclave.base.loop_time import note_step
+from exclave.base.loop_time import is_expected_long, note_step
 from exclave.storage.engine import greenlets
 from exclave.storage.engine.dialects.base import Session
 from exclave.storage.engine.sessions import Sessions
@@ -43,6 +43,8 @@ its changes undone, and its commands are then run one by one.
 MOST_TOGETHER = 512
 PATIENCE_S = 1.0
 """How long a `patient` write waits for another to share its commit with."""
+MOST_OVERTAKING = 8
+"""Batches of short items that overtake a long one at most."""
 _TRIES = 4
 
 
@@ -55,6 +57,8 @@ class Item(Generic[C, R]):
     future: "asyncio.Future[R] | None" = field(default=None)
     patient: bool = False
     """Whether it may wait for another item to share the commit with."""
+    is_long: bool = field(default_factory=is_expected_long)
+    """Whether it is expected to take long: others need not wait for it."""
     busy_s: float = 0.0
     """How long it held the event loop."""
 
@@ -225,7 +229,11 @@ def _describe(error: Exception) -> Exception:
 
 
 class Writer:
-    """Commits queued items in batches; what arrives during a commit is the next batch."""
+    """Commits queued items in batches; what arrives during a commit is the next batch.
+
+    An item that is expected to take long is committed alone, after the short ones: otherwise
+    everything that arrived with it would wait for it.
+    """
 
     def __init__(self, commit: Commit, wake: Wake) -> None:
         self._commit = commit
@@ -233,6 +241,7 @@ class Writer:
         self._waiting: Batch = []
         self._working: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._overtaking = 0
 
     async def submit(self, item: Item[C, R]) -> R:
         """Queue an item and wait for its outcome.
@@ -261,8 +270,7 @@ class Writer:
 
     async def _work(self) -> None:
         while self._waiting:
-            batch = self._waiting[:MOST_TOGETHER]
-            del self._waiting[:MOST_TOGETHER]
+            batch = self._choose_batch()
             try:
                 outcomes, wakes = await greenlets.run(lambda: self._commit(batch))  # noqa: B023 - awaited here
             except Exception as error:  # noqa: BLE001 - the edge of a unit of work
@@ -271,6 +279,21 @@ class Writer:
             self._wake(wakes)
             for item, outcome in zip(batch, outcomes, strict=True):
                 _answer(item.future, outcome)
+
+    def _choose_batch(self) -> Batch:
+        """Remove the next batch from the queue."""
+        batch = [item for item in self._waiting if not item.is_long][:MOST_TOGETHER]
+        if len(batch) == len(self._waiting):
+            self._waiting.clear()
+            return batch
+        if not batch or self._overtaking >= MOST_OVERTAKING:
+            batch = [next(item for item in self._waiting if item.is_long)]
+            self._overtaking = 0
+        else:
+            self._overtaking += any(item.is_long for item in self._waiting)
+        chosen = {id(item) for item in batch}
+        self._waiting = [item for item in self._waiting if id(item) not in chosen]
+        return batch
 
 
 def _answer(future: "asyncio.Future[Any] | None", outcome: object) -> None:

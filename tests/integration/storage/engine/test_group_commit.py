@@ -9,9 +9,10 @@ from sqlalchemy import event, insert, select
 
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict, Kind, Problem, Unavailable
+from exclave.base.loop_time import LoopTime, Measured
 from exclave.storage.engine.database import Database, Tx
 from exclave.storage.engine.dialects import choose_dialect
-from exclave.storage.engine.group_commit import Raced
+from exclave.storage.engine.group_commit import MOST_OVERTAKING, Raced
 from exclave.storage.engine.hub import Hub
 from exclave.storage.tables.core import orgs
 
@@ -33,6 +34,28 @@ async def test_writes_that_arrive_together_share_commits(db: Database) -> None:
 
     assert len(await names(db)) == 200
     assert len(commits) < 100
+
+
+async def test_short_writes_overtake_a_long_one_but_not_for_ever(db: Database) -> None:
+    ended: list[str] = []
+
+    async def write(name: str, *, is_long: bool = False) -> None:
+        async def work() -> None:
+            await db.write(partial(add, name=name))
+
+        await Measured(work(), LoopTime(is_long=is_long))
+        ended.append(name)
+
+    async def keep_writing(name: str) -> None:
+        for number in range(3 * MOST_OVERTAKING):
+            await write(f"{name}{number:02d}")
+
+    await asyncio.gather(
+        write("first"), write("long", is_long=True), keep_writing("a"), keep_writing("b")
+    )
+
+    assert {"a00", "b00"} <= set(ended[: ended.index("long")])
+    assert {"a23", "b23"} <= set(ended[ended.index("long") :])
 
 
 async def test_one_that_fails_takes_nobody_with_it(db: Database) -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from exclave.base.loop_time import note_step
 from exclave.control.runtime import loop_shares
-from exclave.control.runtime.loop_shares import LONGEST_WAIT_S, RESERVE_S, SHARE, LoopShares
+from exclave.control.runtime.loop_shares import (
+    BODY_S_PER_BYTE,
+    LONGEST_WAIT_S,
+    RESERVE_S,
+    SHARE,
+    SMALL_BODY,
+    LoopShares,
+)
 from exclave.control.runtime.request_slots import Busy, RequestSlots
 
 
@@ -86,3 +93,38 @@ async def test_a_kind_of_request_that_became_short_is_free_again(server: Server)
     await server.ask("a", "usual", 0.0)
 
     assert server.slept == []
+
+
+async def test_requests_that_arrive_together_do_not_all_find_the_same_time_left(
+    server: Server,
+) -> None:
+    await server.ask("b", "whoami", 0.0)
+    await server.ask("a", "huge", RESERVE_S / 2)
+
+    await asyncio.gather(*[server.ask("a", "huge", RESERVE_S / 2) for _ in range(4)])
+
+    assert sum(server.slept) == pytest.approx(RESERVE_S / SHARE, rel=0.01)
+
+
+async def test_a_request_that_is_held_open_is_charged_only_when_it_ends(server: Server) -> None:
+    await server.ask("b", "whoami", 0.0)
+    await server.ask("a", "poll", RESERVE_S / 2)
+
+    for _ in range(10):
+        await server.shares.enter("a", "poll", is_held=True)
+
+    assert server.slept == []
+
+
+async def test_each_byte_of_a_large_body_costs(server: Server) -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+
+    large = SMALL_BODY + int(1.5 * RESERVE_S / BODY_S_PER_BYTE)
+    await server.ask("b", "whoami", 0.0)
+    await server.shares.run("a", "upload", work, body=SMALL_BODY)
+    await server.shares.run("a", "upload", work, body=large)
+
+    await server.shares.enter("a", "upload")
+
+    assert sum(server.slept) == pytest.approx(RESERVE_S / 2 / SHARE, rel=0.01)
