@@ -12,7 +12,8 @@ from exclave.control.dispatch.runners import revoke_identity
 from exclave.control.registry.tokens import name_registry_token
 from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.storage import accounts, credentials, runners
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.credentials import MadeCode, MadeEnrolment, MadeRegistryToken, MadeToken
+from exclave.storage.engine.database import Tx
 from exclave.wire.identity import MadeCredential, MadeKind, MadeList, TokenRevoked
 
 _MOST_NAMED = 200
@@ -98,10 +99,10 @@ def _list_made(tx: Tx, org: OrgId, token: TokenId) -> list[MadeCredential]:
 
 
 def _name_all(
-    tokens: Sequence[AnyRow],
-    enrolments: Sequence[AnyRow],
-    registry_tokens: Sequence[AnyRow],
-    codes: Sequence[AnyRow],
+    tokens: Sequence[MadeToken],
+    enrolments: Sequence[MadeEnrolment],
+    registry_tokens: Sequence[MadeRegistryToken],
+    codes: Sequence[MadeCode],
 ) -> list[MadeCredential]:
     return [
         *(_name(MadeKind.TOKEN, row.id, row.name) for row in tokens),
