@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import CTE, ColumnElement, Table, delete, select, update
 
 from exclave.domain.identity import InstallId, OrgId, QueueId, RunnerId, TokenId
+from exclave.domain.registry_tokens import RegistryToken
 from exclave.storage.engine.database import Tx
 from exclave.storage.runners import ACTIVE
 from exclave.storage.tables.core import api_tokens, enrolments, runners
@@ -27,14 +28,6 @@ class MadeEnrolment(NamedTuple):
 
     id: str
     queue_id: QueueId
-
-
-class MadeRegistryToken(NamedTuple):
-    """A registry token."""
-
-    hash: str
-    repository: str
-    expires_at: datetime
 
 
 class MadeCode(NamedTuple):
@@ -108,19 +101,19 @@ def list_made_enrolments(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeEnr
     return tx.all(select(*_ENROLMENT).where(*where), MadeEnrolment)
 
 
-def drop_made_registry_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeRegistryToken]:
+def drop_made_registry_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[RegistryToken]:
     """Delete the registry tokens of a token and its family; return those that were good."""
     made = _made_by(registry_tokens, org, token)
-    dropped = delete(registry_tokens).where(made).returning(*_REGISTRY_TOKEN)
-    rows = tx.all(dropped, MadeRegistryToken)
+    dropped = delete(registry_tokens).where(made).returning(*registry_tokens.c)
+    rows = tx.all(dropped, RegistryToken)
     return [row for row in rows if row.expires_at > tx.now]
 
 
-def list_made_registry_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeRegistryToken]:
+def list_made_registry_tokens(tx: Tx, org: OrgId, token: TokenId) -> Sequence[RegistryToken]:
     """List the registry tokens of a token and its family that are still good."""
     made = _made_by(registry_tokens, org, token)
-    query = select(*_REGISTRY_TOKEN).where(made, registry_tokens.c.expires_at > tx.now)
-    return tx.all(query, MadeRegistryToken)
+    query = select(registry_tokens).where(made, registry_tokens.c.expires_at > tx.now)
+    return tx.all(query, RegistryToken)
 
 
 def drop_made_codes(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeCode]:
@@ -149,11 +142,6 @@ def list_made_runners(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeRunner
 
 _TOKEN = (api_tokens.c.id, api_tokens.c.name, api_tokens.c.expires_at)
 _ENROLMENT = (enrolments.c.id, enrolments.c.queue_id)
-_REGISTRY_TOKEN = (
-    registry_tokens.c.hash,
-    registry_tokens.c.repository,
-    registry_tokens.c.expires_at,
-)
 _CODE = (stack_codes.c.id, stack_codes.c.install_id, stack_codes.c.expires_at)
 _RUNNER = (runners.c.org_id, runners.c.id, runners.c.queue_id, runners.c.name)
 
