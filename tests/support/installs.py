@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from exclave.appconfig.stored.parts import FrozenPart
 from exclave.base.digests import digest_json
 from exclave.control.deps import Deps
 from exclave.control.installs import installs
+from exclave.domain.configs import NewConfig
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, User
 from exclave.storage import apps, configs
 from exclave.storage.engine.database import Tx
@@ -94,16 +97,16 @@ def _add_config(
     ]
     configs.add_config(
         tx,
-        {
-            "org_id": org,
-            "id": config_id,
-            "app_id": app_id,
-            "version": version,
-            "digest": f"sha256:{version:064d}",
-            "archive": "none",
-            "archive_digest": "sha256:0",
-            "created_by": "test",
-            "outline": {
+        org,
+        NewConfig(
+            id=config_id,
+            app_id=app_id,
+            version=version,
+            digest=f"sha256:{version:064d}",
+            archive="none",
+            archive_digest="sha256:0",
+            author=Author("test"),
+            outline={
                 "components": listed,
                 "order": [[each["name"]] for each in listed],
                 "sandbox": {"inputs": list(sandbox_inputs), "hash": sandbox_hash},
@@ -113,7 +116,7 @@ def _add_config(
                 "secrets": [each["name"] for each in secrets],
                 "cloud": cloud,
             },
-        },
+        ),
     )
     groups = [{"name": name} for name in dict.fromkeys(each["group"] for each in inputs)]
     source = {"repo": ".", "directory": "src"}
@@ -132,18 +135,9 @@ def _add_config(
     rows += [("sandbox", "", terraform), ("metadata", "", about)]
     configs.add_parts(
         tx,
-        [
-            {
-                "org_id": org,
-                "config_id": config_id,
-                "section": section,
-                "name": name,
-                "position": position,
-                "hash": digest_json(value),
-                "value": value,
-            }
-            for position, (section, name, value) in enumerate(rows)
-        ],
+        org,
+        config_id,
+        [FrozenPart(section, name, digest_json(value), value) for section, name, value in rows],
     )
     apps.set_config(tx, org, app_id, config_id)
     parts = ["sandbox", *(f"component:{each['name']}" for each in listed)]

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from exclave.control.access import require
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
+from exclave.domain.audit import AuditRecord
 from exclave.domain.identity import OrgId, Right, User
 from exclave.storage import audit
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.identity import AuditEntry
 from exclave.wire.model import Page
 
@@ -39,14 +40,15 @@ def record_all(tx: Tx, deps: Deps, entries: Sequence[Entry]) -> None:
     audit.add_entries(
         tx,
         [
-            {
-                "org_id": entry.org,
-                "id": deps.ids.new("aud"),
-                "actor": entry.actor,
-                "action": entry.action,
-                "subject": entry.subject,
-                "detail": dict(entry.detail),
-            }
+            AuditRecord(
+                org_id=entry.org,
+                id=deps.ids.new("aud"),
+                at=tx.now,
+                actor=entry.actor,
+                action=entry.action,
+                subject=entry.subject,
+                detail=dict(entry.detail),
+            )
             for entry in entries
         ],
     )
@@ -60,12 +62,12 @@ async def list_audit(deps: Deps, user: User, cursor: str, limit: int) -> Page[Au
     return make_page(rows, wanted, _show)
 
 
-def _show(row: AnyRow) -> AuditEntry:
+def _show(row: AuditRecord) -> AuditEntry:
     return AuditEntry(
         id=row.id,
         at=row.at,
         actor=row.actor,
         action=row.action,
         subject=row.subject,
-        detail=row.detail,
+        detail=dict(row.detail),
     )

@@ -4,6 +4,7 @@ from exclave.base.errors import Conflict, NotFound
 from exclave.control.access import require, require_on
 from exclave.control.audit import OPERATOR, record
 from exclave.control.deps import Deps
+from exclave.domain.configs import Config
 from exclave.domain.four_eyes import (
     REQUEST_LIFE,
     Author,
@@ -17,7 +18,7 @@ from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.domain.workflows import Workflow
 from exclave.flow.plans.intents import read_intent
 from exclave.storage import accounts, configs, four_eyes, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.identity import FourEyesReply
 
 _FEWEST_ADMINS = 2
@@ -124,16 +125,11 @@ def refuse_own_work(tx: Tx, user: User, workflow: Workflow) -> None:
     if is_author(user, Author(row.created_by, row.by_person, row.by_token)):
         raise SecondPersonNeeded("you started this workflow: somebody else approves its gates")
     config = _find_config(tx, user.org, workflow)
-    if config is not None and is_author(user, read_author(config)):
+    if config is not None and is_author(user, config.author):
         raise SecondPersonNeeded(
             f"you synced the config (version {config.version}) of this workflow: somebody else"
             " approves its gates"
         )
-
-
-def read_author(config: AnyRow) -> Author:
-    """Return who synced a config."""
-    return Author(config.created_by, config.by_person, config.by_token)
 
 
 _ACTIONS = {
@@ -158,7 +154,7 @@ def _refuse_lone_admin(tx: Tx, org: OrgId) -> None:
         )
 
 
-def _find_config(tx: Tx, org: OrgId, workflow: Workflow) -> AnyRow | None:
+def _find_config(tx: Tx, org: OrgId, workflow: Workflow) -> Config | None:
     """Find the config that an install's workflow runs; one that a person wrote has none."""
     specs = workflows.load_specs(tx, (org, workflow.id), range(len(workflow.steps)))
     for spec in specs.values():

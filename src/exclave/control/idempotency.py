@@ -15,10 +15,11 @@ without a reply: the retry is then answered with `already_done`, and nothing hap
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.errors import Conflict, Kind, Problem
+from exclave.base.json_values import Json
 from exclave.control.deps import Deps
 from exclave.domain.identity import User
 from exclave.storage import audit
@@ -29,7 +30,7 @@ from exclave.storage.engine.growth import Growth
 
 T = TypeVar("T")
 C = TypeVar("C")
-Reply = tuple[int, Any]
+Reply = tuple[int, Json]
 """A status and a JSON body."""
 
 

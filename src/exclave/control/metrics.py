@@ -10,7 +10,8 @@ from exclave.domain.jobs import JobState
 from exclave.domain.presence import PresenceState, decide_presence
 from exclave.domain.quotas import Stored
 from exclave.storage import jobs, metrics, usage
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
+from exclave.storage.usage import OrgUsage
 from exclave.wire.runner import Stats
 
 
@@ -74,7 +75,7 @@ async def gather_totals(deps: Deps) -> Totals:
     return await deps.db.read(gather)
 
 
-def _add_up(rows: Iterable[AnyRow]) -> dict[str, int]:
+def _add_up(rows: Iterable[OrgUsage]) -> dict[str, int]:
     """Add up the bytes of each kind, over all orgs."""
     sums: Counter[str] = Counter()
     for row in rows:

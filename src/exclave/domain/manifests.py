@@ -1,10 +1,12 @@
 """Strict parsing of the manifests that the registry stores, because clients trust them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import NamedTuple
 
+from exclave.base.json_values import Json, JsonObject
 from exclave.domain.registry import ManifestInvalid, is_digest
 
 MAX_MANIFEST = 4 << 20
@@ -52,6 +54,36 @@ class ReadManifest:
         return sorted({content.digest for content in (*self.blobs, *self.children)})
 
 
+@dataclass(frozen=True, slots=True)
+class StoredManifest:
+    """A manifest as it is stored."""
+
+    digest: str
+    media_type: str
+    content: bytes
+    subject: str | None
+
+
+class Referrer(NamedTuple):
+    """A manifest that refers to another one as its subject."""
+
+    digest: str
+    media_type: str
+    artifact_type: str
+    size: int
+    annotations: Mapping[str, str]
+
+
+class ManifestNode(NamedTuple):
+    """A manifest of a repository, as far as it keeps other content."""
+
+    digest: str
+    subject: str | None
+    refers: Sequence[str]
+    """The digests of everything that must be kept as long as the manifest."""
+    created_at: datetime
+
+
 def read_manifest(data: bytes, media_type: str) -> ReadManifest:
     """Return a parsed manifest of this media type; raise if it is anything else."""
     if media_type not in MANIFESTS | INDEXES:
@@ -72,14 +104,14 @@ def read_manifest(data: bytes, media_type: str) -> ReadManifest:
     return _read_image(document, media_type)
 
 
-def _read_image(document: Mapping[str, Any], media_type: str) -> ReadManifest:
-    config = document.get("config")
+def _read_image(document: JsonObject, media_type: str) -> ReadManifest:
+    config = _read_table(document.get("config"), "config")
     contents = [_read_content(config, "config")]
-    for number, layer in enumerate(_list(document, "layers")):
+    for number, listed in enumerate(_list(document, "layers")):
+        layer = _read_table(listed, f"layers.{number}")
         content = _read_content(layer, f"layers.{number}")
         if not (layer.get("mediaType") in _FOREIGN and layer.get("urls")):
             contents.append(content)
-    assert isinstance(config, dict)  # noqa: S101 - it was just read
     own = _text(document, "artifactType")
     return ReadManifest(
         media_type,
@@ -91,9 +123,9 @@ def _read_image(document: Mapping[str, Any], media_type: str) -> ReadManifest:
     )
 
 
-def _read_index(document: Mapping[str, Any], media_type: str) -> ReadManifest:
+def _read_index(document: JsonObject, media_type: str) -> ReadManifest:
     children = tuple(
-        _read_content(child, f"manifests.{number}")
+        _read_content(_read_table(child, f"manifests.{number}"), f"manifests.{number}")
         for number, child in enumerate(_list(document, "manifests"))
     )
     return ReadManifest(
@@ -106,7 +138,7 @@ def _read_index(document: Mapping[str, Any], media_type: str) -> ReadManifest:
     )
 
 
-def _parse(data: bytes) -> dict[str, Any]:
+def _parse(data: bytes) -> JsonObject:
     if len(data) > MAX_MANIFEST:
         raise ManifestInvalid(f"the document has more than {MAX_MANIFEST} bytes")
     if b"\\u0000" in data or b"\0" in data:
@@ -123,7 +155,7 @@ def _parse(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_doubles(pairs: Sequence[tuple[str, Json]]) -> JsonObject:
     made = dict(pairs)
     if len(made) != len(pairs):
         message = "a key stands twice"
@@ -148,33 +180,42 @@ def _depth(document: object) -> int:
     return depth
 
 
-def _read_content(value: object, where: str) -> Content:
+def _read_table(value: Json, where: str) -> JsonObject:
     if not isinstance(value, dict):
         raise ManifestInvalid(f"`{where}` must be a descriptor")
-    digest, size = value.get("digest"), value.get("size")
+    return value
+
+
+def _read_content(descriptor: JsonObject, where: str) -> Content:
+    digest, size = descriptor.get("digest"), descriptor.get("size")
     if not isinstance(digest, str) or not is_digest(digest):
         raise ManifestInvalid(f"`{where}.digest` must be a sha256 digest")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 62:
         raise ManifestInvalid(f"`{where}.size` must be a number of bytes")
-    _text(value, "mediaType", where)
+    _text(descriptor, "mediaType", where)
     return Content(digest, size)
 
 
-def _read_subject(document: Mapping[str, Any]) -> str | None:
+def _read_subject(document: JsonObject) -> str | None:
     subject = document.get("subject")
-    return None if subject is None else _read_content(subject, "subject").digest
+    if subject is None:
+        return None
+    return _read_content(_read_table(subject, "subject"), "subject").digest
 
 
-def _read_annotations(document: Mapping[str, Any]) -> Mapping[str, str]:
+def _read_annotations(document: JsonObject) -> Mapping[str, str]:
     found = document.get("annotations")
     if found is None:
         return {}
-    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+    if not isinstance(found, dict):
         raise ManifestInvalid("`annotations` must be texts by name")
-    return found
+    texts = {name: text for name, text in found.items() if isinstance(text, str)}
+    if len(texts) != len(found):
+        raise ManifestInvalid("`annotations` must be texts by name")
+    return texts
 
 
-def _text(table: Mapping[str, Any], key: str, where: str = "") -> str:
+def _text(table: JsonObject, key: str, where: str = "") -> str:
     found = table.get(key)
     if found is None:
         return ""
@@ -183,7 +224,7 @@ def _text(table: Mapping[str, Any], key: str, where: str = "") -> str:
     return found
 
 
-def _list(document: Mapping[str, Any], key: str) -> list[Any]:
+def _list(document: JsonObject, key: str) -> Sequence[Json]:
     found = document.get(key)
     if not isinstance(found, list):
         raise ManifestInvalid(f"`{key}` must be a list")

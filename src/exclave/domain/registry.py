@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from exclave.base.errors import Kind, Problem
 from exclave.domain.identity import OrgId
@@ -117,6 +119,23 @@ class RegistryScope:
     """Names, `folder/*` for everything below a folder, `*` for everything."""
     push: bool = False
     delete: bool = False
+
+
+class Tag(NamedTuple):
+    """A tag and the manifest that it means."""
+
+    tag: str
+    digest: str
+    changed_at: datetime
+
+
+class Repository(NamedTuple):
+    """A repository of an org, and how much is in it."""
+
+    repository: str
+    manifests: int
+    tags: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exclave.base.errors import InvalidInput
+from exclave.base.json_values import Json, JsonObject
 from exclave.control.registry import manifests
 from exclave.control.registry.manifests import MOST_TAGS
-from exclave.domain.manifests import MAX_MANIFEST, OCI_INDEX
+from exclave.domain.manifests import MAX_MANIFEST, OCI_INDEX, Referrer
 from exclave.domain.registry import is_digest, is_tag
 from exclave.registry.bodies import read_small
 from exclave.registry.credentials import admit, deps_of
@@ -83,10 +84,28 @@ async def list_referrers(request: Request) -> Response:
     )
     headers = {"OCI-Filters-Applied": "artifactType"} if kind else {}
     if more:
-        query = urlencode({"artifactType": kind, "last": str(found[-1]["digest"])})
+        query = urlencode({"artifactType": kind, "last": found[-1].digest})
         headers["Link"] = f'</v2/{name}/referrers/{digest}?{query}>; rel="next"'
-    document = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": found}
+    document = {
+        "schemaVersion": 2,
+        "mediaType": OCI_INDEX,
+        "manifests": [_describe(referrer) for referrer in found],
+    }
     return _write(document, OCI_INDEX, headers)
+
+
+def _describe(referrer: Referrer) -> JsonObject:
+    """Return the descriptor of a manifest, as an index lists it."""
+    described: dict[str, Json] = {
+        "mediaType": referrer.media_type,
+        "digest": referrer.digest,
+        "size": referrer.size,
+    }
+    if referrer.artifact_type:
+        described["artifactType"] = referrer.artifact_type
+    if referrer.annotations:
+        described["annotations"] = dict(referrer.annotations)
+    return described
 
 
 def _read_count(request: Request) -> int:

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from exclave.control.registry import blobs, uploads
-from exclave.control.registry.uploads import Upload
 from exclave.domain.registry import DigestInvalid, UploadInvalid, UploadUnknown
+from exclave.domain.uploads import Upload
 from exclave.registry.bodies import Body
 from exclave.registry.credentials import admit, deps_of
 from exclave.registry.problems import write_progress

@@ -2,20 +2,38 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, insert, select, update
 
-from exclave.domain.identity import AccountId, Grant, OrgId, Role, ScopeKind, TokenId, User
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.accounts import ApiToken, ListedToken, Org, write_grants
+from exclave.domain.identity import AccountId, Grant, OrgId, TokenId, User
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.tables.core import accounts, api_tokens, orgs
 
 _people = accounts.alias("people")
-_TOKEN_COLUMNS = (
-    *(c for c in api_tokens.c if c.name != "hash"),
-    accounts.c.name.label("account"),
-    _people.c.name.label("person"),
-)
+_ORG_COLUMNS = (orgs.c.id, orgs.c.name, orgs.c.created_at)
+_TOKEN_COLUMNS = tuple(column for column in api_tokens.c if column.name != "hash")
+
+
+class TokenKey(NamedTuple):
+    """Which token of which org."""
+
+    org_id: OrgId
+    id: TokenId
+
+
+class _UserRow(NamedTuple):
+    org_id: OrgId
+    id: TokenId
+    account_id: AccountId
+    grants: tuple[Grant, ...]
+    last_used_at: datetime | None
+    person_id: AccountId | None
+    instance_admin: bool | None
+    account: str
+    four_eyes: bool | None
 
 
 def add_org(tx: Tx, org: OrgId, name: str) -> None:
@@ -23,14 +41,14 @@ def add_org(tx: Tx, org: OrgId, name: str) -> None:
     tx.run(insert(orgs).values(id=org, name=name, created_at=tx.now))
 
 
-def find_org(tx: Tx, org: OrgId) -> AnyRow | None:
+def find_org(tx: Tx, org: OrgId) -> Org | None:
     """Find a tenant."""
-    return tx.first(select(orgs).where(orgs.c.id == org))
+    return tx.first(select(*_ORG_COLUMNS).where(orgs.c.id == org), Org)
 
 
-def find_org_named(tx: Tx, name: str) -> AnyRow | None:
+def find_org_named(tx: Tx, name: str) -> Org | None:
     """Find a tenant by its unique name."""
-    return tx.first(select(orgs).where(orgs.c.name == name))
+    return tx.first(select(*_ORG_COLUMNS).where(orgs.c.name == name), Org)
 
 
 def has_orgs(tx: Tx) -> bool:
@@ -73,7 +91,7 @@ def add_token(
             name=name,
             prefix=prefix,
             hash=hashed,
-            grants=[[g.role, g.scope, g.scope_id] for g in grants],
+            grants=write_grants(grants),
             created_at=tx.now,
             expires_at=expires_at,
             instance_admin=instance_admin,
@@ -84,12 +102,15 @@ def add_token(
 
 
 _USER = Prepared(
-    select(api_tokens, accounts.c.name.label("account"), orgs.c.four_eyes)
+    select(api_tokens.c.org_id, api_tokens.c.id, api_tokens.c.account_id, api_tokens.c.grants,
+           api_tokens.c.last_used_at, api_tokens.c.person_id, api_tokens.c.instance_admin,
+           accounts.c.name.label("account"), orgs.c.four_eyes)
     .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
           & (accounts.c.id == api_tokens.c.account_id))
     .join(orgs, orgs.c.id == api_tokens.c.org_id)
     .where(api_tokens.c.hash == bindparam("hash"), api_tokens.c.revoked_at.is_(None))
-    .where(api_tokens.c.expires_at > bindparam("now"))
+    .where(api_tokens.c.expires_at > bindparam("now")),
+    _UserRow,
 )  # fmt: skip
 
 
@@ -103,17 +124,12 @@ def find_user(tx: Tx, hashed: str) -> tuple[User, datetime | None] | None:
         account=row.account_id,
         name=row.account,
         token=row.id,
-        grants=read_grants(row.grants),
+        grants=row.grants,
         acts_as=row.person_id,
         instance_admin=bool(row.instance_admin),
         four_eyes=bool(row.four_eyes),
     )
     return user, row.last_used_at
-
-
-def read_grants(stored: Sequence[Sequence[str]]) -> tuple[Grant, ...]:
-    """Read the stored form of grants."""
-    return tuple(Grant(Role(role), ScopeKind(scope), on) for role, scope, on in stored)
 
 
 def note_token_uses(tx: Tx, used: Iterable[tuple[OrgId, TokenId]]) -> None:
@@ -123,10 +139,14 @@ def note_token_uses(tx: Tx, used: Iterable[tuple[OrgId, TokenId]]) -> None:
         tx.run(update(api_tokens).where(*mine).values(last_used_at=tx.now))
 
 
-def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[ListedToken]:
     """List tokens without their hashes, oldest first."""
     return tx.all(
-        select(*_TOKEN_COLUMNS)
+        select(
+            *_TOKEN_COLUMNS,
+            accounts.c.name.label("account"),
+            _people.c.name.label("person"),
+        )
         .join(
             accounts,
             (accounts.c.org_id == api_tokens.c.org_id) & (accounts.c.id == api_tokens.c.account_id),
@@ -137,13 +157,15 @@ def list_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
         )
         .where(api_tokens.c.org_id == org, api_tokens.c.id > after)
         .order_by(api_tokens.c.id)
-        .limit(limit)
+        .limit(limit),
+        ListedToken,
     )
 
 
-def find_token_anywhere(tx: Tx, token: TokenId) -> AnyRow | None:
+def find_token_anywhere(tx: Tx, token: TokenId) -> TokenKey | None:
     """Find a token of any org, for the operator of the instance."""
-    return tx.first(select(api_tokens.c.org_id, api_tokens.c.id).where(api_tokens.c.id == token))
+    query = select(api_tokens.c.org_id, api_tokens.c.id).where(api_tokens.c.id == token)
+    return tx.first(query, TokenKey)
 
 
 def set_instance_admin(tx: Tx, org: OrgId, token: TokenId, *, on: bool) -> None:
@@ -152,11 +174,10 @@ def set_instance_admin(tx: Tx, org: OrgId, token: TokenId, *, on: bool) -> None:
     tx.run(update(api_tokens).where(*mine).values(instance_admin=on))
 
 
-def find_token(tx: Tx, org: OrgId, token: TokenId) -> AnyRow | None:
+def find_token(tx: Tx, org: OrgId, token: TokenId) -> ApiToken | None:
     """Find a token, without its hash."""
     mine = (api_tokens.c.org_id == org, api_tokens.c.id == token)
-    columns = [c for c in api_tokens.c if c.name != "hash"]
-    return tx.first(select(*columns).where(*mine))
+    return tx.first(select(*_TOKEN_COLUMNS).where(*mine), ApiToken)
 
 
 def revoke_token(tx: Tx, org: OrgId, token: TokenId) -> None:

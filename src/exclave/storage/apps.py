@@ -1,15 +1,25 @@
 """Queries for apps."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Select, func, insert, select, update
 
-from exclave.domain.identity import OrgId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.apps import App, ListedApp
+from exclave.domain.configs import Config
+from exclave.domain.identity import InstallId, OrgId
+from exclave.storage.engine.database import Tx
 from exclave.storage.tables.apps import apps, configs
 from exclave.storage.tables.core import installs
 from exclave.storage.tables.installs import app_installs
+
+
+class InstalledConfig(NamedTuple):
+    """An install and the version of its app that it runs."""
+
+    id: InstallId
+    name: str
+    config_id: str
 
 
 def add_app(tx: Tx, org: OrgId, app_id: str, name: str, by: str) -> None:
@@ -26,20 +36,20 @@ def add_app(tx: Tx, org: OrgId, app_id: str, name: str, by: str) -> None:
     )
 
 
-def find_app(tx: Tx, org: OrgId, app_id: str) -> AnyRow | None:
+def find_app(tx: Tx, org: OrgId, app_id: str) -> App | None:
     """Find an app by its id."""
-    return tx.first(select(apps).where(apps.c.org_id == org, apps.c.id == app_id))
+    return tx.first(select(apps).where(apps.c.org_id == org, apps.c.id == app_id), App)
 
 
-def find_app_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
+def find_app_named(tx: Tx, org: OrgId, name: str) -> App | None:
     """Find an app by its unique name."""
-    return tx.first(select(apps).where(apps.c.org_id == org, apps.c.name == name))
+    return tx.first(select(apps).where(apps.c.org_id == org, apps.c.name == name), App)
 
 
-def lock_app(tx: Tx, org: OrgId, app_id: str) -> AnyRow | None:
+def lock_app(tx: Tx, org: OrgId, app_id: str) -> App | None:
     """Find an app, and let no other transaction give it a version meanwhile."""
     mine = (apps.c.org_id == org, apps.c.id == app_id)
-    return tx.first(select(apps).where(*mine).with_for_update())
+    return tx.first(select(apps).where(*mine).with_for_update(), App)
 
 
 def set_config(tx: Tx, org: OrgId, app_id: str, config_id: str) -> None:
@@ -50,7 +60,7 @@ def set_config(tx: Tx, org: OrgId, app_id: str, config_id: str) -> None:
 
 def list_apps(
     tx: Tx, org: OrgId, after: str, limit: int, only: Sequence[str] | None
-) -> Sequence[AnyRow]:
+) -> Sequence[ListedApp]:
     """List apps, oldest first, each with its current version and the number of its installs."""
     current = (configs.c.org_id == apps.c.org_id) & (configs.c.id == apps.c.config_id)
     of_app = (app_installs.c.org_id == apps.c.org_id, app_installs.c.app_id == apps.c.id)
@@ -61,29 +71,21 @@ def list_apps(
         .scalar_subquery()
     )
     query = (
-        select(
-            apps,
-            configs.c.version,
-            configs.c.digest,
-            configs.c.archive_digest,
-            configs.c.created_at.label("synced_at"),
-            configs.c.created_by.label("synced_by"),
-            configs.c.outline,
-            count.label("installs"),
-        )
+        select(apps, configs, count)
         .outerjoin(configs, current)
         .where(apps.c.org_id == org, apps.c.id > after)
     )
     if only is not None:
         query = query.where(apps.c.id.in_(only))
-    return tx.all(query.order_by(apps.c.id).limit(limit))
+    return [_read_listed(row) for row in tx.run(query.order_by(apps.c.id).limit(limit))]
 
 
 def list_installs_beside(
     tx: Tx, org: OrgId, app_id: str, config_ids: Sequence[str], limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[InstalledConfig]:
     """List the installs of an app that run none of these versions, oldest first."""
-    return tx.all(_beside(org, app_id, config_ids).order_by(installs.c.id).limit(limit))
+    query = _beside(org, app_id, config_ids).order_by(installs.c.id).limit(limit)
+    return tx.all(query, InstalledConfig)
 
 
 def count_installs_beside(tx: Tx, org: OrgId, app_id: str, config_ids: Sequence[str]) -> int:
@@ -93,7 +95,7 @@ def count_installs_beside(tx: Tx, org: OrgId, app_id: str, config_ids: Sequence[
     return 0 if row is None else int(row.total)
 
 
-def list_used_configs(tx: Tx, org: OrgId, app_id: str) -> Sequence[AnyRow]:
+def list_used_configs(tx: Tx, org: OrgId, app_id: str) -> Sequence[Config]:
     """List the versions of an app that some install runs."""
     used = select(app_installs.c.config_id).where(
         app_installs.c.org_id == org, app_installs.c.app_id == app_id
@@ -101,8 +103,15 @@ def list_used_configs(tx: Tx, org: OrgId, app_id: str) -> Sequence[AnyRow]:
     return tx.all(
         select(configs)
         .where(configs.c.org_id == org, configs.c.id.in_(used))
-        .order_by(configs.c.version)
+        .order_by(configs.c.version),
+        Config,
     )
+
+
+def _read_listed(row: Sequence[Any]) -> ListedApp:
+    """Split a row into the columns of the app, those of its version, and the count."""
+    app, config, installs = row[: len(apps.c)], row[len(apps.c) : -1], row[-1]
+    return ListedApp(App(*app), None if config[0] is None else Config(*config), installs)
 
 
 def _beside(org: OrgId, app_id: str, config_ids: Sequence[str]) -> Select[Any]:

@@ -1,38 +1,52 @@
 """Queries for the audit trail and for remembered replies to repeated requests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, select, update
 
+from exclave.base.json_values import Json
+from exclave.domain.audit import AuditRecord
 from exclave.domain.identity import AccountId, OrgId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.tables.core import audit, idempotency
 
 
-def add_entries(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
+class KeptReply(NamedTuple):
+    """What was answered to a request with an idempotency key."""
+
+    request: str
+    """A fingerprint of the request."""
+    reply: Json
+    status: int | None
+    """None as long as the reply is not stored."""
+
+
+def add_entries(tx: Tx, new: Sequence[AuditRecord]) -> None:
     """Record who did what to which thing."""
-    tx.insert_each(audit, [{**row, "at": tx.now} for row in rows])
+    tx.insert_each(audit, [entry._asdict() for entry in new])
 
 
-def list_entries(tx: Tx, org: OrgId, before: str, limit: int) -> Sequence[AnyRow]:
+def list_entries(tx: Tx, org: OrgId, before: str, limit: int) -> Sequence[AuditRecord]:
     """List entries, newest first."""
     where = [audit.c.org_id == org]
     if before:
         where.append(audit.c.id < before)
-    return tx.all(select(audit).where(*where).order_by(audit.c.id.desc()).limit(limit))
+    query = select(audit).where(*where).order_by(audit.c.id.desc()).limit(limit)
+    return tx.all(query, AuditRecord)
 
 
-def find_reply(tx: Tx, org: OrgId, account: AccountId, key: str) -> AnyRow | None:
+def find_reply(tx: Tx, org: OrgId, account: AccountId, key: str) -> KeptReply | None:
     """Find what was answered to a request with this key."""
     where = (
         idempotency.c.org_id == org,
         idempotency.c.account_id == account,
         idempotency.c.key == key,
     )
-    return tx.first(select(idempotency).where(*where))
+    columns = (idempotency.c.request, idempotency.c.reply, idempotency.c.status)
+    return tx.first(select(*columns).where(*where), KeptReply)
 
 
 def claim_key(tx: Tx, org: OrgId, account: AccountId, key: str, request: str) -> bool:
@@ -42,9 +56,7 @@ def claim_key(tx: Tx, org: OrgId, account: AccountId, key: str, request: str) ->
     return tx.first(claimed) is not None  # PostgreSQL's driver tells no count of inserted rows
 
 
-def keep_reply(
-    tx: Tx, org: OrgId, account: AccountId, key: str, status: int, reply: object
-) -> None:
+def keep_reply(tx: Tx, org: OrgId, account: AccountId, key: str, status: int, reply: Json) -> None:
     """Store the reply to a request."""
     where = (
         idempotency.c.org_id == org,

@@ -5,7 +5,6 @@ from sqlalchemy import select, update
 from exclave.domain.four_eyes import Switch
 from exclave.domain.identity import OrgId, Role, ScopeKind, TokenId
 from exclave.domain.workflows import WorkflowState
-from exclave.storage.accounts import read_grants
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables.core import accounts, api_tokens, orgs, workflows
 
@@ -40,10 +39,7 @@ def list_admins(tx: Tx, org: OrgId) -> dict[str, str]:
     found = {
         row.person_id or row.account_id
         for row in rows
-        if any(
-            grant.role is Role.ADMIN and grant.scope is ScopeKind.ORG
-            for grant in read_grants(row.grants)
-        )
+        if any(grant.role is Role.ADMIN and grant.scope is ScopeKind.ORG for grant in row.grants)
     }
     named = tx.all(select(accounts.c.id, accounts.c.name).where(accounts.c.org_id == org))
     return {row.id: row.name for row in named if row.id in found}

@@ -1,12 +1,27 @@
 """Queries for the signing keys and for the cluster's own row."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import func, insert, select, update
 
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.tables.core import cluster, signing_keys
+
+
+class SigningKey(NamedTuple):
+    """A key of the chain; each but the first is signed by the one before it."""
+
+    kid: str
+    position: int
+    public_key: str
+    sealed: str
+    """The private key, encrypted."""
+    signed_by: str | None
+    signature: str | None
+    created_at: datetime
 
 
 def add_cluster(tx: Tx, name: str) -> None:
@@ -22,7 +37,7 @@ def raise_generation(tx: Tx) -> int:
     return int(tx.run(raised.returning(cluster.c.generation)).scalar_one())
 
 
-_CHAIN = Prepared(select(signing_keys).order_by(signing_keys.c.position))
+_CHAIN = Prepared(select(signing_keys).order_by(signing_keys.c.position), SigningKey)
 
 
 def lock_chain(tx: Tx) -> None:
@@ -30,7 +45,7 @@ def lock_chain(tx: Tx) -> None:
     tx.run(select(cluster.c.id).with_for_update())
 
 
-def list_keys(tx: Tx) -> Sequence[AnyRow]:
+def list_keys(tx: Tx) -> Sequence[SigningKey]:
     """List the signing keys, oldest first."""
     return tx.all(_CHAIN)
 

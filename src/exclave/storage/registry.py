@@ -3,20 +3,27 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Select, delete, exists, func, select, union, update
+from sqlalchemy import BigInteger, Select, cast, delete, exists, func, select, union, update
 from sqlalchemy.sql import tuple_
 
 from exclave.domain.identity import OrgId
-from exclave.domain.manifests import ReadManifest
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.manifests import ReadManifest, Referrer, StoredManifest
+from exclave.domain.registry import Repository, Tag
+from exclave.storage.engine.database import Tx
 from exclave.storage.tables.registry import oci_blobs, oci_links, oci_manifests, oci_tags
 
 _AT_ONCE = 500
 
 
-def find_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None:
+def find_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> StoredManifest | None:
     """Find a manifest by its digest."""
-    return tx.first(select(oci_manifests).where(*_manifest(org, repository, digest)))
+    columns = (
+        oci_manifests.c.digest,
+        oci_manifests.c.media_type,
+        oci_manifests.c.content,
+        oci_manifests.c.subject,
+    )
+    return tx.first(select(*columns).where(*_manifest(org, repository, digest)), StoredManifest)
 
 
 def find_tag(tx: Tx, org: OrgId, repository: str, tag: str) -> str | None:
@@ -87,7 +94,7 @@ def drop_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> int | Non
     return None if found is None else int(found.size)
 
 
-def list_tags(tx: Tx, org: OrgId, repository: str, after: str, limit: int) -> Sequence[AnyRow]:
+def list_tags(tx: Tx, org: OrgId, repository: str, after: str, limit: int) -> Sequence[Tag]:
     """List tags without regard to case, from after a tag."""
     order = (func.lower(oci_tags.c.tag), oci_tags.c.tag)
     mine = [oci_tags.c.org_id == org, oci_tags.c.repository == repository]
@@ -97,13 +104,14 @@ def list_tags(tx: Tx, org: OrgId, repository: str, after: str, limit: int) -> Se
         select(oci_tags.c.tag, oci_tags.c.digest, oci_tags.c.changed_at)
         .where(*mine)
         .order_by(*order)
-        .limit(limit)
+        .limit(limit),
+        Tag,
     )
 
 
 def list_referrers(
     tx: Tx, org: OrgId, repository: str, subject: str, kind: str, after: str, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[Referrer]:
     """List the manifests that refer to one, of one artifact type if it is given."""
     where = [
         oci_manifests.c.org_id == org,
@@ -113,8 +121,15 @@ def list_referrers(
     ]
     if kind:
         where.append(oci_manifests.c.artifact_type == kind)
-    columns = [column for column in oci_manifests.c if column.name != "content"]
-    return tx.all(select(*columns).where(*where).order_by(oci_manifests.c.digest).limit(limit))
+    columns = (
+        oci_manifests.c.digest,
+        oci_manifests.c.media_type,
+        oci_manifests.c.artifact_type,
+        oci_manifests.c.size,
+        oci_manifests.c.annotations,
+    )
+    query = select(*columns).where(*where).order_by(oci_manifests.c.digest).limit(limit)
+    return tx.all(query, Referrer)
 
 
 def has_repository(tx: Tx, org: OrgId, repository: str) -> bool:
@@ -127,7 +142,7 @@ def has_repository(tx: Tx, org: OrgId, repository: str) -> bool:
     return bool(row and row[0])
 
 
-def list_repositories(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+def list_repositories(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[Repository]:
     """List repositories by name, with how much is in each."""
     names = union(
         select(oci_links.c.repository).where(oci_links.c.org_id == org),
@@ -143,7 +158,8 @@ def list_repositories(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[An
         )
         .where(name > after)
         .order_by(name)
-        .limit(limit)
+        .limit(limit),
+        Repository,
     )
 
 
@@ -154,7 +170,7 @@ def _count(table: Any, org: OrgId, name: Any) -> Any:
 
 def _sum_blobs(org: OrgId, name: Any) -> Any:
     return (
-        select(func.coalesce(func.sum(oci_blobs.c.size), 0))
+        select(cast(func.coalesce(func.sum(oci_blobs.c.size), 0), BigInteger))
         .join(
             oci_links,
             (oci_links.c.org_id == oci_blobs.c.org_id) & (oci_links.c.digest == oci_blobs.c.digest),

@@ -1,16 +1,27 @@
 """Queries for the registry's blobs, their links to repositories, and open uploads."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.uploads import Upload, write_parts
+from exclave.storage.engine.database import Tx
 from exclave.storage.tables.core import orgs
 from exclave.storage.tables.registry import oci_blobs, oci_links, oci_uploads
 
 _AT_ONCE = 500
+
+
+class LinkedBlob(NamedTuple):
+    """A blob that a repository has."""
+
+    size: int
+    blob: str
+    """Its key in the blob store."""
+    linked_at: datetime
 
 
 def hold_off_collector(tx: Tx, org: OrgId) -> None:
@@ -23,8 +34,8 @@ def hold_off_pushes(tx: Tx, org: OrgId) -> None:
     tx.first(select(orgs.c.id).where(orgs.c.id == org).with_for_update())
 
 
-def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None:
-    """Find a blob that a repository has: its size, its key in the blob store, its age there."""
+def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> LinkedBlob | None:
+    """Find a blob that a repository has."""
     return tx.first(
         select(oci_blobs.c.size, oci_blobs.c.blob, oci_links.c.linked_at)
         .join(
@@ -32,7 +43,8 @@ def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> AnyRow | None
             (oci_links.c.org_id == oci_blobs.c.org_id) & (oci_links.c.digest == oci_blobs.c.digest),
         )
         .where(oci_links.c.org_id == org, oci_links.c.repository == repository)
-        .where(oci_links.c.digest == digest)
+        .where(oci_links.c.digest == digest),
+        LinkedBlob,
     )
 
 
@@ -82,19 +94,18 @@ def add_upload(tx: Tx, org: OrgId, repository: str, upload: str) -> None:
     tx.run(insert(oci_uploads).values(**row, started_at=tx.now, changed_at=tx.now))
 
 
-def find_upload(tx: Tx, org: OrgId, repository: str, upload: str) -> AnyRow | None:
+def find_upload(tx: Tx, org: OrgId, repository: str, upload: str) -> Upload | None:
     """Find an open upload of a repository."""
-    return tx.first(select(oci_uploads).where(*_upload(org, repository, upload)))
+    columns = (oci_uploads.c.id, oci_uploads.c.size, oci_uploads.c.parts)
+    return tx.first(select(*columns).where(*_upload(org, repository, upload)), Upload)
 
 
-def grow_upload(
-    tx: Tx, org: OrgId, repository: str, upload: str, *, at: int, size: int, parts: Sequence[Any]
-) -> bool:
-    """Add a piece to an upload that still ends at `at`; return whether it did."""
+def grow_upload(tx: Tx, org: OrgId, repository: str, grown: Upload, *, at: int) -> bool:
+    """Store the pieces of an upload that still ends at `at`; return whether it did."""
     change = (
         update(oci_uploads)
-        .where(*_upload(org, repository, upload), oci_uploads.c.size == at)
-        .values(size=size, parts=list(parts), changed_at=tx.now)
+        .where(*_upload(org, repository, grown.id), oci_uploads.c.size == at)
+        .values(size=grown.size, parts=write_parts(grown.parts), changed_at=tx.now)
     )
     return tx.run(change).rowcount == 1
 

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, delete, exists, or_, select, union, update
 
+from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.manifests import ManifestNode
+from exclave.domain.uploads import UploadPart
+from exclave.storage.engine.database import Tx
 from exclave.storage.tables.apps import builds, config_builds
 from exclave.storage.tables.core import orgs
 from exclave.storage.tables.installs import install_parts
@@ -18,8 +22,29 @@ from exclave.storage.tables.registry import (
     oci_uploads,
 )
 
-COLLECTED = "collected"
-"""State of a build whose artifact is gone; its key is emptied, so that nothing takes it up."""
+
+class Link(NamedTuple):
+    """A blob of a repository, and since when it has it."""
+
+    digest: str
+    linked_at: datetime
+
+
+class BlobUse(NamedTuple):
+    """A blob and a repository that has it; None if none has it."""
+
+    digest: str
+    size: int
+    blob: str
+    repository: str | None
+
+
+class StaleUpload(NamedTuple):
+    """An upload that nobody has touched for long."""
+
+    reserved: int
+    """The bytes that were set aside for it."""
+    parts: tuple[UploadPart, ...]
 
 
 def find_due(tx: Tx, before: datetime) -> OrgId | None:
@@ -67,7 +92,7 @@ def list_young_builds(tx: Tx, org: OrgId, repository: str, since: datetime) -> l
     return [digest for row in rows for digest in row if digest]
 
 
-def list_graph(tx: Tx, org: OrgId, repository: str) -> Sequence[AnyRow]:
+def list_graph(tx: Tx, org: OrgId, repository: str) -> Sequence[ManifestNode]:
     """List the manifests of a repository with what they name."""
     mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
     columns = (
@@ -76,7 +101,7 @@ def list_graph(tx: Tx, org: OrgId, repository: str) -> Sequence[AnyRow]:
         oci_manifests.c.refers,
         oci_manifests.c.created_at,
     )
-    return tx.all(select(*columns).where(*mine))
+    return tx.all(select(*columns).where(*mine), ManifestNode)
 
 
 def list_tagged(tx: Tx, org: OrgId, repository: str) -> list[str]:
@@ -85,10 +110,10 @@ def list_tagged(tx: Tx, org: OrgId, repository: str) -> list[str]:
     return [row.digest for row in tx.all(select(oci_tags.c.digest).where(*mine))]
 
 
-def list_links(tx: Tx, org: OrgId, repository: str) -> Sequence[AnyRow]:
+def list_links(tx: Tx, org: OrgId, repository: str) -> Sequence[Link]:
     """List the blobs of a repository and since when it has them."""
     mine = (oci_links.c.org_id == org, oci_links.c.repository == repository)
-    return tx.all(select(oci_links.c.digest, oci_links.c.linked_at).where(*mine))
+    return tx.all(select(oci_links.c.digest, oci_links.c.linked_at).where(*mine), Link)
 
 
 def list_names(tx: Tx, org: OrgId) -> list[str]:
@@ -108,9 +133,9 @@ def drop_manifests(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) 
         gone = delete(oci_manifests).where(*mine, oci_manifests.c.digest == digest)
         sizes += [row.size for row in tx.all(gone.returning(oci_manifests.c.size))]
         made = (builds.c.org_id == org, builds.c.repository == repository)
-        tx.run(
-            update(builds).where(*made, builds.c.digest == digest).values(state=COLLECTED, key="")
-        )
+        # Without its key, nothing takes the build up again.
+        collected = {"state": BuildState.COLLECTED, "key": ""}
+        tx.run(update(builds).where(*made, builds.c.digest == digest).values(**collected))
     return sizes
 
 
@@ -121,13 +146,14 @@ def drop_links(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> N
         tx.run(delete(oci_links).where(*mine, oci_links.c.digest == digest))
 
 
-def list_blobs(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
+def list_blobs(tx: Tx, org: OrgId, before: datetime) -> Sequence[BlobUse]:
     """List old blobs, each with the repositories that have it, one row for each."""
     linked = (oci_links.c.org_id == oci_blobs.c.org_id) & (oci_links.c.digest == oci_blobs.c.digest)
     return tx.all(
         select(oci_blobs.c.digest, oci_blobs.c.size, oci_blobs.c.blob, oci_links.c.repository)
         .join(oci_links, linked, isouter=True)
-        .where(oci_blobs.c.org_id == org, oci_blobs.c.created_at < before)
+        .where(oci_blobs.c.org_id == org, oci_blobs.c.created_at < before),
+        BlobUse,
     )
 
 
@@ -140,21 +166,21 @@ def drop_blobs(tx: Tx, org: OrgId, digests: Iterable[str]) -> list[int]:
     return sizes
 
 
-def list_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
+def list_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[StaleUpload]:
     """List uploads that nobody has touched since."""
-    return tx.all(
-        select(oci_uploads).where(oci_uploads.c.org_id == org, oci_uploads.c.changed_at < before)
-    )
+    old = (oci_uploads.c.org_id == org, oci_uploads.c.changed_at < before)
+    return tx.all(select(oci_uploads.c.reserved, oci_uploads.c.parts).where(*old), StaleUpload)
 
 
-def drop_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[AnyRow]:
+def drop_uploads(tx: Tx, org: OrgId, before: datetime) -> Sequence[StaleUpload]:
     """End uploads that nobody has touched since; return those that this ended."""
     old = (oci_uploads.c.org_id == org, oci_uploads.c.changed_at < before)
-    return tx.all(delete(oci_uploads).where(*old).returning(oci_uploads))
+    gone = delete(oci_uploads).where(*old)
+    return tx.all(gone.returning(oci_uploads.c.reserved, oci_uploads.c.parts), StaleUpload)
 
 
 def list_used_keys(tx: Tx, org: OrgId) -> set[str]:
     """List the keys in the blob store that the registry of an org knows."""
     rows = tx.all(select(oci_blobs.c.blob).where(oci_blobs.c.org_id == org))
     open_ones = tx.all(select(oci_uploads.c.parts).where(oci_uploads.c.org_id == org))
-    return {row.blob for row in rows} | {part["key"] for row in open_ones for part in row.parts}
+    return {row.blob for row in rows} | {part.key for row in open_ones for part in row.parts}

@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import bindparam, delete, func, insert, literal, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from exclave.domain.identity import OrgId, QueueId, TokenId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.registry_tokens import ID_CHARS, RegistryToken
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.tables.apps import apps
 from exclave.storage.tables.installs import app_installs
 from exclave.storage.tables.registry import registry_tokens
-
-ID_PREFIX = "rgt_"
-ID_CHARS = 26
-"""A token is named by this much of its hash: enough to be unique, useless to log in with."""
 
 
 def add_registry_token(
@@ -43,21 +40,20 @@ def add_registry_token(
     )
 
 
-def find_registry_token(tx: Tx, hashed: str) -> AnyRow | None:
+def find_registry_token(tx: Tx, hashed: str) -> RegistryToken | None:
     """Find a token that still opens something."""
-    fresh = registry_tokens.c.expires_at > tx.now
-    return tx.first(select(registry_tokens).where(registry_tokens.c.hash == hashed, fresh))
+    valid = (registry_tokens.c.hash == hashed, registry_tokens.c.expires_at > tx.now)
+    return tx.first(select(registry_tokens).where(*valid), RegistryToken)
 
 
 _start = func.substr(registry_tokens.c.hash, 1, ID_CHARS)
 
 
-def list_registry_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[AnyRow]:
+def list_registry_tokens(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[RegistryToken]:
     """List the tokens that still open something, in the order of their ids."""
     mine = (registry_tokens.c.org_id == org, registry_tokens.c.expires_at > tx.now)
-    named = (literal(ID_PREFIX) + _start).label("id")
-    query = select(registry_tokens, named).where(*mine, _start > after)
-    return tx.all(query.order_by(_start).limit(limit))
+    query = select(registry_tokens).where(*mine, _start > after)
+    return tx.all(query.order_by(_start).limit(limit), RegistryToken)
 
 
 def drop_registry_token(tx: Tx, org: OrgId, start: str) -> bool:

@@ -18,25 +18,28 @@ from sqlalchemy import (
 
 from exclave.domain.identity import OrgId, QueueId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.terraform import LockDescription, NewStateVersion, StateLock, StateVersion
+from exclave.storage.engine.database import Tx
 from exclave.storage.executions import Held, may_write
 from exclave.storage.tables.core import executions
 from exclave.storage.tables.terraform import tf_locks, tf_states
 
 
-def find_newest(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> AnyRow | None:
+def find_newest(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> StateVersion | None:
     """Find the newest version of a workspace's state."""
     newest = select(tf_states).where(*_in_states(org, queue, workspace))
-    return tx.first(newest.order_by(tf_states.c.version.desc()).limit(1))
+    return tx.first(newest.order_by(tf_states.c.version.desc()).limit(1), StateVersion)
 
 
-def find_version(tx: Tx, org: OrgId, queue: QueueId, workspace: str, version: int) -> AnyRow | None:
+def find_version(
+    tx: Tx, org: OrgId, queue: QueueId, workspace: str, version: int
+) -> StateVersion | None:
     """Find one version of a workspace's state."""
     where = (*_in_states(org, queue, workspace), tf_states.c.version == version)
-    return tx.first(select(tf_states).where(*where))
+    return tx.first(select(tf_states).where(*where), StateVersion)
 
 
-def list_newest(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
+def list_newest(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[StateVersion]:
     """List the newest version of each workspace of a queue; versions count from 1."""
     mine = (tf_states.c.org_id == org, tf_states.c.queue_id == queue)
     newest = (
@@ -46,15 +49,15 @@ def list_newest(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
     )
     picked = select(tf_states).where(*mine)
     picked = picked.where(tuple_(tf_states.c.workspace, tf_states.c.version).in_(newest))
-    return tx.all(picked.order_by(tf_states.c.workspace))
+    return tx.all(picked.order_by(tf_states.c.workspace), StateVersion)
 
 
 def list_versions(
     tx: Tx, org: OrgId, queue: QueueId, workspace: str, *, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[StateVersion]:
     """List the versions of a workspace's state, newest first."""
     found = select(tf_states).where(*_in_states(org, queue, workspace))
-    return tx.all(found.order_by(tf_states.c.version.desc()).limit(limit))
+    return tx.all(found.order_by(tf_states.c.version.desc()).limit(limit), StateVersion)
 
 
 def add_version(
@@ -65,32 +68,17 @@ def add_version(
     queue: QueueId,
     workspace: str,
     lock_id: str,
-    values: Mapping[str, Any],
+    new: NewStateVersion,
 ) -> int | None:
     """Add a version if the writer may: its lanes are current, it holds the lock, it follows on.
 
     None if any of that is not so.
     """
-    latest = select(func.coalesce(func.max(tf_states.c.version), 0) + 1)
-    row = {
-        "org_id": org,
-        "queue_id": queue,
-        "workspace": workspace,
-        "epoch": held[1],
-        "execution_id": held[0],
-        "at": tx.now,
-        **values,
-    }
     allowed = (
         may_write(org, runner, held, lane=workspace),
         _locked_by(org, queue, workspace, held, lock_id),
-        ~_overtaken(org, queue, workspace, values),
     )
-    version = latest.where(*_in_states(org, queue, workspace)).scalar_subquery()
-    chosen = select(version.cast(Integer), *_write(tf_states, row)).where(*allowed)
-    added = tf_states.insert().from_select(["version", *row], chosen).returning(tf_states.c.version)
-    found = tx.first(added)
-    return None if found is None else int(found.version)
+    return _insert_version(tx, org, held, queue, workspace, new, *allowed)
 
 
 def sum_sizes(tx: Tx, org: OrgId, queue: QueueId, workspace: str, execution: ExecutionId) -> int:
@@ -101,35 +89,21 @@ def sum_sizes(tx: Tx, org: OrgId, queue: QueueId, workspace: str, execution: Exe
 
 
 def restore_version(
-    tx: Tx, org: OrgId, held: Held, queue: QueueId, workspace: str, values: Mapping[str, Any]
+    tx: Tx, org: OrgId, held: Held, queue: QueueId, workspace: str, new: NewStateVersion
 ) -> int | None:
     """Add a version that an ended execution left, if it follows on; the caller has the lanes."""
-    latest = select(func.coalesce(func.max(tf_states.c.version), 0) + 1)
-    row = {
-        "org_id": org,
-        "queue_id": queue,
-        "workspace": workspace,
-        "epoch": held[1],
-        "execution_id": held[0],
-        "at": tx.now,
-        **values,
-    }
-    version = latest.where(*_in_states(org, queue, workspace)).scalar_subquery()
-    chosen = select(version.cast(Integer), *_write(tf_states, row))
-    chosen = chosen.where(~_overtaken(org, queue, workspace, values))
-    added = tf_states.insert().from_select(["version", *row], chosen).returning(tf_states.c.version)
-    found = tx.first(added)
-    return None if found is None else int(found.version)
+    return _insert_version(tx, org, held, queue, workspace, new)
 
 
-def find_lock(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> AnyRow | None:
-    """Find a lock, with the state of the execution that took it."""
-    return tx.first(_LOCKS.where(*_in_locks(org, queue, workspace)))
+def find_lock(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> StateLock | None:
+    """Find a lock, and whether the execution that took it has ended."""
+    return tx.first(_LOCKS.where(*_in_locks(org, queue, workspace)), StateLock)
 
 
-def list_locks(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
+def list_locks(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[StateLock]:
     """List the locks of a queue."""
-    return tx.all(_LOCKS.where(tf_locks.c.org_id == org, tf_locks.c.queue_id == queue))
+    mine = (tf_locks.c.org_id == org, tf_locks.c.queue_id == queue)
+    return tx.all(_LOCKS.where(*mine), StateLock)
 
 
 def take_lock(
@@ -140,7 +114,7 @@ def take_lock(
     queue: QueueId,
     workspace: str,
     lock_id: str,
-    info: Mapping[str, Any],
+    info: LockDescription,
 ) -> bool:
     """Acquire a lock that is free or whose execution has ended; return whether it was acquired."""
     row = {
@@ -190,7 +164,7 @@ def break_lock(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> bool:
     return tx.run(delete(tf_locks).where(*_in_locks(org, queue, workspace), ended)).rowcount == 1
 
 
-_LOCKS = select(tf_locks, executions.c.state.label("execution_state")).join(
+_LOCKS = select(tf_locks, (executions.c.state == ExecutionState.ENDED).label("is_stale")).join(
     executions,
     (executions.c.org_id == tf_locks.c.org_id) & (executions.c.id == tf_locks.c.execution_id),
 )
@@ -213,13 +187,47 @@ def _locked_by(
     return exists(select(1).where(*_in_locks(org, queue, workspace), *mine))
 
 
+def _insert_version(
+    tx: Tx,
+    org: OrgId,
+    held: Held,
+    queue: QueueId,
+    workspace: str,
+    new: NewStateVersion,
+    *allowed: ColumnElement[bool],
+) -> int | None:
+    """Add a version if it follows on and the conditions hold; return its number, or None."""
+    row = {
+        "org_id": org,
+        "queue_id": queue,
+        "workspace": workspace,
+        "serial": new.serial,
+        "lineage": new.lineage,
+        "sha256": new.sha256,
+        "size": new.size,
+        "blob": new.blob,
+        "resources": list(new.resources),
+        "epoch": held[1],
+        "execution_id": held[0],
+        "at": tx.now,
+        "restored_from": new.restored_from,
+    }
+    latest = select(func.coalesce(func.max(tf_states.c.version), 0) + 1)
+    version = latest.where(*_in_states(org, queue, workspace)).scalar_subquery()
+    chosen = select(version.cast(Integer), *_write(tf_states, row))
+    chosen = chosen.where(*allowed, ~_overtaken(org, queue, workspace, new))
+    added = tf_states.insert().from_select(["version", *row], chosen).returning(tf_states.c.version)
+    found = tx.first(added)
+    return None if found is None else int(found.version)
+
+
 def _overtaken(
-    org: OrgId, queue: QueueId, workspace: str, values: Mapping[str, Any]
+    org: OrgId, queue: QueueId, workspace: str, new: NewStateVersion
 ) -> ColumnElement[bool]:
     """Return the condition that a stored version is as new or of another lineage."""
-    clash = (tf_states.c.serial >= values["serial"]) | (tf_states.c.lineage != values["lineage"])
+    clash = (tf_states.c.serial >= new.serial) | (tf_states.c.lineage != new.lineage)
     return exists(select(1).where(*_in_states(org, queue, workspace), clash))
 
 
-def _write(table: Table, row: Mapping[str, Any]) -> list[ColumnElement[Any]]:
+def _write(table: Table, row: Mapping[str, object]) -> list[ColumnElement[Any]]:
     return [literal(value, table.c[name].type) for name, value in row.items()]

@@ -1,18 +1,28 @@
 """Queries for what orgs have stored: changed together with the rows that they count."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, case, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Counted
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.tables.usage import org_usage
 from exclave.storage.usage_amounts import Account as Account
 from exclave.storage.usage_amounts import Amount as Amount
 
 NO_LIMIT = 1 << 62
+
+
+class OrgUsage(NamedTuple):
+    """How many bytes an org has stored of a kind."""
+
+    org_id: OrgId
+    kind: str
+    """A `Stored` or a `Counted`."""
+    used_bytes: int
 
 
 _at = org_usage.c
@@ -98,9 +108,10 @@ def list_usage(tx: Tx, org: OrgId) -> Mapping[str, Amount]:
     return {row.kind: Amount(row.used_bytes, row.used_items) for row in rows}
 
 
-def list_all_usage(tx: Tx) -> Sequence[AnyRow]:
+def list_all_usage(tx: Tx) -> Sequence[OrgUsage]:
     """List what every org has stored, by kind."""
-    return tx.all(select(org_usage).where(_at.scope == ""))
+    query = select(_at.org_id, _at.kind, _at.used_bytes).where(_at.scope == "")
+    return tx.all(query, OrgUsage)
 
 
 def lock_count(tx: Tx, org: OrgId, kind: Counted) -> None:

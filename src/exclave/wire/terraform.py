@@ -286,13 +286,16 @@ class UnlockWorkspace(Request):
     reason: Text
 
 
+Certainty = Literal["created", "unknown", "planned"]
+
+
 class Orphan(Reply):
     """A resource that an interrupted apply created, or may have created, and that no state has."""
 
     workspace: str
     address: str
     type: str
-    certainty: Literal["created", "unknown", "planned"]
+    certainty: Certainty
     """`unknown`: it was begun. `planned`: nobody saw it begin, but the runner died meanwhile."""
     id_key: str = ""
     id: str = ""

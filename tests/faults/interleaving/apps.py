@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from exclave.base.json_values import JsonObject
 from exclave.control.builds import builds as building
 from exclave.control.builds.targets import Wanted
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import first_state
+from exclave.domain.configs import NewConfig
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId
 from exclave.storage import apps, builds, configs, installs, queues, runners, schedules
 from exclave.storage.engine.database import Tx
@@ -13,8 +16,8 @@ from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
 from exclave.wire.specs import UploadedSource
 
-_OUTLINE = {
-    "components": [], "order": [], "actions": [], "secrets": [], "sandbox": False,
+_OUTLINE: JsonObject = {
+    "components": [], "order": [], "actions": [], "secrets": [], "sandbox": None,
     "cloud": "local", "folders": {},
 }  # fmt: skip
 
@@ -35,17 +38,17 @@ def add_app(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> App:
     apps.add_app(tx, org, app, app, "test")
     configs.add_config(
         tx,
-        {
-            "org_id": org,
-            "id": config,
-            "app_id": app,
-            "version": 1,
-            "digest": "",
-            "archive": "",
-            "archive_digest": "",
-            "outline": _OUTLINE,
-            "created_by": "test",
-        },
+        org,
+        NewConfig(
+            id=config,
+            app_id=app,
+            version=1,
+            digest="",
+            archive="",
+            archive_digest="",
+            outline=_OUTLINE,
+            author=Author("test"),
+        ),
     )
     apps.set_config(tx, org, app, config)
     installs.add_app_install(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from exclave.base.errors import Problem
-from exclave.control.registry.uploads import Upload
+from exclave.domain.uploads import Upload
 from exclave.storage.blobs.memory import MemoryBlobs
 from exclave.wire.runner import RenewReply, ResultReply
 from exclave.wire.workflows import WorkflowReply

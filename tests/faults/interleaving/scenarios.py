@@ -260,7 +260,7 @@ async def builds_and_waits(scenario: Scenario) -> Actors:
     await builder.start(offer.execution_id, offer.epoch)
     rows = await one.db.read(lambda tx: [builds.find_build(tx, org, build) for build in app.builds])
     queued = await _find_job(scenario, app.build_queue, "queued")
-    flow = WorkflowId(next(row.workflow_id for row in rows if row is not None))
+    flow = next(row.workflow_id for row in rows if row is not None and row.workflow_id)
     install, wish = InstallId(scenario.queue), StartWork(kind=WorkflowKind.REPROVISION)
     if scenario.random.random() < 0.5:
         await start_work(scenario.any_server(), scenario.user, install, wish)

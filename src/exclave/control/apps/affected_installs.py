@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from exclave.control.apps.config_diff import Part, find_changed
+from exclave.control.apps.config_diff import find_changed
+from exclave.domain.configs import Part
 from exclave.domain.identity import OrgId
 from exclave.storage import apps, configs
 from exclave.storage.engine.database import Tx

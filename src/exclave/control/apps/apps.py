@@ -5,9 +5,11 @@ from exclave.control.access import require
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
+from exclave.domain.apps import App, ListedApp
+from exclave.domain.configs import Config
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.storage import apps
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.apps import AppReply, ConfigReply, NewApp
 from exclave.wire.model import Page
 
@@ -44,7 +46,7 @@ async def show_app(deps: Deps, user: User, app: str) -> AppReply:
     )
 
 
-def find_app(tx: Tx, user: User, app: str, right: Right) -> AnyRow:
+def find_app(tx: Tx, user: User, app: str, right: Right) -> App:
     """Find an app by its id or its name, for somebody who may do this with it."""
     row = apps.find_app(tx, user.org, app) or apps.find_app_named(tx, user.org, app)
     require(user, right, app=None if row is None else row.id, noun="app")
@@ -56,44 +58,32 @@ def find_app(tx: Tx, user: User, app: str, right: Right) -> AnyRow:
     return row
 
 
-def show_config(row: AnyRow, *, current: bool) -> ConfigReply:
+def show_config(config: Config, *, current: bool) -> ConfigReply:
     """Show a version of an app."""
     return ConfigReply(
-        id=row.id,
-        version=row.version,
-        digest=row.digest,
-        archive_digest=row.archive_digest,
-        components=[each["name"] for each in row.outline["components"]],
-        cloud=row.outline["cloud"],
+        id=config.id,
+        version=config.version,
+        digest=config.digest,
+        archive_digest=config.archive_digest,
+        components=[component["name"] for component in config.outline["components"]],
+        cloud=config.outline["cloud"],
         current=current,
-        created_at=row.created_at,
-        created_by=row.created_by,
+        created_at=config.created_at,
+        created_by=config.created_by,
     )
 
 
-def _read(tx: Tx, org: OrgId, app_id: str) -> AnyRow:
+def _read(tx: Tx, org: OrgId, app_id: str) -> ListedApp:
     return apps.list_apps(tx, org, "", 1, [app_id])[0]
 
 
-def _show(row: AnyRow) -> AppReply:
-    config = None
-    if row.config_id is not None:
-        config = ConfigReply(
-            id=row.config_id,
-            version=row.version,
-            digest=row.digest,
-            archive_digest=row.archive_digest,
-            cloud=row.outline["cloud"],
-            current=True,
-            components=[each["name"] for each in row.outline["components"]],
-            created_at=row.synced_at,
-            created_by=row.synced_by,
-        )
+def _show(listed: ListedApp) -> AppReply:
+    app, config = listed.app, listed.config
     return AppReply(
-        id=row.id,
-        name=row.name,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        installs=row.installs,
-        config=config,
+        id=app.id,
+        name=app.name,
+        created_at=app.created_at,
+        created_by=app.created_by,
+        installs=listed.installs,
+        config=None if config is None else show_config(config, current=True),
     )

@@ -6,9 +6,9 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
 
 from exclave.appconfig.model.kinds.shared import HERE
+from exclave.domain.configs import HashedPart, Part
 
 Folders = Mapping[str, str]
 """The digest of each folder of the app's directory, by path."""
@@ -23,30 +23,6 @@ class Change(StrEnum):
     ADDED = "added"
     CHANGED = "changed"
     REMOVED = "removed"
-
-
-class Hashed(Protocol):
-    """One stored part, as far as it is told apart from others."""
-
-    @property
-    def section(self) -> str:
-        """The kind of thing."""
-
-    @property
-    def name(self) -> str:
-        """Its name; empty for things of which there is one."""
-
-    @property
-    def hash(self) -> str:
-        """The name of its content."""
-
-
-class Part(Hashed, Protocol):
-    """One stored part, as far as it is compared."""
-
-    @property
-    def value(self) -> Mapping[str, Any]:
-        """Its definition as plain JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +98,7 @@ def diff_parts(
     return ConfigDiff(tuple(found))
 
 
-def find_changed(before: Sequence[Hashed], after: Sequence[Hashed]) -> list[str]:
+def find_changed(before: Sequence[HashedPart], after: Sequence[HashedPart]) -> list[str]:
     """Name every part that differs, by hashes alone."""
     old = {(part.section, part.name): part.hash for part in before}
     new = {(part.section, part.name): part.hash for part in after}

@@ -14,10 +14,13 @@ from exclave.control.deps import Deps
 from exclave.control.limits import quotas
 from exclave.control.pagination import clamp, make_page
 from exclave.control.workers.pool import TookTooLong, TookTooMuch, WorkerDied
+from exclave.domain.apps import App
+from exclave.domain.configs import Config, NewConfig
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, QueueKind, Right, RunnerIdentity, User
 from exclave.domain.quotas import Stored
 from exclave.storage import apps, configs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.apps import ConfigDiffReply, ConfigFieldChange, ConfigPartChange, ConfigReply
 from exclave.wire.model import Page
 
@@ -25,7 +28,7 @@ _DIFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class NewConfig:
+class CheckedUpload:
     """An app that was checked, and where the archive of its directory lies."""
 
     app: FrozenApp
@@ -76,41 +79,25 @@ async def compare_configs(
     return await add_line_diffs(deps, user.org, await deps.db.read(compare))
 
 
-def store_config(tx: Tx, deps: Deps, user: User, app: AnyRow, new: NewConfig) -> AnyRow:
+def store_config(tx: Tx, deps: Deps, user: User, app: App, new: CheckedUpload) -> Config:
     """Store the next version of a locked app, and make it the current one."""
     config_id = deps.ids.new("cfg")
     version = configs.read_last_version(tx, user.org, app.id) + 1
     configs.add_config(
         tx,
-        {
-            "org_id": user.org,
-            "id": config_id,
-            "app_id": app.id,
-            "version": version,
-            "digest": new.app.digest,
-            "archive": new.archive,
-            "archive_digest": new.archive_digest,
-            "outline": dict(new.app.outline),
-            "created_by": user.name,
-            "by_person": user.person,
-            "by_token": user.token,
-        },
+        user.org,
+        NewConfig(
+            id=config_id,
+            app_id=app.id,
+            version=version,
+            digest=new.app.digest,
+            archive=new.archive,
+            archive_digest=new.archive_digest,
+            outline=new.app.outline,
+            author=Author.of(user),
+        ),
     )
-    configs.add_parts(
-        tx,
-        [
-            {
-                "org_id": user.org,
-                "config_id": config_id,
-                "section": part.section,
-                "name": part.name,
-                "position": position,
-                "hash": part.hash,
-                "value": dict(part.value),
-            }
-            for position, part in enumerate(new.app.parts)
-        ],
-    )
+    configs.add_parts(tx, user.org, config_id, new.app.parts)
     quotas.reserve(tx, deps, user.org, Stored.CONFIGS, new.archive_size + _measure(new.app), 1)
     apps.set_config(tx, user.org, app.id, config_id)
     record(
@@ -197,7 +184,7 @@ async def open_archive(
     return row.archive_digest, deps.blobs.read(row.archive)
 
 
-def _find_version(tx: Tx, org: OrgId, app: AnyRow, version: int) -> AnyRow:
+def _find_version(tx: Tx, org: OrgId, app: App, version: int) -> Config:
     row = configs.find_version(tx, org, app.id, version)
     if row is None:
         raise NotFound(

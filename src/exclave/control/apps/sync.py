@@ -10,15 +10,16 @@ from pathlib import Path
 
 from exclave.base.errors import Conflict, Kind, NotFound, Problem
 from exclave.control.apps.apps import find_app
-from exclave.control.apps.configs import NewConfig, add_line_diffs, store_config
+from exclave.control.apps.configs import CheckedUpload, add_line_diffs, store_config
 from exclave.control.apps.sync_reply import show_findings, show_stored, show_tried, show_unchanged
 from exclave.control.apps.unapproved_content import list_unasked, require_unasked
 from exclave.control.builds import builds
 from exclave.control.deps import Deps
 from exclave.control.workers.read_app import SECONDS, Checked, check_upload
+from exclave.domain.apps import App
 from exclave.domain.identity import Right, User
 from exclave.storage import apps, configs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.apps import AppFinding, SyncReply
 
 _ATTEMPTS = 5
@@ -125,7 +126,7 @@ async def _take(
     if frozen.digest != known.digest and not wish.dry_run:
         # First the bytes, then the row that names them.
         await deps.blobs.put_stream(blob, _read_file(upload.archive))
-    new = NewConfig(frozen, blob, upload.digest, upload.archive.stat().st_size)
+    new = CheckedUpload(frozen, blob, upload.digest, upload.archive.stat().st_size)
     try:
         reply = await deps.db.write(
             lambda tx: _store(tx, deps, user, known, new, wish), key=known.id
@@ -141,7 +142,7 @@ async def _take(
 
 
 def _store(
-    tx: Tx, deps: Deps, user: User, known: _Known, new: NewConfig, wish: SyncWish
+    tx: Tx, deps: Deps, user: User, known: _Known, new: CheckedUpload, wish: SyncWish
 ) -> SyncReply:
     app = _lock(tx, user, known)
     before = configs.find_config(tx, user.org, known.config_id) if known.config_id else None
@@ -175,11 +176,11 @@ def _look(tx: Tx, user: User, app: str) -> _Known:
     config = configs.find_config(tx, user.org, row.config_id) if row.config_id else None
     if config is None:
         return _Known(row.id, row.name, None, "", {})
-    types = {each["name"]: each["type"] for each in config.outline["components"]}
+    types = {component["name"]: component["type"] for component in config.outline["components"]}
     return _Known(row.id, row.name, config.id, config.digest, types)
 
 
-def _lock(tx: Tx, user: User, known: _Known) -> AnyRow:
+def _lock(tx: Tx, user: User, known: _Known) -> App:
     row = apps.lock_app(tx, user.org, known.id)
     if row is None:
         raise NotFound("there is no such app")

@@ -8,9 +8,12 @@ from exclave.control.apps.apps import show_config
 from exclave.control.apps.config_diff import diff_parts
 from exclave.control.apps.configs import show_parts
 from exclave.control.workers.read_app import ShownFinding
+from exclave.domain.apps import App
+from exclave.domain.configs import Config
 from exclave.domain.identity import OrgId
-from exclave.storage import configs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import builds, configs
+from exclave.storage.builds import StartedBuild
+from exclave.storage.engine.database import Tx
 from exclave.wire.apps import AppFinding, ConfigDiffReply, SyncReply
 
 
@@ -31,11 +34,9 @@ def show_findings(findings: Sequence[ShownFinding]) -> list[AppFinding]:
     ]
 
 
-def show_unchanged(
-    tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, made: Sequence[str]
-) -> SyncReply:
+def show_unchanged(tx: Tx, org: OrgId, app: App, config: Config, made: Sequence[str]) -> SyncReply:
     """Return the reply for content that equals the current version, with repeated builds."""
-    started = configs.list_new_builds(tx, org, made)
+    started = builds.list_started(tx, org, made)
     diff = ConfigDiffReply(
         app=app.name,
         before=config.version,
@@ -56,13 +57,13 @@ def show_unchanged(
 
 
 def show_stored(
-    tx: Tx, org: OrgId, app: AnyRow, config: AnyRow, frozen: FrozenApp, made: Sequence[str]
+    tx: Tx, org: OrgId, app: App, config: Config, frozen: FrozenApp, made: Sequence[str]
 ) -> SyncReply:
     """Return the reply for a new version: its changes and its builds."""
     before = configs.find_config(tx, org, app.config_id) if app.config_id else None
     old = configs.list_all_parts(tx, org, before.id) if before else []
     folders = before.outline.get("folders", {}) if before else {}
-    started = configs.list_new_builds(tx, org, made)
+    started = builds.list_started(tx, org, made)
     impact = find_impact(tx, org, app.id, frozen.parts)
     diff = ConfigDiffReply(
         app=app.name,
@@ -84,7 +85,7 @@ def show_stored(
     )
 
 
-def show_tried(reply: SyncReply, before: AnyRow | None) -> SyncReply:
+def show_tried(reply: SyncReply, before: Config | None) -> SyncReply:
     """Return the reply of a dry run from that of a sync."""
     diff = reply.diff.model_copy(update={"after": None}) if reply.changed else reply.diff
     current = None if before is None else show_config(before, current=True)
@@ -93,5 +94,5 @@ def show_tried(reply: SyncReply, before: AnyRow | None) -> SyncReply:
     )
 
 
-def _find_workflow(started: Sequence[AnyRow]) -> str | None:
+def _find_workflow(started: Sequence[StartedBuild]) -> str | None:
     return next((row.workflow_id for row in started if row.workflow_id), None)

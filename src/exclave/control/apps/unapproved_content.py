@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from exclave.base.errors import Forbidden
 from exclave.control.access import require, require_on
-from exclave.control.apps.config_diff import Part, diff_parts
+from exclave.control.apps.config_diff import diff_parts
+from exclave.domain.configs import Part
 from exclave.domain.identity import Right, User
 from exclave.storage.engine.database import Tx
 

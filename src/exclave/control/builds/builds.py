@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from pydantic import TypeAdapter
+
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.access import require
 from exclave.control.audit import record
@@ -11,15 +13,19 @@ from exclave.control.builds.targets import Wanted, find_target, list_wanted
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
 from exclave.control.progress.advance import WorkflowEvent, advance
-from exclave.domain.builds import may_be_reused
+from exclave.domain import builds as domain
+from exclave.domain.builds import Build, ListedBuild, may_be_reused
+from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
 from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
-from exclave.wire.specs import BuildSpec, GitSource
+from exclave.wire.specs import BuildSource, BuildSpec, GitSource
+
+_SOURCE: TypeAdapter[BuildSource] = TypeAdapter(BuildSource)
 
 
 def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> list[str]:
@@ -116,7 +122,7 @@ async def show_build(deps: Deps, user: User, build: str) -> BuildReply:
 
 
 def _begin(
-    tx: Tx, deps: Deps, org: OrgId, by: str, config: AnyRow, fresh: Sequence[tuple[str, Wanted]]
+    tx: Tx, deps: Deps, org: OrgId, by: str, config: Config, fresh: Sequence[tuple[str, Wanted]]
 ) -> None:
     """Store builds and one workflow that does them, all at once, on the org's build queue."""
     if not fresh:
@@ -129,18 +135,18 @@ def _begin(
     repository = f"apps/{app.name}"
     builds.add_builds(
         tx,
+        org,
         [
-            {
-                "org_id": org,
-                "id": build,
-                "app_id": app.id,
-                "part": one.part,
-                "key": one.key,
-                "source": one.source.model_dump(mode="json"),
-                "repository": repository,
-                "workflow_id": workflow,
-                "created_by": by,
-            }
+            domain.NewBuild(
+                id=build,
+                app_id=app.id,
+                part=one.part,
+                key=one.key,
+                source=one.source.model_dump(mode="json"),
+                repository=repository,
+                workflow_id=workflow,
+                created_by=by,
+            )
             for build, one in fresh
         ],
     )
@@ -194,11 +200,11 @@ def _aim(one: Wanted, commit: str | None) -> Wanted:
     return replace(one, source=one.source.model_copy(update={"commit": commit}))
 
 
-def _is_good(row: AnyRow | None) -> bool:
-    return row is not None and may_be_reused(row.state)
+def _is_good(build: Build | None) -> bool:
+    return build is not None and may_be_reused(build.state)
 
 
-def _find_config(tx: Tx, org: OrgId, config_id: str) -> AnyRow:
+def _find_config(tx: Tx, org: OrgId, config_id: str) -> Config:
     config = configs.find_config(tx, org, config_id)
     if config is None:
         raise NotFound("there is no such config")
@@ -219,22 +225,22 @@ def _show(tx: Tx, org: OrgId, build: str) -> BuildReply:
     return _show_row(row, _list_versions(tx, org, [row]))
 
 
-def _list_versions(tx: Tx, org: OrgId, rows: Sequence[AnyRow]) -> Mapping[str, list[int]]:
+def _list_versions(tx: Tx, org: OrgId, rows: Sequence[Build]) -> Mapping[str, list[int]]:
     """List the config versions that pin each of these builds."""
     versions: dict[str, list[int]] = {}
-    for one in builds.list_configs_of(tx, org, [row.id for row in rows]):
-        versions.setdefault(one.build_id, []).append(one.version)
+    for config in builds.list_configs_of(tx, org, [row.id for row in rows]):
+        versions.setdefault(config.build_id, []).append(config.version)
     return versions
 
 
-def _show_row(row: AnyRow, versions: Mapping[str, list[int]]) -> BuildReply:
+def _show_row(row: ListedBuild, versions: Mapping[str, list[int]]) -> BuildReply:
     return BuildReply(
         id=row.id,
         app_id=row.app_id,
         app=row.app,
         part=row.part,
         state=row.state,
-        source=row.source,
+        source=_SOURCE.validate_python(row.source),
         repository=row.repository,
         digest=row.digest,
         commit=row.commit,

@@ -1,6 +1,7 @@
 """Runners in the Control API: enrolment tokens, list, revocation."""
 
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import NotFound
@@ -10,7 +11,7 @@ from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.control.limits.quotas import check_count
 from exclave.control.pagination import clamp, make_page
-from exclave.domain.identity import QueueId, Right, RunnerId, User
+from exclave.domain.identity import OrgId, QueueId, Right, RunnerId, User
 from exclave.domain.quotas import Counted
 from exclave.storage import queues, runners
 from exclave.storage.engine.database import AnyRow, Tx
@@ -99,7 +100,23 @@ async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -
     return await show_runner(deps, user, runner)
 
 
-def revoke_identity(tx: Tx, row: AnyRow, state: str, reason: str) -> None:
+class Revocable(Protocol):
+    """A runner, as far as its identity is closed."""
+
+    @property
+    def org_id(self) -> OrgId:
+        """Its org."""
+
+    @property
+    def id(self) -> RunnerId:
+        """Its id."""
+
+    @property
+    def queue_id(self) -> QueueId:
+        """The queue whose jobs it does."""
+
+
+def revoke_identity(tx: Tx, row: Revocable, state: str, reason: str) -> None:
     """Close a runner's identity and void its access tokens."""
     runners.update_runner(tx, row.org_id, row.id, {"state": state, "state_reason": reason})
     runners.drop_access_tokens(tx, row.org_id, row.id)

@@ -7,17 +7,18 @@ from exclave.base.errors import InvalidInput
 from exclave.control.deps import Deps
 from exclave.control.install_state.cron import find_next
 from exclave.control.limits.quotas import check_count
+from exclave.domain.configs import Config
 from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Counted, QuotaExceeded
 from exclave.storage import configs, schedules
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 
 ACTION, DRIFT = "action", "drift"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def refresh_schedules(
-    tx: Tx, deps: Deps, org: OrgId, install: str, config: AnyRow, *, refuse: bool
+    tx: Tx, deps: Deps, org: OrgId, install: str, config: Config, *, refuse: bool
 ) -> None:
     """Make the schedules of an install those of its config; what stays keeps its next tick.
 
@@ -74,7 +75,7 @@ def find_tick(cron: str, after: datetime) -> tuple[datetime, str]:
         return NEVER, problem.message
 
 
-def _list_wanted(tx: Tx, org: OrgId, config: AnyRow) -> Iterator[tuple[tuple[str, str], str]]:
+def _list_wanted(tx: Tx, org: OrgId, config: Config) -> Iterator[tuple[tuple[str, str], str]]:
     for action in config.outline["actions"]:
         for trigger in action["triggers"]:
             if trigger["type"] == "cron" and trigger.get("cron"):

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from exclave.appconfig.model.kinds.actions import Action, ActionTrigger
+from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import Conflict, NotFound
 from exclave.base.names import suggest
 from exclave.control.access import require_on
@@ -12,6 +14,7 @@ from exclave.control.install_state.schedules import NEVER
 from exclave.control.installs.inputs import find_app_install, show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.pagination import clamp, make_page
+from exclave.domain.configs import ConfigPart
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs, install_parts, schedules
@@ -92,25 +95,25 @@ def _refuse_unfit(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _show(
-    tx: Tx, user: User, install: str, part: AnyRow, crons: Mapping[str, AnyRow]
+    tx: Tx, user: User, install: str, part: ConfigPart, crons: Mapping[str, AnyRow]
 ) -> ActionReply:
-    value = part.value
+    action = thaw(Action, part.value)
     last = install_parts.list_runs(tx, user.org, install, action=part.name, before="", limit=1)
     return ActionReply(
         name=part.name,
-        triggers=[_show_trigger(each, crons.get(part.name)) for each in value["triggers"]],
-        steps=[str(each["name"]) for each in value["steps"]],
-        timeout=str(value.get("timeout", "")),
+        triggers=[_show_trigger(trigger, crons.get(part.name)) for trigger in action.triggers],
+        steps=[step.name for step in action.steps],
+        timeout=action.timeout,
         last_run=show_run(last[0]) if last else None,
     )
 
 
-def _show_trigger(value: Mapping[str, Any], cron: AnyRow | None) -> TriggerReply:
-    is_cron = value["type"] == "cron" and cron is not None
+def _show_trigger(trigger: ActionTrigger, cron: AnyRow | None) -> TriggerReply:
+    is_cron = trigger.type == "cron" and cron is not None
     return TriggerReply(
-        type=value["type"],
-        component=value.get("component_name", ""),
-        cron=value.get("cron_schedule", ""),
+        type=trigger.type,
+        component=trigger.component_name,
+        cron=trigger.cron_schedule,
         next_at=cron.next_at if is_cron and cron is not None and cron.next_at < NEVER else None,
         note=cron.note if is_cron and cron is not None else "",
     )

@@ -29,6 +29,7 @@ from exclave.control.installs.inputs import CONFIG, change_inputs
 from exclave.control.installs.installs import replace_labels
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.job_specs.rendering import Renderings, write_rendered
+from exclave.domain.apps import App
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import Right, User
 from exclave.domain.installs import ApprovalOption, is_empty, may_exist
@@ -101,7 +102,7 @@ class TwoFiles(Problem):
     hint = "Keep one of them."
 
 
-def _plan(tx: Tx, deps: Deps, user: User, app: AnyRow, wish: InstallConfig) -> _Plan:
+def _plan(tx: Tx, deps: Deps, user: User, app: App, wish: InstallConfig) -> _Plan:
     row = installs.find_install_named(tx, user.org, wish.name)
     flaw = _find_flaw(row, app)
     if flaw:
@@ -127,7 +128,7 @@ def _plan(tx: Tx, deps: Deps, user: User, app: AnyRow, wish: InstallConfig) -> _
     return _Plan(wish, row, changes, list(_warn(declared, wish)))
 
 
-def _find_flaw(row: AnyRow | None, app: AnyRow) -> tuple[str, str] | None:
+def _find_flaw(row: AnyRow | None, app: App) -> tuple[str, str] | None:
     if row is None:
         return None
     if row.app_id != app.id:
@@ -170,7 +171,7 @@ def _warn(declared: Sequence[Input], wish: InstallConfig) -> Iterator[str]:
 
 
 def _apply(
-    tx: Tx, deps: Deps, user: User, app: AnyRow, plan: _Plan, texts: Renderings
+    tx: Tx, deps: Deps, user: User, app: App, plan: _Plan, texts: Renderings
 ) -> tuple[str | None, str | None, str | None]:
     wish, row, by = plan.wish, plan.row, Author.of(user)
     if row is None:

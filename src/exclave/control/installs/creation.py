@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from exclave.appconfig.model.kinds.metadata import Metadata
+from exclave.appconfig.stored.freezing import thaw
 from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.control.access import require
@@ -15,6 +17,8 @@ from exclave.control.installs.input_versions import list_declared, merge_values,
 from exclave.control.installs.start_workflow import WorkflowKind, begin_install_workflow
 from exclave.control.job_specs.rendering import Renderings
 from exclave.control.limits.quotas import check_count
+from exclave.domain.apps import App
+from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
 from exclave.domain.installs import InstallState
@@ -92,7 +96,7 @@ def find_app_ids(tx: Tx, org: OrgId, name: str) -> list[str]:
     return [] if row is None else [str(row.id)]
 
 
-def find_current(tx: Tx, org: OrgId, app: AnyRow) -> AnyRow:
+def find_current(tx: Tx, org: OrgId, app: App) -> Config:
     """Find the config that new installs of an app get."""
     config = configs.find_config(tx, org, app.config_id) if app.config_id else None
     if config is None:
@@ -104,12 +108,12 @@ def find_current(tx: Tx, org: OrgId, app: AnyRow) -> AnyRow:
     return config
 
 
-def find_cloud(app: str, config: AnyRow) -> Cloud:
+def find_cloud(app: str, config: Config) -> Cloud:
     """Return the cloud that a config is for; raise `Conflict` if there is no Stack for it."""
     return get_stack(config.outline["cloud"], owner=f"the app `{app}`").cloud
 
 
-def require_same_cloud(install: AnyRow, config: AnyRow) -> None:
+def require_same_cloud(install: AnyRow, config: Config) -> None:
     """Raise `Conflict` if a config is for another cloud than the one that an install is on."""
     cloud = find_cloud(install.app_name, config)
     if cloud != install.target:
@@ -133,11 +137,11 @@ def _add_install(
 
 
 def _read_labels(
-    tx: Tx, texts: Renderings, org: OrgId, config: AnyRow, app: AnyRow, install: str, name: str
+    tx: Tx, texts: Renderings, org: OrgId, config: Config, app: App, install: str, name: str
 ) -> dict[str, str]:
     """Return the labels that the app puts on every install."""
     metadata = configs.find_part(tx, org, config.id, "metadata")
-    given = {} if metadata is None else metadata.value.get("default_labels", {})
+    given = {} if metadata is None else thaw(Metadata, metadata.value).default_labels
     ids = {"id": install, "name": name}
     tree = {**ids, "install": ids, "org": {"id": org}, "app": {"id": app.id, "name": app.name}}
     labels: dict[str, str] = {}

@@ -122,7 +122,7 @@ def find_touched(
     if config is None:
         raise NotFound("there is no such config")
     outline, names = config.outline, set(changed)
-    sandbox = bool(names & set((outline["sandbox"] or {}).get("inputs", ())))
+    sandbox = outline["sandbox"] is not None and bool(names & set(outline["sandbox"]["inputs"]))
     touched = {each["name"] for each in outline["components"] if names & set(each["inputs"])}
     return sandbox, add_dependents(outline, touched)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from exclave.control.install_state.options import is_enabled, read_approval, read_toggles
 from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
+from exclave.domain.configs import Config
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import ApprovalOption, may_exist, name_part
 from exclave.domain.lanes import SANDBOX
@@ -16,7 +17,7 @@ _TRIGGERED = frozenset({"manual", "cron"})
 """Triggers that are no hooks of a workflow."""
 
 
-def load_outline(tx: Tx, org: OrgId, install: str, config: AnyRow) -> Outline:
+def load_outline(tx: Tx, org: OrgId, install: str, config: Config) -> Outline:
     """Return all that the shape of a workflow depends on."""
     outline = config.outline
     refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])

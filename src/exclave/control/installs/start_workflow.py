@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
-from exclave.control.four_eyes import is_on, read_author
+from exclave.control.four_eyes import is_on
 from exclave.control.installs.outline import load_outline
 from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.progress.lane_turns import refuse_crowd
@@ -67,7 +67,7 @@ def begin_install_workflow(
     if asks_two:
         outline = ask_for_every_plan(outline)
     drafts = plan_steps(kind, outline, wish)
-    if asks_two and needs_script_gate(by, read_author(config), row.config_by):
+    if asks_two and needs_script_gate(by, config.author, row.config_by):
         drafts = put_gate_before_scripts(drafts)
     approves = row.approve_all if approve_all is None else approve_all
     workflow = WorkflowId(deps.ids.new("wfl"))

@@ -24,6 +24,7 @@ from exclave.control.installs.inputs import find_app_install, show_begun
 from exclave.control.installs.replies import read_hashes
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.progress.install_endings import start_schedules
+from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.installs import InstallState, PartState, may_exist, takes_deploys
@@ -40,7 +41,7 @@ class _Move:
     """The move of an install to a config, with its consequences."""
 
     row: AnyRow
-    target: AnyRow
+    target: Config
     values: Mapping[str, str]
     hidden: Mapping[str, str]
     changed_inputs: list[str]
@@ -125,7 +126,7 @@ def _merge_inputs(
     return after, None
 
 
-def _find_target(tx: Tx, org: OrgId, row: AnyRow, version: int | None) -> AnyRow:
+def _find_target(tx: Tx, org: OrgId, row: AnyRow, version: int | None) -> Config:
     if version is None:
         target = configs.find_config(tx, org, row.newest_id)
     else:
@@ -138,7 +139,7 @@ def _find_target(tx: Tx, org: OrgId, row: AnyRow, version: int | None) -> AnyRow
     return target
 
 
-def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[PartChange]:
+def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: Config) -> list[PartChange]:
     """Compare with what is deployed; with the install's config where nothing is.
 
     Of a part whose last deploy failed nobody knows how much of which config it has: it differs.
@@ -153,7 +154,7 @@ def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[Part
     return _compare(base, read_hashes(tx, org, target.id))
 
 
-def _compare_rest(tx: Tx, org: OrgId, row: AnyRow, target: AnyRow) -> list[PartChange]:
+def _compare_rest(tx: Tx, org: OrgId, row: AnyRow, target: Config) -> list[PartChange]:
     def read(config_id: str) -> dict[str, str]:
         rows = configs.list_all_parts(tx, org, config_id)
         return {
@@ -186,7 +187,7 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
 
 
 def _find_orphans(
-    tx: Tx, org: OrgId, row: AnyRow, target: AnyRow, parts: Sequence[PartChange]
+    tx: Tx, org: OrgId, row: AnyRow, target: Config, parts: Sequence[PartChange]
 ) -> Problem | None:
     """Return the problem of deployed parts that the new config does not have."""
     here = {

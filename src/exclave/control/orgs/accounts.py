@@ -10,6 +10,7 @@ from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.limits.quotas import check_count
 from exclave.control.pagination import clamp, make_page
+from exclave.domain.accounts import ListedToken
 from exclave.domain.four_eyes import find_person
 from exclave.domain.identity import (
     AccountId,
@@ -24,7 +25,7 @@ from exclave.domain.identity import (
 )
 from exclave.domain.quotas import Counted
 from exclave.storage import accounts, queues
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.four_eyes import find_name
 from exclave.wire.identity import (
     GrantModel,
@@ -191,13 +192,13 @@ def _show_grant(grant: Grant) -> GrantModel:
     return GrantModel(role=grant.role, scope=grant.scope, scope_id=grant.scope_id)
 
 
-def _show_token(row: AnyRow) -> TokenInfo:
+def _show_token(row: ListedToken) -> TokenInfo:
     return TokenInfo(
         id=row.id,
         name=row.name,
         account=row.account,
         prefix=row.prefix,
-        grants=[_show_grant(grant) for grant in accounts.read_grants(row.grants)],
+        grants=[_show_grant(grant) for grant in row.grants],
         created_at=row.created_at,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,

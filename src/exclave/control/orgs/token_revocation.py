@@ -9,10 +9,11 @@ from exclave.control.access import require
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import revoke_identity
-from exclave.control.registry.tokens import name_registry_token
 from exclave.domain.identity import OrgId, Right, TokenId, User
+from exclave.domain.registry_tokens import RegistryToken
 from exclave.storage import accounts, credentials, runners
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.credentials import MadeCode, MadeEnrolment, MadeToken
+from exclave.storage.engine.database import Tx
 from exclave.wire.identity import MadeCredential, MadeKind, MadeList, TokenRevoked
 
 _MOST_NAMED = 200
@@ -98,18 +99,15 @@ def _list_made(tx: Tx, org: OrgId, token: TokenId) -> list[MadeCredential]:
 
 
 def _name_all(
-    tokens: Sequence[AnyRow],
-    enrolments: Sequence[AnyRow],
-    registry_tokens: Sequence[AnyRow],
-    codes: Sequence[AnyRow],
+    tokens: Sequence[MadeToken],
+    enrolments: Sequence[MadeEnrolment],
+    registry_tokens: Sequence[RegistryToken],
+    codes: Sequence[MadeCode],
 ) -> list[MadeCredential]:
     return [
         *(_name(MadeKind.TOKEN, row.id, row.name) for row in tokens),
         *(_name(MadeKind.ENROLMENT, row.id, row.queue_id) for row in enrolments),
-        *(
-            _name(MadeKind.REGISTRY_TOKEN, name_registry_token(row.hash), row.repository)
-            for row in registry_tokens
-        ),
+        *(_name(MadeKind.REGISTRY_TOKEN, row.id, row.repository) for row in registry_tokens),
         *(_name(MadeKind.STACK_CODE, row.id, row.install_id) for row in codes),
     ]
 

@@ -16,7 +16,7 @@ from exclave.control.job_specs.rendering import NotRendered, Renderings
 from exclave.control.progress import lane_turns
 from exclave.control.progress.build_waits import end_build
 from exclave.control.progress.install_endings import end_install_workflow
-from exclave.domain.builds import BuildState
+from exclave.domain.builds import BuildFailure
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import JobId, JobKind, JobState, Reason
 from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
@@ -366,7 +366,7 @@ def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[WorkflowEvent]:
     row = jobs.find_job(tx, org, job)
     if row is None or row.kind != JobKind.BUILD:
         return []
-    cancelled = {"state": BuildState.FAILED, "error": "cancelled before it began"}
+    cancelled = BuildFailure("cancelled before it began")
     return [
         WorkflowEvent(org, wait.workflow, Answered(wait.position, wait.attempt))
         for wait in end_build(tx, org, row.spec["build_id"], cancelled)

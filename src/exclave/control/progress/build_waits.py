@@ -1,10 +1,11 @@
 """The end of a build, and the workflows that waited for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from exclave.domain.builds import BuildEnd
 from exclave.domain.identity import OrgId
+from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
 from exclave.flow.plans.intents import read_intent
 from exclave.storage import builds, install_parts
@@ -23,11 +24,13 @@ class Wait:
     attempt: int
 
 
-def end_build(tx: Tx, org: OrgId, build: str, values: Mapping[str, Any]) -> Sequence[Wait]:
+def end_build(
+    tx: Tx, org: OrgId, build: str, end: BuildEnd, job: JobId | None = None
+) -> Sequence[Wait]:
     """Store how a build ended; return the waiting steps whose builds have all ended now."""
-    builds.end_build(tx, org, build, values)
+    builds.end_build(tx, org, build, end, job)
     tx.wake(f"build:{build}")
-    pinning = [row.id for row in builds.list_configs_of(tx, org, [build])]
+    pinning = [config.id for config in builds.list_configs_of(tx, org, [build])]
     done = {config for config in pinning if not builds.has_pending(tx, org, config)}
     if not done:
         return ()

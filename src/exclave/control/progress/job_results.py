@@ -13,10 +13,10 @@ from exclave.control.install_state import parts
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
 from exclave.control.install_state.state import Document, write_state
 from exclave.control.job_specs.component_types import get_type, read_definition
-from exclave.control.progress.build_results import apply_build_result
+from exclave.control.progress.build_results import FinishedBuild, apply_build_result
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import PartState, decide_drift
-from exclave.domain.jobs import JobKind, JobState, Reason
+from exclave.domain.jobs import JobId, JobKind, JobState, Reason
 from exclave.flow.events import GateDecision
 from exclave.flow.plans.intents import (
     ApplyPart,
@@ -65,9 +65,7 @@ def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
     """Apply the result of a job to its install; return what it means for the workflow."""
     match JobKind(finished.job.kind):
         case JobKind.BUILD:
-            apply_build_result(
-                tx, deps, finished.job, finished.state, finished.outputs, finished.message
-            )
+            apply_build_result(tx, deps, _make_finished_build(finished))
         case JobKind.TERRAFORM:
             return _record_terraform(tx, finished)
         case JobKind.ACTION:
@@ -77,6 +75,18 @@ def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
         case JobKind.SCRIPT | JobKind.NOOP:
             pass
     return Verdict()
+
+
+def _make_finished_build(finished: FinishedJob) -> FinishedBuild:
+    job = finished.job
+    return FinishedBuild(
+        org=OrgId(job.org_id),
+        build=str(job.spec["build_id"]),
+        job=JobId(job.id),
+        state=finished.state,
+        outputs=finished.outputs,
+        message=finished.message,
+    )
 
 
 def _record_terraform(tx: Tx, finished: FinishedJob) -> Verdict:

@@ -15,7 +15,8 @@ from exclave.domain.registry import (
     find_place,
 )
 from exclave.storage import registry, registry_blobs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
+from exclave.storage.registry_blobs import LinkedBlob
 
 _FRESHENED = timedelta(hours=1)
 """A pusher that finds an older blob makes it young again: its manifest is on the way."""
@@ -35,7 +36,7 @@ async def find_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) ->
     place = find_place(scope, name)
     check_digest(digest)
 
-    def find(tx: Tx) -> AnyRow:
+    def find(tx: Tx) -> LinkedBlob:
         found = registry_blobs.find_blob(tx, place.org, place.repository, digest)
         if found is None:
             raise _missing(tx, place)

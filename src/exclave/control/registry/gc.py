@@ -168,8 +168,9 @@ def _collect_blobs(tx: Tx, turn: _Round) -> tuple[int, int, list[str]]:
     kept: set[str] = set()
     for row in registry_gc.list_blobs(tx, turn.org, turn.before):
         sizes[row.digest] = (row.size, row.blob)
-        lost = turn.dry_run and row.digest in turn.unlinked.get(row.repository, ())
-        if row.repository is not None and not lost:
+        if row.repository is None:
+            continue
+        if not (turn.dry_run and row.digest in turn.unlinked.get(row.repository, ())):
             kept.add(row.digest)
     gone = {digest: found for digest, found in sizes.items() if digest not in kept}
     if not turn.dry_run:
@@ -187,7 +188,7 @@ def _collect_uploads(tx: Tx, turn: _Round, age: timedelta) -> tuple[int, list[st
         rows = registry_gc.drop_uploads(tx, turn.org, before)
         quotas.release(tx, turn.org, Stored.REGISTRY, sum(row.reserved for row in rows))
         quotas.release(tx, turn.org, Stored.UPLOADS, 0, len(rows))
-    return len(rows), [part["key"] for row in rows for part in row.parts]
+    return len(rows), [part.key for row in rows for part in row.parts]
 
 
 async def _find_orphans(turn: _Round) -> list[str]:

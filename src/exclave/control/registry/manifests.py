@@ -1,14 +1,13 @@
 """Manifests and tags of the registry: push, pull, list, delete."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from exclave.base.digests import digest_bytes
 from exclave.control.deps import Deps
 from exclave.control.limits import quotas
 from exclave.control.registry.pins import check_unpinned
 from exclave.domain import quotas as kinds
-from exclave.domain.manifests import Content, ReadManifest, read_manifest
+from exclave.domain.manifests import Content, ReadManifest, Referrer, StoredManifest, read_manifest
 from exclave.domain.registry import (
     DigestInvalid,
     ManifestBlobUnknown,
@@ -22,25 +21,15 @@ from exclave.domain.registry import (
     is_tag,
 )
 from exclave.storage import registry, registry_blobs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 
 MOST_TAGS = 1000
 MOST_REFERRERS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A manifest as it is stored."""
-
-    digest: str
-    media_type: str
-    content: bytes
-    subject: str | None = None
-
-
 async def push_manifest(
     deps: Deps, scope: RegistryScope, name: str, reference: str, media_type: str, content: bytes
-) -> Stored:
+) -> StoredManifest:
     """Store a manifest whose parts all exist, and set the tag if the reference is one."""
     place = find_place(scope, name, push=True)
     tag = reference if ":" not in reference else None
@@ -60,18 +49,20 @@ async def push_manifest(
             registry.put_tag(tx, place.org, place.repository, tag, digest)
 
     await deps.db.write(push, key=place.org)
-    return Stored(digest, media_type, content, manifest.subject)
+    return StoredManifest(digest, media_type, content, manifest.subject)
 
 
-async def pull_manifest(deps: Deps, scope: RegistryScope, name: str, reference: str) -> Stored:
+async def pull_manifest(
+    deps: Deps, scope: RegistryScope, name: str, reference: str
+) -> StoredManifest:
     """Return a manifest by digest or tag."""
     place = find_place(scope, name)
 
-    def pull(tx: Tx) -> Stored:
-        row = _find(tx, place, reference)
-        if row is None:
+    def pull(tx: Tx) -> StoredManifest:
+        manifest = _find(tx, place, reference)
+        if manifest is None:
             raise _missing(tx, place)
-        return Stored(row.digest, row.media_type, bytes(row.content), row.subject)
+        return manifest
 
     return await deps.db.read(pull)
 
@@ -115,8 +106,8 @@ async def list_tags(
 
 async def list_referrers(
     deps: Deps, scope: RegistryScope, name: str, digest: str, *, kind: str, last: str
-) -> tuple[list[Mapping[str, object]], bool]:
-    """Return descriptors of the manifests that refer to one, and whether there are more."""
+) -> tuple[Sequence[Referrer], bool]:
+    """Return the manifests that refer to one, and whether there are more."""
     place = find_place(scope, name)
     check_digest(digest)
     rows = await deps.db.read(
@@ -124,21 +115,7 @@ async def list_referrers(
             tx, place.org, place.repository, digest, kind, last, MOST_REFERRERS + 1
         )
     )
-    found = [_describe(row) for row in rows[:MOST_REFERRERS]]
-    return found, len(rows) > MOST_REFERRERS
-
-
-def _describe(row: AnyRow) -> Mapping[str, object]:
-    described: dict[str, object] = {
-        "mediaType": row.media_type,
-        "digest": row.digest,
-        "size": row.size,
-    }
-    if row.artifact_type:
-        described["artifactType"] = row.artifact_type
-    if row.annotations:
-        described["annotations"] = row.annotations
-    return described
+    return rows[:MOST_REFERRERS], len(rows) > MOST_REFERRERS
 
 
 def _check_parts(tx: Tx, place: Place, manifest: ReadManifest) -> None:
@@ -162,7 +139,7 @@ def _check_sizes(named: Sequence[Content], found: Mapping[str, int]) -> None:
             )
 
 
-def _find(tx: Tx, place: Place, reference: str) -> AnyRow | None:
+def _find(tx: Tx, place: Place, reference: str) -> StoredManifest | None:
     digest: str | None = reference
     if ":" in reference:
         check_digest(reference)

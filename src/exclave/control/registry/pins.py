@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from exclave.domain.manifests import ManifestNode
 from exclave.domain.registry import Denied, Place
 from exclave.storage import registry_gc
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 
 
 def check_unpinned(tx: Tx, place: Place, digest: str) -> None:
@@ -18,17 +19,17 @@ def check_unpinned(tx: Tx, place: Place, digest: str) -> None:
         )
 
 
-def find_reachable(graph: Sequence[AnyRow], roots: Iterable[str]) -> set[str]:
+def find_reachable(graph: Sequence[ManifestNode], roots: Iterable[str]) -> set[str]:
     """Return everything that is connected with the roots.
 
     A manifest keeps what it names, what it refers to as its subject, and what refers to it.
     """
     edges: dict[str, set[str]] = {}
-    for row in graph:
-        edges.setdefault(row.digest, set()).update(row.refers)
-        if row.subject is not None:
-            edges[row.digest].add(row.subject)
-            edges.setdefault(row.subject, set()).add(row.digest)
+    for node in graph:
+        edges.setdefault(node.digest, set()).update(node.refers)
+        if node.subject is not None:
+            edges[node.digest].add(node.subject)
+            edges.setdefault(node.subject, set()).add(node.digest)
     found: set[str] = set()
     todo = list(roots)
     while todo:

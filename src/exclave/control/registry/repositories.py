@@ -21,9 +21,7 @@ async def list_repositories(
         lambda tx: registry.list_repositories(tx, user.org, cursor, wanted + 1)
     )
     items = [
-        RepositoryInfo(
-            name=row.repository, manifests=row.manifests, tags=row.tags, size=int(row.size)
-        )
+        RepositoryInfo(name=row.repository, manifests=row.manifests, tags=row.tags, size=row.size)
         for row in rows[:wanted]
     ]
     return Page(items=items, next=items[-1].name if len(rows) > wanted else None)

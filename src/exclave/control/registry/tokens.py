@@ -10,16 +10,11 @@ from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
 from exclave.control.registry.access import REGISTRY_TOKEN, USERNAME
 from exclave.domain.identity import Right, User
+from exclave.domain.registry_tokens import ID_PREFIX, RegistryToken, name_registry_token
 from exclave.storage import registry_tokens
-from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.registry_tokens import ID_CHARS, ID_PREFIX
+from exclave.storage.engine.database import Tx
 from exclave.wire.model import Page
 from exclave.wire.registry import NewRegistryToken, RegistryTokenCreated, RegistryTokenInfo
-
-
-def name_registry_token(hashed: str) -> str:
-    """Return the public id of a registry token: 104 bits of its hash, which open nothing."""
-    return f"{ID_PREFIX}{hashed[:ID_CHARS]}"
 
 
 async def create_registry_token(
@@ -95,9 +90,9 @@ async def revoke_registry_token(deps: Deps, user: User, token: str) -> None:
     await deps.db.write(revoke)
 
 
-def _show(row: AnyRow) -> RegistryTokenInfo:
+def _show(row: RegistryToken) -> RegistryTokenInfo:
     return RegistryTokenInfo(
-        id=name_registry_token(row.hash),
+        id=row.id,
         repository=row.repository,
         push=row.push,
         created_by=row.created_by,

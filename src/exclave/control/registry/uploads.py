@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
-from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from exclave.base.errors import NotFound
@@ -23,6 +22,7 @@ from exclave.domain.registry import (
     check_digest,
     find_place,
 )
+from exclave.domain.uploads import Upload, UploadPart
 from exclave.storage import registry_blobs, usage
 from exclave.storage.engine.database import Tx
 from exclave.storage.usage import Account, Amount
@@ -49,24 +49,6 @@ class Incoming(Protocol):
     def __aiter__(self) -> AsyncIterator[bytes]:
         """Give its pieces."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of an upload: its key in the blob store, its size and its digest."""
-
-    key: str
-    size: int
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Upload:
-    """An open upload and how much of it has arrived."""
-
-    id: str
-    size: int
-    parts: tuple[Part, ...] = ()
 
 
 async def begin_upload(deps: Deps, scope: RegistryScope, name: str) -> Upload:
@@ -165,15 +147,15 @@ async def finish(
 
 
 async def _find(deps: Deps, place: Place, upload: str) -> Upload:
-    row = await deps.db.read(
+    held = await deps.db.read(
         lambda tx: registry_blobs.find_upload(tx, place.org, place.repository, upload)
     )
-    if row is None:
+    if held is None:
         raise UploadUnknown("there is no such upload")
-    return Upload(row.id, row.size, tuple(Part(**part) for part in row.parts))
+    return held
 
 
-async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: int) -> Part:
+async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: int) -> UploadPart:
     """Store a piece under a new key; return it with its size and digest."""
     key = f"{FOLDER}/{place.org}/{deps.ids.new('reg')}"
     digest = hashlib.sha256()
@@ -189,7 +171,7 @@ async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: i
             yield chunk
 
     await deps.blobs.put_stream(key, measure())
-    return Part(key, size, f"sha256:{digest.hexdigest()}")
+    return UploadPart(key, size, f"sha256:{digest.hexdigest()}")
 
 
 async def _set_aside(body: Incoming, space: UploadSpace) -> AsyncIterator[bytes]:
@@ -208,7 +190,9 @@ def _too_large(most: int) -> ContentTooLarge:
     return ContentTooLarge(f"a blob has {most} bytes at most")
 
 
-async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: UploadSpace) -> Upload:
+async def _grow(
+    deps: Deps, place: Place, held: Upload, part: UploadPart, space: UploadSpace
+) -> Upload:
     """Store the row of a piece, unless another came first or the upload has ended meanwhile."""
     if part.size == 0:
         await deps.blobs.delete(part.key)
@@ -216,15 +200,7 @@ async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: Uploa
     grown = Upload(held.id, held.size + part.size, (*held.parts, part))
 
     def grow(tx: Tx) -> bool:
-        return registry_blobs.grow_upload(
-            tx,
-            place.org,
-            place.repository,
-            held.id,
-            at=held.size,
-            size=grown.size,
-            parts=[asdict(each) for each in grown.parts],
-        )
+        return registry_blobs.grow_upload(tx, place.org, place.repository, grown, at=held.size)
 
     if await deps.db.write(grow, key=place.org):
         space.keep(part.size)
@@ -233,7 +209,7 @@ async def _grow(deps: Deps, place: Place, held: Upload, part: Part, space: Uploa
     raise _out_of_order(await _find(deps, place, held.id))
 
 
-async def _join(deps: Deps, place: Place, held: Upload) -> Part:
+async def _join(deps: Deps, place: Place, held: Upload) -> UploadPart:
     """Join all pieces into one; a single piece is used as it is."""
     if len(held.parts) == 1:
         return held.parts[0]
@@ -249,7 +225,7 @@ async def _join(deps: Deps, place: Place, held: Upload) -> Part:
         raise UploadUnknown("the upload has ended meanwhile") from error
 
 
-async def _settle(deps: Deps, place: Place, held: Upload, joined: Part) -> None:
+async def _settle(deps: Deps, place: Place, held: Upload, joined: UploadPart) -> None:
     def settle(tx: Tx) -> str | None:
         registry_blobs.hold_off_collector(tx, place.org)
         mine = (tx, place.org, place.repository)

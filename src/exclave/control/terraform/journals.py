@@ -6,13 +6,13 @@ A runner wrote it, so reading is bounded, and runs in a worker process: see `rec
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.tf_addresses import read_address, read_name, write_import
-from exclave.wire.terraform import Orphan
+from exclave.wire.terraform import Certainty, Orphan
 
 _LINES = 200_000
 """Events of one journal that are looked at."""
@@ -27,14 +27,23 @@ class Journal:
     """The events that a runner recorded while it applied a plan."""
 
     workspace: str = ""
-    created: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    created: dict[str, JsonObject] = field(default_factory=dict)
     """By address: creations that were completed."""
-    begun: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    begun: dict[str, JsonObject] = field(default_factory=dict)
     """By address: creations of which no end is known."""
-    planned: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    planned: dict[str, JsonObject] = field(default_factory=dict)
     """By address: creations that nobody saw begin, where the runner did not hear all."""
     gone: dict[str, set[str]] = field(default_factory=dict)
     """By address: ids of what was destroyed, so that something else could take its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The apply that a journal is of."""
+
+    workspace: str
+    execution_id: str
+    job_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,7 @@ def read_journal(data: bytes) -> tuple[Journal, bool]:
     return journal, True
 
 
-def _read_event(journal: Journal, kind: str, address: str, event: Mapping[str, Any]) -> None:
+def _read_event(journal: Journal, kind: str, address: str, event: JsonObject) -> None:
     match kind, event.get("action"):
         case "planned_change", "create" | "replace":
             journal.planned[address] = event
@@ -107,49 +116,49 @@ def compare(
     known_ids: dict[str, set[str]] = {}
     for address, identity in known.resources.get(journal.workspace, ()):
         known_ids.setdefault(read_address(address), set()).add(identity)
-    at = {"workspace": journal.workspace, "execution_id": execution_id, "job_id": job_id}
+    source = _Source(journal.workspace, execution_id, job_id)
     is_older = is_newest and known.writers.get(journal.workspace) != execution_id
     found = []
     for address, event in journal.created.items():
         given = _read_identity(event)
         ids = known_ids.get(address)
         if ids is None or (given and any(ids) and given not in ids):
-            found.append(_make_orphan(address, event, "created", given, at))
+            found.append(_make_orphan(address, event, "created", given, source))
     for address, event in journal.begun.items():
         ids = known_ids.get(address, set())
         if is_older or not ids - journal.gone.get(address, set()):
-            found.append(_make_orphan(address, event, "unknown", "", at))
+            found.append(_make_orphan(address, event, "unknown", "", source))
     for address, event in journal.planned.items():
         ids = known_ids.get(address, set())
         if is_older or not ids - journal.gone.get(address, set()):
-            found.append(_make_orphan(address, event, "planned", "", at))
+            found.append(_make_orphan(address, event, "planned", "", source))
     return found
 
 
 def _make_orphan(
-    address: str, event: Mapping[str, Any], certainty: str, identity: str, at: Mapping[str, str]
+    address: str, event: JsonObject, certainty: Certainty, identity: str, source: _Source
 ) -> Orphan:
-    return Orphan.model_validate(
-        {
-            **at,
-            "address": address,
-            "type": _read_text(event, "resource_type"),
-            "certainty": certainty,
-            "id_key": _read_text(event, "id_key"),
-            "id": identity,
-            "import_block": write_import(address, identity) if identity else "",
-            "at": _read_time(event.get("at")),
-        }
+    return Orphan(
+        workspace=source.workspace,
+        address=address,
+        type=_read_text(event, "resource_type"),
+        certainty=certainty,
+        id_key=_read_text(event, "id_key"),
+        id=identity,
+        import_block=write_import(address, identity) if identity else "",
+        execution_id=source.execution_id,
+        job_id=source.job_id,
+        at=_read_time(event.get("at")),
     )
 
 
-def _read_text(event: Mapping[str, Any], key: str) -> str:
+def _read_text(event: JsonObject, key: str) -> str:
     """Return a text that a reply can hold: cut to a maximum length, without lone surrogates."""
     text = str(event.get(key) or "")[:_TEXT]
     return text.encode("utf-8", "replace").decode()
 
 
-def _read_identity(event: Mapping[str, Any]) -> str:
+def _read_identity(event: JsonObject) -> str:
     """Return the complete id of a resource, or nothing: a part would import another one."""
     text = str(event.get("id_value") or "")
     return text if len(text) <= _TEXT and _read_text(event, "id_value") == text else ""
@@ -167,7 +176,7 @@ def _read_workspace(value: object) -> str:
     return text if _WORKSPACE.fullmatch(text) else read_name(text)
 
 
-def _read_lines(data: bytes) -> Iterator[Mapping[str, Any]]:
+def _read_lines(data: bytes) -> Iterator[JsonObject]:
     for line in io.BytesIO(data):
         try:
             event = json.loads(line)

@@ -5,11 +5,12 @@ from exclave.control.access import require_on
 from exclave.control.deps import Deps
 from exclave.control.terraform.journals import Known, find_orphans
 from exclave.control.workers.pool import TookTooLong, TookTooMuch, WorkerDied
+from exclave.domain.attachments import ListedAttachment
 from exclave.domain.identity import InstallId, QueueId, Right, User
-from exclave.domain.jobs import JobId, JobState
+from exclave.domain.jobs import JobState
 from exclave.domain.lanes import LaneState
 from exclave.storage import attachments, jobs, queues, tf_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.terraform import Orphan, OrphansReply
 
 _JOURNALS = 200
@@ -25,7 +26,7 @@ async def list_orphans(
     With `every`, include earlier lost applies whose lanes were released since.
     """
 
-    def find(tx: Tx) -> tuple[Known, list[tuple[AnyRow, bool]]]:
+    def find(tx: Tx) -> tuple[Known, list[tuple[ListedAttachment, bool]]]:
         queue = QueueId(install)
         if queues.find_queue(tx, user.org, queue) is None:
             raise NotFound("there is no such install")
@@ -59,13 +60,15 @@ def _list_known(tx: Tx, user: User, queue: QueueId) -> Known:
     known = Known()
     for row in tf_states.list_newest(tx, user.org, queue):
         known.writers[row.workspace] = row.execution_id
-        for one in row.resources:
-            told = (one["address"], one.get("id", ""))
-            known.resources.setdefault(row.workspace, []).append(told)
+        known.resources[row.workspace] = [
+            (resource["address"], resource.get("id", "")) for resource in row.resources
+        ]
     return known
 
 
-def _list_journals(tx: Tx, user: User, queue: QueueId, *, every: bool) -> list[tuple[AnyRow, bool]]:
+def _list_journals(
+    tx: Tx, user: User, queue: QueueId, *, every: bool
+) -> list[tuple[ListedAttachment, bool]]:
     """Return the journals of lost applies, and whether their lanes still need reconciliation."""
     lanes = queues.list_lanes(tx, user.org, queue)
     waiting = {row.execution_id for row in lanes if row.state == LaneState.NEEDS_RECONCILE}
@@ -77,6 +80,6 @@ def _list_journals(tx: Tx, user: User, queue: QueueId, *, every: bool) -> list[t
     ]
 
 
-def _is_lost(tx: Tx, user: User, row: AnyRow) -> bool:
-    job = jobs.find_job(tx, user.org, JobId(row.job_id))
+def _is_lost(tx: Tx, user: User, row: ListedAttachment) -> bool:
+    job = jobs.find_job(tx, user.org, row.job_id)
     return job is not None and job.state == JobState.LOST

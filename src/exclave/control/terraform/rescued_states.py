@@ -7,13 +7,15 @@ runner opens it there and nowhere else.
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.audit import record
 from exclave.control.deps import Deps
+from exclave.control.terraform.states import make_version
 from exclave.control.terraform.versions import restore_version
 from exclave.control.terraform.workspaces import find_queue, refuse_busy, show_workspace
+from exclave.domain.attachments import ListedAttachment
 from exclave.domain.identity import InstallId, QueueId, Right, User
 from exclave.domain.jobs import ExecutionId, JobId
-from exclave.domain.terraform import StateRefused
+from exclave.domain.terraform import StateRefused, StateVersion
 from exclave.storage import attachments, jobs, queues, tf_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.group_commit import Raced
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
@@ -34,7 +36,7 @@ async def list_rescued(
 ) -> Page[RescuedState]:
     """List the rescued states of a workspace, newest first, with whether they can be restored."""
 
-    def find(tx: Tx) -> tuple[list[AnyRow], AnyRow | None]:
+    def find(tx: Tx) -> tuple[list[ListedAttachment], StateVersion | None]:
         queue = find_queue(tx, user, install, Right.READ)
         rows = attachments.list_named(tx, user.org, queue, RESCUED, limit=_MOST)
         kept = [row for row in rows if workspace in _list_lanes(tx, user, row.job_id)]
@@ -55,21 +57,14 @@ async def restore_state(
     state = _open(await deps.blobs.get(row.blob))
     blob = f"tf-states/{user.org}/{queue}/{deps.ids.new('tfs')}"
     await deps.blobs.put(blob, state.sealed)
-    values = {
-        "serial": state.header.serial,
-        "lineage": state.header.lineage,
-        "sha256": state.header.sha256,
-        "size": len(state.sealed),
-        "blob": blob,
-        "resources": [one.model_dump() for one in state.header.resources],
-    }
+    new = make_version(state.header, len(state.sealed), blob)
 
     def restore(tx: Tx) -> None:
         _find(tx, user, install, workspace, execution)
         queues.lock_queue(tx, user.org, queue)
         refuse_busy(tx, user, queue, workspace)
         held = (execution, row.epoch)
-        if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
+        if tf_states.restore_version(tx, user.org, held, queue, workspace, new) is None:
             newest = tf_states.find_newest(tx, user.org, queue, workspace)
             message = f"the rescued state cannot follow: {_find_misfit(state.header, newest)}"
             hint = "What is missing in the state: `exclave installs orphans` with `--all`."
@@ -96,7 +91,7 @@ async def restore_state(
 
 def _find(
     tx: Tx, user: User, install: InstallId, workspace: str, execution: ExecutionId
-) -> tuple[QueueId, AnyRow]:
+) -> tuple[QueueId, ListedAttachment]:
     queue = find_queue(tx, user, install, Right.OPERATE)
     rows = attachments.list_named(tx, user.org, queue, RESCUED, limit=_MOST)
     found = next((row for row in rows if row.execution_id == execution), None)
@@ -108,8 +103,8 @@ def _find(
     return queue, found
 
 
-def _list_lanes(tx: Tx, user: User, job_id: str) -> list[str]:
-    job = jobs.find_job(tx, user.org, JobId(job_id))
+def _list_lanes(tx: Tx, user: User, job_id: JobId) -> list[str]:
+    job = jobs.find_job(tx, user.org, job_id)
     return [] if job is None else list(job.lanes)
 
 
@@ -121,7 +116,9 @@ def _open(data: bytes) -> SealedState:
         raise StateRefused(message) from error
 
 
-async def _show(deps: Deps, row: AnyRow, workspace: str, newest: AnyRow | None) -> RescuedState:
+async def _show(
+    deps: Deps, row: ListedAttachment, workspace: str, newest: StateVersion | None
+) -> RescuedState:
     header = _open(await deps.blobs.get(row.blob)).header
     return RescuedState(
         execution_id=row.execution_id,
@@ -137,7 +134,7 @@ async def _show(deps: Deps, row: AnyRow, workspace: str, newest: AnyRow | None) 
     )
 
 
-def _find_misfit(header: StateHeader, newest: AnyRow | None) -> str:
+def _find_misfit(header: StateHeader, newest: StateVersion | None) -> str:
     """Return why a state cannot be the next version; empty if it can."""
     if newest is None:
         return ""

@@ -10,13 +10,22 @@ from exclave.control.limits.measured_stream import Measured
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
 from exclave.domain.quotas import QuotaExceeded, Stored
-from exclave.domain.terraform import LockHeld, StateRefused
+from exclave.domain.terraform import (
+    LockDescription,
+    LockHeld,
+    NewStateVersion,
+    StateLock,
+    StateRefused,
+    StateVersion,
+    StoredResource,
+)
 from exclave.storage import executions, tf_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.group_commit import Raced
 from exclave.storage.executions import Held
 from exclave.wire.terraform import (
     MAX_ATTACHMENT,
+    LockInfo,
     LockState,
     StateHeader,
     StateReply,
@@ -63,19 +72,12 @@ async def write_state(
     blob = f"tf-states/{who.org}/{who.queue}/{deps.ids.new('tfs')}"
     sealed = Measured(chunks, MAX_ATTACHMENT)
     await deps.blobs.put_stream(blob, sealed)
-    values = {
-        "serial": header.serial,
-        "lineage": header.lineage,
-        "sha256": header.sha256,
-        "size": sealed.size,
-        "blob": blob,
-        "resources": [one.model_dump() for one in header.resources],
-    }
+    new = make_version(header, sealed.size, blob)
 
     def add(tx: Tx) -> StateReply:
         executions.find_execution(tx, who.org, execution, lock=True)
         version = tf_states.add_version(
-            tx, who.org, who.runner, held, who.queue, workspace, lock_id, values
+            tx, who.org, who.runner, held, who.queue, workspace, lock_id, new
         )
         if version is None:
             raise _explain_refusal(tx, who, held, workspace, lock_id, header)
@@ -93,7 +95,7 @@ async def lock_state(
 
     def lock(tx: Tx) -> None:
         executions.find_execution(tx, who.org, execution, lock=True)
-        info = body.lock.model_dump()
+        info = _describe(body.lock)
         if not tf_states.take_lock(
             tx, who.org, who.runner, held, who.queue, body.workspace, body.lock.id, info
         ):
@@ -122,10 +124,41 @@ async def unlock_state(
     await deps.db.write(unlock, key=who.queue)
 
 
-def _make_header(tx: Tx, who: RunnerIdentity, row: AnyRow) -> StateHeader:
+def make_version(header: StateHeader, size: int, blob: str) -> NewStateVersion:
+    """Return the version that a header describes, with its sealed bytes in a blob."""
+    return NewStateVersion(
+        serial=header.serial,
+        lineage=header.lineage,
+        sha256=header.sha256,
+        size=size,
+        blob=blob,
+        resources=[
+            StoredResource(address=resource.address, type=resource.type, id=resource.id)
+            for resource in header.resources
+        ],
+    )
+
+
+def _describe(lock: LockInfo) -> LockDescription:
+    return LockDescription(
+        id=lock.id,
+        operation=lock.operation,
+        info=lock.info,
+        who=lock.who,
+        version=lock.version,
+        created=lock.created,
+    )
+
+
+def _make_header(tx: Tx, who: RunnerIdentity, row: StateVersion) -> StateHeader:
     """Return the header of a version; a restored one still has its original serial inside."""
-    header = StateHeader(
-        serial=row.serial, lineage=row.lineage, sha256=row.sha256, resources=row.resources
+    header = StateHeader.model_validate(
+        {
+            "serial": row.serial,
+            "lineage": row.lineage,
+            "sha256": row.sha256,
+            "resources": row.resources,
+        }
     )
     if row.restored_from is None:
         return header
@@ -164,7 +197,7 @@ def _find_same(
     row = tf_states.find_newest(tx, who.org, who.queue, workspace)
     if row is None or row.sha256 != header.sha256 or row.serial != header.serial:
         return None
-    return int(row.version)
+    return row.version
 
 
 def _explain_refusal(
@@ -182,13 +215,12 @@ def _explain_refusal(
     return StateRefused(f"the state of `{workspace}` has a newer serial than {header.serial}")
 
 
-def _check_running(tx: Tx, who: RunnerIdentity, held: Held) -> AnyRow:
+def _check_running(tx: Tx, who: RunnerIdentity, held: Held) -> None:
     row = executions.find_execution(tx, who.org, held[0])
     if row is None or row.runner_id != who.runner:
         raise NotFound("there is no such execution")
     if row.epoch != held[1] or row.state != ExecutionState.RUNNING:
         raise Superseded(f"execution {held[0]} is not running")
-    return row
 
 
 def _check_writer(tx: Tx, who: RunnerIdentity, held: Held, workspace: str) -> None:
@@ -197,7 +229,7 @@ def _check_writer(tx: Tx, who: RunnerIdentity, held: Held, workspace: str) -> No
         raise Superseded(f"execution {held[0]} does not hold `{workspace}`")
 
 
-def _lock_held_by(row: AnyRow | None) -> LockHeld:
+def _lock_held_by(row: StateLock | None) -> LockHeld:
     if row is None:
         return LockHeld("the lock was taken and given back in between; ask again")
     return LockHeld(

@@ -13,9 +13,9 @@ from exclave.control.terraform.workspaces import (
     show_workspace,
 )
 from exclave.domain.identity import InstallId, Right, User
-from exclave.domain.terraform import StateRefused
+from exclave.domain.terraform import NewStateVersion, StateRefused, StateVersion
 from exclave.storage import queues, tf_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.terraform import TfWorkspaceDetail
 
 
@@ -35,11 +35,11 @@ async def restore_version(
         if older.version == newest.version:
             message = f"version {version} is the state of `{workspace}` already"
             raise StateRefused(message, hint="Nothing has to be restored.")
-        if _find_origin(older) == _find_origin(newest):
+        if older.origin == newest.origin:
             return
-        values = _make_values(older, newest)
+        new = _make_version(older, newest)
         held = (older.execution_id, older.epoch)
-        if tf_states.restore_version(tx, user.org, held, queue, workspace, values) is None:
+        if tf_states.restore_version(tx, user.org, held, queue, workspace, new) is None:
             raise StateRefused(
                 f"version {version} cannot follow: it is of another lineage",
                 hint="It knows other resources: import what is missing, see `installs orphans`.",
@@ -53,25 +53,20 @@ async def restore_version(
             f"{install}/{workspace}",
             reason=reason,
             version=str(version),
-            serial=str(values["serial"]),
+            serial=str(new.serial),
         )
 
     await deps.db.write(restore, key=install)
     return await show_workspace(deps, user, install, workspace, None)
 
 
-def _find_origin(row: AnyRow) -> int:
-    """Return the version that was written with these bytes."""
-    return int(row.version if row.restored_from is None else row.restored_from)
-
-
-def _make_values(older: AnyRow, newest: AnyRow) -> dict[str, object]:
-    return {
-        "serial": newest.serial + 1,
-        "lineage": older.lineage,
-        "sha256": older.sha256,
-        "size": older.size,
-        "blob": older.blob,
-        "resources": older.resources,
-        "restored_from": _find_origin(older),
-    }
+def _make_version(older: StateVersion, newest: StateVersion) -> NewStateVersion:
+    return NewStateVersion(
+        serial=newest.serial + 1,
+        lineage=older.lineage,
+        sha256=older.sha256,
+        size=older.size,
+        blob=older.blob,
+        resources=older.resources,
+        restored_from=older.origin,
+    )

@@ -5,10 +5,10 @@ from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.domain.identity import InstallId, QueueId, Right, User
-from exclave.domain.jobs import ExecutionState
 from exclave.domain.lanes import LaneState, conflict
+from exclave.domain.terraform import StateLock, StateVersion
 from exclave.storage import executions, queues, tf_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.model import Page
 from exclave.wire.terraform import (
     StateResource,
@@ -134,7 +134,7 @@ def refuse_busy(tx: Tx, user: User, queue: QueueId, workspace: str) -> None:
             )
 
 
-def _show_header(row: AnyRow) -> TfStateReply:
+def _show_header(row: StateVersion) -> TfStateReply:
     return TfStateReply(
         workspace=row.workspace,
         version=row.version,
@@ -149,14 +149,14 @@ def _show_header(row: AnyRow) -> TfStateReply:
     )
 
 
-def _show_state(row: AnyRow | None) -> TfStateReply | None:
+def _show_state(row: StateVersion | None) -> TfStateReply | None:
     if row is None:
         return None
-    resources = [StateResource.model_validate(one) for one in row.resources]
+    resources = [StateResource.model_validate(resource) for resource in row.resources]
     return _show_header(row).model_copy(update={"resources": resources})
 
 
-def _show_lock(row: AnyRow | None) -> TfLockReply | None:
+def _show_lock(row: StateLock | None) -> TfLockReply | None:
     if row is None:
         return None
     return TfLockReply(
@@ -166,5 +166,5 @@ def _show_lock(row: AnyRow | None) -> TfLockReply | None:
         who=row.info.get("who", ""),
         execution_id=row.execution_id,
         at=row.at,
-        stale=row.execution_state == ExecutionState.ENDED,
+        stale=row.is_stale,
     )

@@ -8,11 +8,12 @@ from exclave.control.limits import quotas
 from exclave.control.limits.measured_stream import Measured, stream_bytes
 from exclave.control.workflows.jobs import find_job
 from exclave.control.workflows.plan_documents import tidy_plan
+from exclave.domain.attachments import Attachment, NewAttachment
 from exclave.domain.identity import OrgId, Right, RunnerIdentity, User
 from exclave.domain.jobs import ExecutionId, JobId, Superseded
 from exclave.domain.quotas import QuotaExceeded, Stored
 from exclave.storage import attachments, executions, usage
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.usage import Account, Amount
 from exclave.wire.terraform import MAX_ATTACHMENT, MAX_FILE, AttachmentReply
 
@@ -41,17 +42,17 @@ async def put_attachment(
     blob = f"attachments/{who.org}/{execution}/{deps.ids.new('att')}"
     file = Measured(chunks, MAX_FILE)
     await deps.blobs.put_stream(blob, file)
-    values = {"queue_id": who.queue, "digest": file.digest, "size": file.size, "blob": blob}
+    new = NewAttachment(name, who.queue, file.digest, file.size, blob)
 
     def index(tx: Tx) -> str | None:
         old = attachments.find_attachment(tx, who.org, execution, name)
         fenced = name not in EVIDENCE
         if row.epoch != epoch or not attachments.put_attachment(
-            tx, who.org, who.runner, (execution, epoch), name, values, fenced=fenced
+            tx, who.org, who.runner, (execution, epoch), new, fenced=fenced
         ):
             raise Superseded(f"execution {execution} may no longer hand in `{name}`")
         _count(tx, deps, who.org, execution, name, file.size, old)
-        return None if old is None else str(old.blob)
+        return None if old is None else old.blob
 
     try:
         replaced = await deps.db.write(index, key=who.queue)
@@ -81,7 +82,7 @@ def _count(
     execution: ExecutionId,
     name: str,
     size: int,
-    old: AnyRow | None,
+    old: Attachment | None,
 ) -> None:
     """Count a stored file against the quota, less the one it replaces; never refuse evidence."""
     if old is not None:
@@ -100,7 +101,7 @@ async def get_for_runner(
 ) -> AsyncIterator[bytes]:
     """Return the content of a file that any execution of the runner's own queue uploaded."""
 
-    def find(tx: Tx) -> AnyRow:
+    def find(tx: Tx) -> Attachment:
         row = attachments.find_attachment(tx, who.org, execution, name)
         if row is None or row.queue_id != who.queue:
             raise NotFound(f"the execution handed in no `{name}`")
@@ -113,7 +114,7 @@ async def get_for_runner(
 async def get_for_user(deps: Deps, user: User, job: JobId, name: str) -> AsyncIterator[bytes]:
     """Return the newest file of a job, of those that users may read."""
 
-    def find(tx: Tx) -> AnyRow:
+    def find(tx: Tx) -> Attachment:
         found = find_job(tx, user, job, Right.READ)
         for execution in reversed(executions.list_of_job(tx, user.org, JobId(found.id))):
             row = attachments.find_attachment(tx, user.org, ExecutionId(execution.id), name)

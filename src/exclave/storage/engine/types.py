@@ -1,7 +1,7 @@
 """Column types that mean the same in both databases."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -61,6 +61,25 @@ class EnumText(TypeDecorator[E]):
         """Read a member."""
         del dialect
         return None if value is None else self.members(value)
+
+
+T = TypeVar("T")
+
+
+class JsonAs(TypeDecorator[T]):
+    """A JSON document that a function reads as a typed value; it is written as plain JSON."""
+
+    impl = Json
+    cache_ok = True
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        super().__init__()
+        self.read = read
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> T | None:
+        """Read the document."""
+        del dialect
+        return None if value is None else self.read(value)
 
 
 class IntegerList(TypeDecorator[tuple[int, ...]]):

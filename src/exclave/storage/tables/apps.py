@@ -12,7 +12,8 @@ from sqlalchemy import (
     text,
 )
 
-from exclave.storage.engine.types import Instant, Json
+from exclave.domain.builds import BuildState
+from exclave.storage.engine.types import EnumText, Instant, Json
 from exclave.storage.tables.core import metadata, of_org, org_column
 
 apps = Table(
@@ -70,7 +71,7 @@ builds = Table(
     Column("app_id", Text, nullable=False),
     Column("part", Text, nullable=False),
     Column("key", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(BuildState), nullable=False),
     Column("source", Json, nullable=False),
     Column("workflow_id", Text),
     Column("job_id", Text),

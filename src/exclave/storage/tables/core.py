@@ -15,7 +15,8 @@ from sqlalchemy import (
     text,
 )
 
-from exclave.storage.engine.types import Instant, IntegerList, Json, NameList
+from exclave.domain.accounts import read_grants
+from exclave.storage.engine.types import Instant, IntegerList, Json, JsonAs, NameList
 
 metadata = MetaData()
 
@@ -87,7 +88,7 @@ api_tokens = Table(
     Column("name", Text, nullable=False),
     Column("prefix", Text, nullable=False),
     Column("hash", Text, nullable=False, unique=True),
-    Column("grants", Json, nullable=False),
+    Column("grants", JsonAs(read_grants), nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
     Column("revoked_at", Instant),

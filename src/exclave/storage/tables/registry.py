@@ -11,7 +11,8 @@ from sqlalchemy import (
     Text,
 )
 
-from exclave.storage.engine.types import Instant, Json
+from exclave.domain.uploads import read_parts
+from exclave.storage.engine.types import Instant, Json, JsonAs
 from exclave.storage.tables.core import metadata, org_column
 
 Plain = Text().with_variant(Text(collation="C"), "postgresql")
@@ -74,7 +75,7 @@ oci_uploads = Table(
     Column("id", Text, nullable=False),
     Column("repository", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
-    Column("parts", Json, nullable=False),
+    Column("parts", JsonAs(read_parts), nullable=False),
     Column("reserved", BigInteger, nullable=False, server_default="0"),
     Column("started_at", Instant, nullable=False),
     Column("changed_at", Instant, nullable=False),

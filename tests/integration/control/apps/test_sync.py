@@ -72,7 +72,7 @@ async def test_every_part_can_be_read_back(deps: Deps, user: User, tmp_path: Pat
         ("action", "greet"),
     ]
     readme = next(row for row in rows if row.section == "metadata").value["readme"]
-    assert readme.startswith("# Demo")
+    assert str(readme).startswith("# Demo")
     entries = read_app(tmp_path / "demo").app.entries
     assert [row.value for row in rows] == [freeze(entry.value) for entry in entries]
 

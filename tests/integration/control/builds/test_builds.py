@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from exclave.appconfig.stored.parts import FrozenPart
 from exclave.base.digests import digest_json
 from exclave.base.errors import Forbidden, InvalidInput, NotFound
 from exclave.control.builds import builds
 from exclave.control.workflows import jobs, workflows
+from exclave.domain.configs import NewConfig
+from exclave.domain.four_eyes import Author
 from exclave.domain.identity import Grant, QueueId, Role, ScopeKind, User
 from exclave.domain.jobs import JobId, JobKind
 from exclave.domain.workflows import WorkflowId, WorkflowState
@@ -86,17 +89,17 @@ class Vendor:
         config = self.deps.ids.new("cfg")
         configs.add_config(
             tx,
-            {
-                "org_id": self.org,
-                "id": config,
-                "app_id": self.app,
-                "digest": digest_json(config),
-                "version": configs.read_last_version(tx, self.org, self.app) + 1,
-                "archive": "x",
-                "archive_digest": ARCHIVE,
-                "outline": {"folders": folders},
-                "created_by": "dev",
-            },
+            self.org,
+            NewConfig(
+                id=config,
+                app_id=self.app,
+                digest=digest_json(config),
+                version=configs.read_last_version(tx, self.org, self.app) + 1,
+                archive="x",
+                archive_digest=ARCHIVE,
+                outline={"folders": folders},
+                author=Author("dev"),
+            ),
         )
         parts = [
             ("component", name, {"name": name, "type": "terraform_module", **value})
@@ -105,18 +108,9 @@ class Vendor:
         parts += [(section, value.get("name", ""), value) for section, value in more.items()]
         configs.add_parts(
             tx,
-            [
-                {
-                    "org_id": self.org,
-                    "config_id": config,
-                    "section": section,
-                    "name": name,
-                    "position": at,
-                    "hash": "h",
-                    "value": value,
-                }
-                for at, (section, name, value) in enumerate(parts)
-            ],
+            self.org,
+            config,
+            [FrozenPart(section, name, "h", value) for section, name, value in parts],
         )
         apps.set_config(tx, self.org, self.app, config)
         return config, builds.ensure_builds(tx, self.deps, self.org, "dev", config)

@@ -16,7 +16,7 @@ from exclave.control.terraform.workspaces import list_workspaces, show_workspace
 from exclave.control.workflows import jobs
 from exclave.domain.identity import Grant, InstallId, QueueId, Role, User
 from exclave.domain.jobs import ExecutionId, JobId
-from exclave.domain.terraform import StateRefused
+from exclave.domain.terraform import NewStateVersion, StateRefused
 from exclave.domain.workflows import StepState
 from exclave.storage import tf_states
 from exclave.storage.tables.terraform import tf_states as table
@@ -241,20 +241,13 @@ async def store(life: InstallFixture, workflow: str, *serials: int) -> None:
     shown = await jobs.show_job(life.deps, life.user, JobId(job or ""))
     held = (ExecutionId(shown.executions[-1].id), 1)
     for serial in serials:
-        values = {
-            "serial": serial,
-            "lineage": "line",
-            "sha256": str(serial),
-            "size": 1,
-            "blob": f"blob-{serial}",
-            "resources": [],
-        }
+        new = NewStateVersion(serial, "line", str(serial), 1, f"blob-{serial}", [])
         add = partial(
             tf_states.restore_version,
             org=life.user.org,
             held=held,
             queue=QueueId(life.install),
             workspace="component:network",
-            values=values,
+            new=new,
         )
         await life.deps.db.write(add)

@@ -30,7 +30,7 @@ from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.dialects.sqlite_session import SqliteSession
 from exclave.storage.engine.hub import Hub
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.engine.types import EnumText
+from exclave.storage.engine.types import EnumText, JsonAs
 from exclave.storage.migrate import upgrade
 from exclave.storage.tables.core import orgs, queues, runners
 
@@ -122,6 +122,22 @@ async def test_an_enum_column_is_read_as_a_member(db: Database) -> None:
 
     assert read == [_Colour.RED, None, _Colour.RED, None, _Colour.RED]
     assert all(isinstance(colour, _Colour) for colour in read if colour)
+
+
+_boxes = Table("boxes", MetaData(), Column("id", Text), Column("sizes", JsonAs(tuple)))
+
+
+async def test_a_json_column_is_read_by_its_function(db: Database) -> None:
+    def pack(tx: Tx) -> list[object]:
+        _boxes.create(tx.connection)
+        tx.run(insert(_boxes), [{"id": "a", "sizes": [1, 2]}, {"id": "b", "sizes": None}])
+        tx.insert_each(_boxes, [{"id": "c", "sizes": [3]}])
+        query = select(_boxes.c.sizes).order_by(_boxes.c.id)
+        rows = [*tx.all(query), *tx.all(Prepared(query))]
+        _boxes.drop(tx.connection)
+        return [row.sizes for row in rows]
+
+    assert await db.write(pack) == [(1, 2), None, (3,)] * 2
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])

@@ -35,7 +35,8 @@ def find_converters(
     for name in names:
         kind = table.c[name].type.dialect_impl(dialect)
         convert = kind.bind_processor(dialect)
-        if convert is not None and not (keep_json and isinstance(kind, JSON)):
+        stored = getattr(kind, "impl_instance", kind)  # what a decorated type is stored as
+        if convert is not None and not (keep_json and isinstance(stored, JSON)):
             found[name] = convert
     return found
 
