@@ -124,6 +124,16 @@ async def test_an_enum_column_is_read_as_a_member(db: Database) -> None:
     assert all(isinstance(colour, _Colour) for colour in read if colour)
 
 
+async def test_a_text_that_is_no_member_of_the_enum_is_refused(db: Database) -> None:
+    def paint(tx: Tx) -> None:
+        _paints.create(tx.connection)
+        tx.run(insert(_paints), {"id": "a", "colour": "blue"})
+        tx.all(Prepared(select(_paints.c.colour)))
+
+    with pytest.raises(ValueError, match="`blue` is no _Colour"):
+        await db.write(paint)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 async def test_a_list_may_have_any_length(db: Database, count: int) -> None:
     among = runners.c.id.in_(bindparam("wanted", expanding=True))
