@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from exclave.base.errors import NotFound, Problem
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.install_state.parts import MOST_REPLANS, note_failed
 from exclave.control.install_state.reported_outputs import OutputsInvalid, load_outputs
@@ -18,7 +19,7 @@ from exclave.control.progress.build_waits import end_build
 from exclave.control.progress.install_endings import end_install_workflow
 from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.jobs import JobId, JobKind, JobState, Reason
+from exclave.domain.jobs import EndedJob, Job, JobId, JobKind, JobState, NewJob, Reason
 from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
 from exclave.flow.decide import Effect, StepEffect, approved_digest, decide
 from exclave.flow.events import (
@@ -48,7 +49,7 @@ class WorkflowEvent:
     org: OrgId
     workflow: WorkflowId
     event: Event | EventFactory | None = None
-    outputs: Mapping[str, Any] | None = None
+    outputs: JsonObject | None = None
     message: str = ""
     by: str | None = None
     texts: Renderings | None = None
@@ -159,21 +160,21 @@ def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]
 
 def _start_jobs(
     tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[WorkflowEvent]
-) -> dict[tuple[Key, int], str]:
-    rows: list[dict[str, Any]] = []
+) -> dict[tuple[Key, int], JobId]:
+    new: list[NewJob] = []
     for change in changes:
         wanted = [move.step for move in change.moves if move.effect is Effect.START_JOB]
         if wanted:
-            rows += _job_rows(tx, deps, change, wanted, follow)
+            new += _make_jobs(tx, deps, change, wanted, follow)
             tx.wake(f"queue:{change.before.queue}")
-    if rows:
-        jobs.add_jobs(tx, rows)
-    return {((row["org_id"], row["workflow_id"]), row["step"]): row["id"] for row in rows}
+    if new:
+        jobs.add_jobs(tx, new)
+    return {((job.org_id, job.workflow_id), job.step): job.id for job in new}
 
 
-def _job_rows(
+def _make_jobs(
     tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[WorkflowEvent]
-) -> Iterable[dict[str, Any]]:
+) -> Iterable[NewJob]:
     key = (change.before.org, change.after.id)
     specs = change.before.specs or workflows.load_specs(tx, key, wanted)
     for index in wanted:
@@ -191,22 +192,22 @@ def _job_rows(
         except NotReady as problem:
             follow += give_up_step(tx, change.before, step, intent, problem)
             continue
-        yield {
-            "org_id": change.before.org,
-            "id": deps.ids.new("job"),
-            "queue_id": change.before.queue,
-            "workflow_id": change.after.id,
-            "step": index,
-            "step_name": step.name,
-            "step_attempt": step.attempt,
-            "kind": job["kind"],
-            "mutating": step.mutating,
-            "lanes": list(step.lanes),
-            "priority": specs[index]["priority"],
-            "spec": job,
-            "inputs": {n: o for n, o in inputs.items() if o},
-            "approved_digest": approved_digest(change.after, step),
-        }
+        yield NewJob(
+            org_id=change.before.org,
+            id=JobId(deps.ids.new("job")),
+            queue_id=change.before.queue,
+            workflow_id=change.after.id,
+            step=index,
+            step_name=step.name,
+            step_attempt=step.attempt,
+            kind=JobKind(str(job["kind"])),
+            mutating=step.mutating,
+            lanes=list(step.lanes),
+            priority=specs[index]["priority"],
+            spec=job,
+            inputs={name: outputs for name, outputs in inputs.items() if outputs},
+            approved_digest=approved_digest(change.after, step),
+        )
 
 
 def _load_inputs(tx: Tx, key: Key, step: Step) -> dict[str, Any]:
@@ -281,7 +282,7 @@ def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
 
 
 def _begin_steps(
-    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], str]
+    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], JobId]
 ) -> None:
     begun: list[dict[str, Any]] = []
     for change in changes:
@@ -306,7 +307,7 @@ def _list_begun(change: _Change) -> Iterable[Step]:
             yield step
 
 
-def _make_after(change: _Change, started: Mapping[tuple[Key, int], str]) -> Loaded:
+def _make_after(change: _Change, started: Mapping[tuple[Key, int], JobId]) -> Loaded:
     """Return the workflow as the next transaction would load it."""
     before, after = change.before, change.after
     steps = zip(before.value.steps, after.steps, before.job_ids, strict=True)
@@ -363,41 +364,39 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[WorkflowEvent]:
 
 def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[WorkflowEvent]:
     """Fail the build of a job that was cancelled before it ran; return events for its waits."""
-    row = jobs.find_job(tx, org, job)
-    if row is None or row.kind != JobKind.BUILD:
+    found = jobs.find_job(tx, org, job)
+    if found is None or found.kind is not JobKind.BUILD:
         return []
     cancelled = {"state": BuildState.FAILED, "error": "cancelled before it began"}
     return [
         WorkflowEvent(org, wait.workflow, Answered(wait.position, wait.attempt))
-        for wait in end_build(tx, org, row.spec["build_id"], cancelled)
+        for wait in end_build(tx, org, str(found.spec["build_id"]), cancelled)
     ]
 
 
 def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> WorkflowEvent | None:
     """Cancel a job: at once if it is queued, else by a stored request to its runner."""
-    row = jobs.find_job(tx, org, job, lock=True)
-    if row is None or JobState(row.state).is_final:
+    found = jobs.find_job(tx, org, job, lock=True)
+    if found is None or found.state.is_final:
         return None
     jobs.request_cancel(tx, org, job)
-    if row.state == JobState.QUEUED:
-        jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
-        return make_end_event(row, JobState.CANCELLED, reason="cancelled")
-    tx.wake(f"cancel:{row.queue_id}")
+    if found.state is JobState.QUEUED:
+        jobs.end_job(tx, org, job, JobState.CANCELLED, reason=Reason.CANCELLED)
+        return make_end_event(found, JobState.CANCELLED, reason=Reason.CANCELLED)
+    tx.wake(f"cancel:{found.queue_id}")
     return None
 
 
 def make_end_event(
-    job: Any,
+    job: Job | EndedJob,
     state: JobState,
     *,
-    reason: str,
+    reason: Reason,
     digest: str = "",
     message: str = "",
-    outputs: Mapping[str, Any] | None = None,
+    outputs: JsonObject | None = None,
     then: GateDecision = GateDecision.ASK,
-) -> WorkflowEvent | None:
-    """Return the event that ends a job's step; None for a job without a workflow."""
-    if job.workflow_id is None:
-        return None
+) -> WorkflowEvent:
+    """Return the event that ends a job's step."""
     event = JobEnded(job.step, job.step_attempt, state, digest, reason, then)
     return WorkflowEvent(job.org_id, job.workflow_id, event, outputs, message)

@@ -1,16 +1,16 @@
 """Store the result of a build job, and advance the workflows that waited for it."""
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.install_state.reported_outputs import read_count, read_word
 from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.progress.build_waits import end_build
 from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
-from exclave.domain.jobs import JobState
+from exclave.domain.jobs import EndedJob, JobState
 from exclave.flow.events import Answered
 from exclave.storage import apps, builds
 from exclave.storage.engine.database import AnyRow, Tx
@@ -19,7 +19,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def apply_build_result(
-    tx: Tx, deps: Deps, job: AnyRow, state: JobState, outputs: Mapping[str, Any], message: str
+    tx: Tx, deps: Deps, job: EndedJob, state: JobState, outputs: JsonObject, message: str
 ) -> None:
     """Store the result of a build job, and advance the workflows that waited for it."""
     org, build = OrgId(job.org_id), str(job.spec["build_id"])
@@ -40,7 +40,7 @@ def apply_build_result(
     )
 
 
-def _read_result(state: JobState, outputs: Mapping[str, Any], message: str) -> dict[str, Any]:
+def _read_result(state: JobState, outputs: JsonObject, message: str) -> dict[str, Any]:
     digest = str(outputs.get("digest", ""))
     if state is JobState.SUCCEEDED and _DIGEST.fullmatch(digest):
         return {

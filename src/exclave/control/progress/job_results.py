@@ -7,6 +7,7 @@ from typing import Any
 
 from exclave.appconfig.model.kinds.components import PlannedComponent
 from exclave.appconfig.model.kinds.sandbox import Sandbox
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_state import parts
@@ -16,7 +17,7 @@ from exclave.control.job_specs.component_types import get_type, read_definition
 from exclave.control.progress.build_results import apply_build_result
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import PartState, decide_drift
-from exclave.domain.jobs import JobKind, JobState, Reason
+from exclave.domain.jobs import EndedJob, JobKind, JobState, Reason
 from exclave.flow.events import GateDecision
 from exclave.flow.plans.intents import (
     ApplyPart,
@@ -28,7 +29,7 @@ from exclave.flow.plans.intents import (
     with_delay,
 )
 from exclave.storage import configs, install_parts, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 
 _PASSING = frozenset({
     Reason.NETWORK, Reason.PROVIDER_UNAVAILABLE, Reason.LOCK_HELD, Reason.QUOTA, Reason.TIMEOUT,
@@ -45,10 +46,10 @@ _LONGEST_DELAY_S = 300.0
 class FinishedJob:
     """A job that has just reached its end."""
 
-    job: AnyRow
+    job: EndedJob
     state: JobState
-    reason: str
-    outputs: Mapping[str, Any]
+    reason: Reason
+    outputs: JsonObject
     message: str
 
 
@@ -63,7 +64,7 @@ class Verdict:
 
 def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
     """Apply the result of a job to its install; return what it means for the workflow."""
-    match JobKind(finished.job.kind):
+    match finished.job.kind:
         case JobKind.BUILD:
             apply_build_result(
                 tx, deps, finished.job, finished.state, finished.outputs, finished.message
@@ -213,15 +214,13 @@ def _read_secret(name: str, facts: object) -> dict[str, Any]:
     return {"name": name, "arn": f"((exclave:secret:{name}))", **known}
 
 
-def _load_intent(tx: Tx, job: AnyRow) -> StepIntent | None:
-    if job.workflow_id is None:
-        return None
+def _load_intent(tx: Tx, job: EndedJob) -> StepIntent | None:
     specs = workflows.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
     return read_intent(specs[job.step])
 
 
 def _find_again(
-    tx: Tx, job: AnyRow, intent: PlanPart | ApplyPart, *, delay_s: float, most: int
+    tx: Tx, job: EndedJob, intent: PlanPart | ApplyPart, *, delay_s: float, most: int
 ) -> int | None:
     """Set the delay of the plan to retry and return its index; None after `most` attempts."""
     if job.step_attempt >= most:

@@ -7,6 +7,7 @@ from exclave.base.errors import Conflict, InvalidInput, NotFound, TooLarge
 from exclave.control.deps import Deps
 from exclave.control.limits import quotas
 from exclave.control.limits.measured_stream import Measured
+from exclave.domain.executions import Execution
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
 from exclave.domain.quotas import QuotaExceeded, Stored
@@ -182,7 +183,7 @@ def _explain_refusal(
     return StateRefused(f"the state of `{workspace}` has a newer serial than {header.serial}")
 
 
-def _check_running(tx: Tx, who: RunnerIdentity, held: Held) -> AnyRow:
+def _check_running(tx: Tx, who: RunnerIdentity, held: Held) -> Execution:
     row = executions.find_execution(tx, who.org, held[0])
     if row is None or row.runner_id != who.runner:
         raise NotFound("there is no such execution")

@@ -7,7 +7,7 @@ from functools import cached_property
 from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.domain.identity import OrgId, QueueId, QueueKind
-from exclave.domain.jobs import ExecutionId, JobId, JobState
+from exclave.domain.jobs import ExecutionId, Job, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.presence import PresenceState
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
@@ -38,12 +38,9 @@ def find_step_blockers(
     return found
 
 
-def find_job_blocker(
-    tx: Tx, deps: Deps, org: OrgId, job: tuple[QueueId, str, Sequence[str]]
-) -> Blocker | None:
-    """Return why no runner has taken a queued job, given by its queue, kind and lanes."""
-    queue, kind, lanes = job
-    return _QueueState(tx, deps, org, queue).find_for_job(kind, lanes)
+def find_job_blocker(tx: Tx, deps: Deps, job: Job) -> Blocker | None:
+    """Return why no runner has taken a queued job."""
+    return _QueueState(tx, deps, job.org_id, job.queue_id).find_for_job(job.kind, job.lanes)
 
 
 @dataclass
@@ -167,21 +164,20 @@ def _find_gate(tx: Tx, org: OrgId, workflow: WorkflowId) -> str:
     return next(gates, "")
 
 
-def _find_holder(tx: Tx, org: OrgId, lane: AnyRow) -> AnyRow | None:
+def _find_holder(tx: Tx, org: OrgId, lane: AnyRow) -> Job | None:
     if lane.execution_id is None:
         return None
     execution = executions.find_execution(tx, org, ExecutionId(lane.execution_id))
-    return None if execution is None else jobs.find_job(tx, org, JobId(execution.job_id))
+    return None if execution is None else jobs.find_job(tx, org, execution.job_id)
 
 
-def _name_job(job: AnyRow | None) -> str:
+def _name_job(job: Job | None) -> str:
     if job is None:
         return "other work"
-    step = f" (`{job.step_name}` of workflow {job.workflow_id})" if job.workflow_id else ""
-    return f"job {job.id}{step}"
+    return f"job {job.id} (`{job.step_name}` of workflow {job.workflow_id})"
 
 
-def _describe_loss(lane: AnyRow, job: AnyRow | None) -> str:
+def _describe_loss(lane: AnyRow, job: Job | None) -> str:
     return str(lane.reason) if job is None else f"{_name_job(job)} was lost half-way"
 
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from exclave.domain.executions import Execution
+from exclave.domain.jobs import Job
 from exclave.domain.workflows import StepKind, StepState
 from exclave.storage.engine.database import AnyRow
 from exclave.wire.jobs import Blocker, ExecutionReply, JobReply
@@ -79,44 +81,44 @@ def _find_wait(row: AnyRow, blocker: Blocker | None) -> str:
 
 
 def show_job(
-    row: AnyRow, executions: Sequence[AnyRow] = (), blocker: Blocker | None = None
+    job: Job, executions: Sequence[Execution] = (), blocker: Blocker | None = None
 ) -> JobReply:
     """Show a job with its attempts."""
     return JobReply(
-        id=row.id,
-        queue_id=row.queue_id,
-        workflow_id=row.workflow_id,
-        step=row.step_name,
-        kind=row.kind,
-        mutating=row.mutating,
-        lanes=row.lanes,
-        state=row.state,
-        priority=row.priority,
-        attempts=row.attempts,
-        cancel_requested_at=row.cancel_requested_at,
-        reason=row.reason,
-        message=row.message,
-        exit_code=row.exit_code,
-        outputs=row.outputs,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
+        id=job.id,
+        queue_id=job.queue_id,
+        workflow_id=job.workflow_id,
+        step=job.step_name,
+        kind=job.kind,
+        mutating=job.mutating,
+        lanes=job.lanes,
+        state=job.state,
+        priority=job.priority,
+        attempts=job.attempts,
+        cancel_requested_at=job.cancel_requested_at,
+        reason=job.reason,
+        message=job.message,
+        exit_code=job.exit_code,
+        outputs=job.outputs,
+        created_at=job.created_at,
+        finished_at=job.finished_at,
         executions=[show_execution(e) for e in executions],
         blocked_by=blocker,
     )
 
 
-def show_execution(row: AnyRow) -> ExecutionReply:
+def show_execution(execution: Execution) -> ExecutionReply:
     """Return the reply for an execution; its log is complete once it has the announced length."""
     return ExecutionReply(
-        id=row.id,
-        runner_id=row.runner_id,
-        state=row.state,
-        epoch=row.epoch,
-        offered_at=row.offered_at,
-        started_at=row.started_at,
-        renewed_at=row.renewed_at,
-        ended_at=row.ended_at,
-        reason=row.reason,
-        log_bytes=row.log_bytes,
-        log_complete=row.log_end is not None and row.log_bytes >= row.log_end,
+        id=execution.id,
+        runner_id=execution.runner_id,
+        state=execution.state,
+        epoch=execution.epoch,
+        offered_at=execution.offered_at,
+        started_at=execution.started_at,
+        renewed_at=execution.renewed_at,
+        ended_at=execution.ended_at,
+        reason=execution.reason,
+        log_bytes=execution.log_bytes,
+        log_complete=execution.log_end is not None and execution.log_bytes >= execution.log_end,
     )

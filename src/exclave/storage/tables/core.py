@@ -15,7 +15,8 @@ from sqlalchemy import (
     text,
 )
 
-from exclave.storage.engine.types import Instant, IntegerList, Json, NameList
+from exclave.domain.jobs import ExecutionState, JobKind, JobState
+from exclave.storage.engine.types import EnumText, Instant, IntegerList, Json, NameList
 
 metadata = MetaData()
 
@@ -293,14 +294,14 @@ jobs = Table(
     Column("step", Integer),
     Column("step_name", Text),
     Column("step_attempt", Integer, nullable=False, default=0),
-    Column("kind", Text, nullable=False),
+    Column("kind", EnumText(JobKind), nullable=False),
     Column("mutating", Boolean, nullable=False),
     Column("lanes", Json, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("spec", Json, nullable=False),
     Column("inputs", Json, nullable=False),
     Column("approved_digest", Text),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(JobState), nullable=False),
     Column("attempts", Integer, nullable=False, default=0),
     Column("cancel_requested_at", Instant),
     Column("reason", Text),
@@ -326,7 +327,7 @@ executions = Table(
     Column("runner_id", Text, nullable=False),
     Column("mutating", Boolean, nullable=False),
     Column("epoch", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(ExecutionState), nullable=False),
     Column("poll_nonce", Text, nullable=False),
     Column("envelope", Text, nullable=False),
     Column("boot", BigInteger, nullable=False, default=0),
