@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from exclave.base.errors import NotFound, Problem
 from exclave.base.json_values import JsonObject
@@ -20,7 +20,15 @@ from exclave.control.progress.install_endings import end_install_workflow
 from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.jobs import EndedJob, Job, JobId, JobKind, JobState, NewJob, Reason
-from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
+from exclave.domain.workflows import (
+    Step,
+    StepState,
+    Workflow,
+    WorkflowId,
+    WorkflowKey,
+    WorkflowState,
+    read_spec,
+)
 from exclave.flow.decide import Effect, StepEffect, approved_digest, decide
 from exclave.flow.events import (
     Answered,
@@ -32,9 +40,10 @@ from exclave.flow.events import (
     with_steps,
 )
 from exclave.flow.plans.intents import ApplyPart, PlanPart, StepIntent, read_intent
-from exclave.storage import jobs, workflows
+from exclave.storage import jobs, step_changes, steps, workflows
 from exclave.storage.engine.database import Tx
-from exclave.storage.workflows import Key, Loaded
+from exclave.storage.step_changes import BegunStep, EndedStep, ResetStep
+from exclave.storage.workflows import Loaded
 
 _MESSAGE = 4000
 """Maximum length of a step's message, in characters."""
@@ -56,19 +65,30 @@ class WorkflowEvent:
     """Texts of its steps that a worker process has rendered already."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> WorkflowKey:
         """The workflow's primary key."""
         return (self.org, self.workflow)
 
 
+class _Answer(NamedTuple):
+    """What is stored with a step that an event ended; None leaves what is there."""
+
+    message: str | None = None
+    outputs: JsonObject | None = None
+    by: str | None = None
+
+
+_NO_ANSWER = _Answer()
+
+
 @dataclass(slots=True)
 class _Change:
-    """A workflow before and after its events, the moves to make, and columns to store by step."""
+    """A workflow before and after its events, the moves to make, and the answers by step."""
 
     before: Loaded
     after: Workflow
     moves: tuple[StepEffect, ...] = ()
-    notes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[int, _Answer] = field(default_factory=dict)
     texts: Renderings | None = None
 
 
@@ -130,12 +150,12 @@ def _note(change: _Change, incoming: WorkflowEvent, step: int | None) -> None:
     brings = incoming.outputs or incoming.message or incoming.by
     if step is None or not brings:
         return
-    note = change.notes.setdefault(step, {})
-    note["message"] = incoming.message
-    if incoming.outputs is not None:
-        note["outputs"] = dict(incoming.outputs)
-    if incoming.by is not None:
-        note["answered_by"] = incoming.by
+    earlier = change.answers.get(step, _NO_ANSWER)
+    change.answers[step] = _Answer(
+        incoming.message,
+        earlier.outputs if incoming.outputs is None else incoming.outputs,
+        earlier.by if incoming.by is None else incoming.by,
+    )
 
 
 def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]:
@@ -160,7 +180,7 @@ def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]
 
 def _start_jobs(
     tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[WorkflowEvent]
-) -> dict[tuple[Key, int], JobId]:
+) -> dict[tuple[WorkflowKey, int], JobId]:
     new: list[NewJob] = []
     for change in changes:
         wanted = [move.step for move in change.moves if move.effect is Effect.START_JOB]
@@ -176,16 +196,16 @@ def _make_jobs(
     tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[WorkflowEvent]
 ) -> Iterable[NewJob]:
     key = (change.before.org, change.after.id)
-    specs = change.before.specs or workflows.load_specs(tx, key, wanted)
+    specs = change.before.specs or steps.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
-        job, intent = specs[index]["job"], read_intent(specs[index])
-        if job is None and change.texts is None and deps.postponed.has(*key, step):
+        spec, intent = read_spec(specs[index]), read_intent(specs[index])
+        if spec.job is None and change.texts is None and deps.postponed.has(*key, step):
             _postpone(tx, deps, change, step)
             continue
         try:
             inputs = _load_inputs(tx, key, step)
-            job = job or make_job(_open_scope(tx, deps, change, step), intent)
+            job = spec.job or make_job(_open_scope(tx, deps, change, step), intent)
         except NotRendered:
             _postpone(tx, deps, change, step)
             continue
@@ -203,14 +223,14 @@ def _make_jobs(
             kind=JobKind(str(job["kind"])),
             mutating=step.mutating,
             lanes=list(step.lanes),
-            priority=specs[index]["priority"],
+            priority=spec.priority,
             spec=job,
             inputs={name: outputs for name, outputs in inputs.items() if outputs},
             approved_digest=approved_digest(change.after, step),
         )
 
 
-def _load_inputs(tx: Tx, key: Key, step: Step) -> dict[str, Any]:
+def _load_inputs(tx: Tx, key: WorkflowKey, step: Step) -> dict[str, JsonObject]:
     try:
         return load_outputs(tx, key, step.needs) if step.needs else {}
     except OutputsInvalid as problem:
@@ -267,37 +287,45 @@ def _make_storable(text: str) -> str:
 
 def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
     """Store steps that ended or are retried, before the steps that depend on them begin."""
-    reset: list[dict[str, Any]] = []
-    ended: list[dict[str, Any]] = []
+    reset: list[ResetStep] = []
+    ended: list[EndedStep] = []
     for change in changes:
+        key = (change.before.org, change.after.id)
         for old, new in zip(change.before.value.steps, change.after.steps, strict=True):
             if new is old or new == old:
                 continue
             if new.attempt != old.attempt:
-                reset.append({**_at(change, new), "attempt": new.attempt})
+                reset.append(ResetStep(*key, new.index, new.attempt))
             if new.state.is_over:
-                ended.append({**_at(change, new), **_ending(new, change.notes.get(new.index, {}))})
-    workflows.reset_steps(tx, reset)
-    workflows.end_steps(tx, ended)
+                ended.append(_make_ended(key, new, change.answers.get(new.index, _NO_ANSWER)))
+    step_changes.reset_steps(tx, reset)
+    step_changes.end_steps(tx, ended)
+
+
+def _make_ended(key: WorkflowKey, step: Step, answer: _Answer) -> EndedStep:
+    return EndedStep(
+        *key,
+        position=step.index,
+        state=step.state,
+        digest=step.digest,
+        reason=step.reason,
+        message=answer.message,
+        outputs=answer.outputs,
+        answered_by=answer.by,
+    )
 
 
 def _begin_steps(
-    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], JobId]
+    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[WorkflowKey, int], JobId]
 ) -> None:
-    begun: list[dict[str, Any]] = []
+    begun: list[BegunStep] = []
     for change in changes:
+        key = (change.before.org, change.after.id)
         due = _find_due(tx, deps, change)
         for step in _list_begun(change):
-            job = started.get(((change.before.org, change.after.id), step.index))
-            begun.append(
-                {
-                    **_at(change, step),
-                    "digest": step.digest,
-                    "job_id": job,
-                    "due_at": due.get(step.index),
-                }
-            )
-    workflows.begin_steps(tx, begun)
+            job = started.get((key, step.index))
+            begun.append(BegunStep(*key, step.index, step.digest, job, due.get(step.index)))
+    step_changes.begin_steps(tx, begun)
 
 
 def _list_begun(change: _Change) -> Iterable[Step]:
@@ -307,40 +335,24 @@ def _list_begun(change: _Change) -> Iterable[Step]:
             yield step
 
 
-def _make_after(change: _Change, started: Mapping[tuple[Key, int], JobId]) -> Loaded:
+def _make_after(change: _Change, started: Mapping[tuple[WorkflowKey, int], JobId]) -> Loaded:
     """Return the workflow as the next transaction would load it."""
     before, after = change.before, change.after
-    steps = zip(before.value.steps, after.steps, before.job_ids, strict=True)
-    job_ids = [job if new.attempt == old.attempt else None for old, new, job in steps]
+    pairs = zip(before.value.steps, after.steps, before.job_ids, strict=True)
+    job_ids = [job if new.attempt == old.attempt else None for old, new, job in pairs]
     for step in _list_begun(change):
         job_ids[step.index] = started.get(((before.org, after.id), step.index))
     return replace(before, value=after, job_ids=tuple(job_ids))
 
 
-def _at(change: _Change, step: Step) -> dict[str, Any]:
-    return {"org_id": change.before.org, "workflow_id": change.after.id, "position": step.index}
-
-
-def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "state": step.state,
-        "digest": step.digest,
-        "reason": step.reason,
-        "message": None,
-        "outputs": None,
-        "answered_by": None,
-        **note,
-    }
-
-
-def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:
+def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, datetime]:
     """Return by step when opened gates expire and started timers fire."""
-    due: dict[int, Any] = {}
+    due: dict[int, datetime] = {}
     timers = [move.step for move in change.moves if move.effect is Effect.START_TIMER]
     if timers:
         key = (change.before.org, change.after.id)
-        for index, spec in workflows.load_specs(tx, key, timers).items():
-            due[index] = tx.now + timedelta(seconds=spec["delay_s"])
+        for index, document in steps.load_specs(tx, key, timers).items():
+            due[index] = tx.now + timedelta(seconds=read_spec(document).delay_s or 0.0)
     for move in change.moves:
         if move.effect is Effect.OPEN_GATE:
             due[move.step] = tx.now + timedelta(seconds=deps.timings.approval_s)
@@ -356,9 +368,9 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[WorkflowEvent]:
         job = change.before.job_ids[move.step]
         if move.effect is not Effect.CANCEL_JOB or job is None:
             continue
-        ended = end_unstarted_job(tx, change.before.org, JobId(job))
+        ended = end_unstarted_job(tx, change.before.org, job)
         if ended is not None:
-            follow += [ended, *end_unstarted_build(tx, change.before.org, JobId(job))]
+            follow += [ended, *end_unstarted_build(tx, change.before.org, job)]
     return follow
 
 

@@ -28,7 +28,7 @@ from exclave.flow.plans.intents import (
     read_intent,
     with_delay,
 )
-from exclave.storage import configs, install_parts, workflows
+from exclave.storage import configs, install_parts, steps
 from exclave.storage.engine.database import Tx
 
 _PASSING = frozenset({
@@ -215,7 +215,7 @@ def _read_secret(name: str, facts: object) -> dict[str, Any]:
 
 
 def _load_intent(tx: Tx, job: EndedJob) -> StepIntent | None:
-    specs = workflows.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
+    specs = steps.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
     return read_intent(specs[job.step])
 
 
@@ -226,11 +226,10 @@ def _find_again(
     if job.step_attempt >= most:
         return None
     key = (job.org_id, job.workflow_id)
-    rows = workflows.list_steps(tx, *key)
     name = intent.plan if isinstance(intent, ApplyPart) else job.step_name
-    plan = next(row for row in rows if row.name == name)
-    workflows.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
-    return int(plan.position)
+    plan = next(step for step in steps.list_steps(tx, *key) if step.name == name)
+    steps.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
+    return plan.position
 
 
 def _find_definition(

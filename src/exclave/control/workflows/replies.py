@@ -1,75 +1,77 @@
-"""Build API replies from workflow and job rows."""
+"""Build API replies from workflows, steps, jobs and executions."""
 
 from collections.abc import Mapping, Sequence
 
 from exclave.domain.executions import Execution
-from exclave.domain.jobs import Job
+from exclave.domain.jobs import Job, JobState
+from exclave.domain.workflow_records import StepRecord, WorkflowRecord
 from exclave.domain.workflows import StepKind, StepState
-from exclave.storage.engine.database import AnyRow
 from exclave.wire.jobs import Blocker, ExecutionReply, JobReply
 from exclave.wire.workflows import StepReply, WorkflowReply, WorkflowSummary
 
 
-def summarise_workflow(row: AnyRow) -> WorkflowSummary:
+def summarise_workflow(workflow: WorkflowRecord) -> WorkflowSummary:
     """Return the reply for a workflow without its steps."""
     return WorkflowSummary(
-        id=row.id,
-        name=row.name,
-        queue_id=row.queue_id,
-        state=row.state,
-        approve_all=row.approve_all,
-        plan_only=row.plan_only,
-        cancel_requested=row.cancel_requested,
-        labels=row.labels,
-        created_at=row.created_at,
-        created_by=row.created_by,
-        finished_at=row.finished_at,
+        id=workflow.id,
+        name=workflow.name,
+        queue_id=workflow.queue_id,
+        state=workflow.state,
+        approve_all=workflow.approve_all,
+        plan_only=workflow.plan_only,
+        cancel_requested=workflow.cancel_requested,
+        labels=workflow.labels,
+        created_at=workflow.created_at,
+        created_by=workflow.created_by,
+        finished_at=workflow.finished_at,
     )
 
 
 def show_workflow(
-    row: AnyRow, steps: Sequence[AnyRow], blockers: Mapping[int, Blocker] | None = None
+    workflow: WorkflowRecord,
+    steps: Sequence[StepRecord],
+    blockers: Mapping[int, Blocker] | None = None,
 ) -> WorkflowReply:
     """Return the reply for a workflow with its steps and their blockers."""
     blocked = blockers or {}
     names = {step.position: step.name for step in steps}
-    summary = summarise_workflow(row)
+    summary = summarise_workflow(workflow)
     shown = [_show_step(step, names, blocked.get(step.position)) for step in steps]
-    return WorkflowReply(**summary.model_dump(), revision=row.revision, steps=shown)
+    return WorkflowReply(**summary.model_dump(), revision=workflow.revision, steps=shown)
 
 
-def _show_step(row: AnyRow, names: dict[int, str], blocker: Blocker | None) -> StepReply:
+def _show_step(step: StepRecord, names: dict[int, str], blocker: Blocker | None) -> StepReply:
     return StepReply(
-        index=row.position,
-        name=row.name,
-        kind=row.kind,
-        state=row.state,
-        needs=[names[need] for need in row.needs],
-        lanes=list(row.lanes),
-        mutating=row.mutating,
-        attempt=row.attempt,
-        digest=row.digest,
-        reason=row.reason,
-        message=row.message,
-        job_id=row.job_id,
-        job_state=row.job_state,
-        outputs=row.outputs,
-        waiting_for=_find_wait(row, blocker),
+        index=step.position,
+        name=step.name,
+        kind=step.kind,
+        state=step.state,
+        needs=[names[need] for need in step.needs],
+        lanes=list(step.lanes),
+        mutating=step.mutating,
+        attempt=step.attempt,
+        digest=step.digest,
+        reason=step.reason,
+        message=step.message,
+        job_id=step.job_id,
+        job_state=step.job_state,
+        outputs=step.outputs,
+        waiting_for=_find_wait(step, blocker),
         blocked_by=blocker,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        due_at=row.due_at,
-        answered_by=row.answered_by,
+        started_at=step.started_at,
+        finished_at=step.finished_at,
+        due_at=step.due_at,
+        answered_by=step.answered_by,
     )
 
 
-def _find_wait(row: AnyRow, blocker: Blocker | None) -> str:
+def _find_wait(step: StepRecord, blocker: Blocker | None) -> str:
     """Return in one word what a step waits for."""
-    if row.state != StepState.ACTIVE:
+    if step.state is not StepState.ACTIVE:
         return "" if blocker is None else "turn"
     if blocker is not None:
         return "runner" if blocker.lane is None else "lane"
-    match StepKind(row.kind):
+    match step.kind:
         case StepKind.GATE:
             return "approval"
         case StepKind.WAIT:
@@ -77,7 +79,7 @@ def _find_wait(row: AnyRow, blocker: Blocker | None) -> str:
         case StepKind.TIMER:
             return "time"
         case StepKind.JOB:
-            return "runner" if row.job_state == "queued" else "job"
+            return "runner" if step.job_state is JobState.QUEUED else "job"
 
 
 def show_job(

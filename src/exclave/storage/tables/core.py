@@ -16,6 +16,7 @@ from sqlalchemy import (
 )
 
 from exclave.domain.jobs import ExecutionState, JobKind, JobState
+from exclave.domain.workflows import StepKind, StepState, WorkflowState
 from exclave.storage.engine.types import EnumText, Instant, IntegerList, Json, NameList
 
 metadata = MetaData()
@@ -234,7 +235,7 @@ workflows = Table(
     Column("queue_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("kind", Text, nullable=False, server_default=""),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(WorkflowState), nullable=False),
     Column("approve_all", Boolean, nullable=False),
     Column("plan_only", Boolean, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
@@ -262,8 +263,8 @@ steps = Table(
     Column("workflow_id", Text, nullable=False),
     Column("position", Integer, nullable=False),
     Column("name", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("kind", EnumText(StepKind), nullable=False),
+    Column("state", EnumText(StepState), nullable=False),
     Column("needs", IntegerList, nullable=False),
     Column("lanes", NameList, nullable=False),
     Column("mutating", Boolean, nullable=False),
