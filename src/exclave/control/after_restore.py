@@ -29,11 +29,11 @@ def settle_restore(tx: Tx, deps: Deps) -> Restored:
     """
     generation = keys.raise_generation(tx)
     open_ones = executions.list_unended(tx)
-    offers = [row for row in open_ones if row.state == ExecutionState.OFFERED]
-    running = [row for row in open_ones if row.state == ExecutionState.RUNNING]
+    offers = [execution for execution in open_ones if execution.state is ExecutionState.OFFERED]
+    running = [execution for execution in open_ones if execution.state is ExecutionState.RUNNING]
     withdraw_offers(tx, deps, offers)
-    for row in running:
-        end_interrupted(tx, deps, row, Reason.RESTORED, STARTED)
+    for execution in running:
+        end_interrupted(tx, deps, execution, Reason.RESTORED, STARTED)
     runners.forget_generations(tx)
     why = "restored: what was still to be done here may have been done since the backup"
     blocked = queues.block_wanted_lanes(tx, generation, why)

@@ -17,7 +17,7 @@ from exclave.domain.four_eyes import (
 from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.domain.workflows import Workflow
 from exclave.flow.plans.intents import read_intent
-from exclave.storage import accounts, configs, four_eyes, workflows
+from exclave.storage import accounts, configs, four_eyes, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.wire.identity import FourEyesReply
 
@@ -156,7 +156,7 @@ def _refuse_lone_admin(tx: Tx, org: OrgId) -> None:
 
 def _find_config(tx: Tx, org: OrgId, workflow: Workflow) -> Config | None:
     """Find the config that an install's workflow runs; one that a person wrote has none."""
-    specs = workflows.load_specs(tx, (org, workflow.id), range(len(workflow.steps)))
+    specs = steps.load_specs(tx, (org, workflow.id), range(len(workflow.steps)))
     for spec in specs.values():
         stored = read_intent(spec)
         if stored is not None:

@@ -1,12 +1,16 @@
 """Jobs and their executions: states, exit reasons, and what an ending or a silence leads to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import ClassVar, NewType
+from typing import ClassVar, NamedTuple, NewType
 
 from exclave.base.errors import Kind, Problem
+from exclave.base.json_values import JsonObject
+from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.timings import Timings
+from exclave.domain.workflows import WorkflowId
 
 JobId = NewType("JobId", str)
 ExecutionId = NewType("ExecutionId", str)
@@ -99,6 +103,67 @@ class Reason(StrEnum):
     POLICY_DENIED = "policy_denied"
     STATE_REFUSED = "state_refused"
     DISABLED = "disabled"
+
+
+class NewJob(NamedTuple):
+    """A job that is about to be queued."""
+
+    org_id: OrgId
+    id: JobId
+    queue_id: QueueId
+    workflow_id: WorkflowId
+    step: int
+    step_name: str
+    step_attempt: int
+    kind: JobKind
+    mutating: bool
+    lanes: Sequence[str]
+    priority: int
+    spec: JsonObject
+    inputs: JsonObject
+    """The outputs of the steps before, by their names."""
+    approved_digest: str | None
+    """Of the plan that the job applies."""
+
+
+class Job(NamedTuple):
+    """A job, without what only its runner is given."""
+
+    org_id: OrgId
+    id: JobId
+    queue_id: QueueId
+    workflow_id: WorkflowId
+    step: int
+    step_name: str
+    step_attempt: int
+    kind: JobKind
+    mutating: bool
+    lanes: Sequence[str]
+    priority: int
+    spec: JsonObject
+    state: JobState
+    attempts: int
+    cancel_requested_at: datetime | None
+    reason: str | None
+    message: str
+    exit_code: int | None
+    outputs: JsonObject
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class EndedJob(NamedTuple):
+    """A job that has just ended: what it was, and which step it belongs to."""
+
+    org_id: OrgId
+    id: JobId
+    queue_id: QueueId
+    kind: JobKind
+    spec: JsonObject
+    workflow_id: WorkflowId
+    step: int
+    step_name: str
+    step_attempt: int
 
 
 @dataclass(frozen=True, slots=True)

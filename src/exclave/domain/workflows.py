@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, QueueId
 
 WorkflowId = NewType("WorkflowId", str)
+WorkflowKey = tuple[OrgId, WorkflowId]
 
 
 class WorkflowKind(StrEnum):
@@ -127,6 +129,27 @@ class NewStep:
         """The document that is stored with the step and read when it begins."""
         spec = {"job": self.job, "priority": self.priority, "delay_s": self.delay_s}
         return spec if self.intent is None else {**spec, "intent": self.intent}
+
+
+class StepSpec(NamedTuple):
+    """What the document of every step has; `flow.plans.intents` reads the intent in it."""
+
+    job: JsonObject | None
+    priority: int
+    delay_s: float | None
+
+
+def read_spec(document: JsonObject) -> StepSpec:
+    """Return the job, priority and delay in the document of a stored step."""
+    job, priority, delay_s = document["job"], document["priority"], document["delay_s"]
+    if not (
+        (job is None or isinstance(job, Mapping))
+        and isinstance(priority, int)
+        and (delay_s is None or isinstance(delay_s, int | float))
+    ):
+        message = "the document of a step has a field of the wrong type"
+        raise TypeError(message)
+    return StepSpec(job, priority, delay_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
 """Queries for executions. Whatever a runner writes is fenced in the statement that writes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Boolean, ColumnElement, Integer, bindparam, exists, select, update
 
+from exclave.base.json_values import JsonObject
+from exclave.domain.executions import Execution, NewExecution, OpenExecution, ResultReceipt
 from exclave.domain.identity import OrgId, RunnerId
-from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Silence
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Reason, Silence
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.runners import ACTIVE
 from exclave.storage.tables.core import execution_lanes, executions, jobs, lanes, runners
@@ -44,9 +46,7 @@ def silent_since(moment: datetime) -> Expected:
     return Expected((ExecutionState.RUNNING,), moment)
 
 
-def add_executions(
-    tx: Tx, rows: Sequence[Mapping[str, Any]], held: Sequence[Mapping[str, Any]]
-) -> None:
+def add_executions(tx: Tx, new: Sequence[NewExecution]) -> None:
     """Record offers and the lanes that they hold."""
     fixed = {
         "state": ExecutionState.OFFERED,
@@ -55,52 +55,85 @@ def add_executions(
         "log_bytes": 0,
         "cancel_sent": False,
         "log_merged": False,
+        "offered_at": tx.now,
     }
-    tx.insert_each(executions, [{**fixed, "offered_at": tx.now, **row} for row in rows])
-    tx.insert_each(execution_lanes, held)
+    tx.insert_each(executions, [{**fixed, **_write_execution(offer)} for offer in new])
+    tx.insert_each(
+        execution_lanes,
+        [
+            {
+                "org_id": offer.org_id,
+                "execution_id": offer.id,
+                "queue_id": offer.queue_id,
+                "lane": lane,
+                "epoch": offer.epoch,
+            }
+            for offer in new
+            for lane in offer.lanes
+        ],
+    )
 
 
-_MINE = select(executions).where(
+def _write_execution(offer: NewExecution) -> dict[str, Any]:
+    return {
+        "org_id": offer.org_id,
+        "id": offer.id,
+        "job_id": offer.job_id,
+        "queue_id": offer.queue_id,
+        "runner_id": offer.runner_id,
+        "mutating": offer.mutating,
+        "epoch": offer.epoch,
+        "poll_nonce": offer.poll_nonce,
+        "envelope": offer.envelope,
+    }
+
+
+_EXECUTION = select(*(executions.c[name] for name in Execution._fields))
+_MINE = _EXECUTION.where(
     executions.c.org_id == bindparam("org"), executions.c.id == bindparam("execution")
 )
-_FIND = Prepared(_MINE)
-_LOCK = Prepared(_MINE.with_for_update())
+_FIND = Prepared(_MINE, Execution)
+_LOCK = Prepared(_MINE.with_for_update(), Execution)
 _NOT_ENDED = executions.c.state != ExecutionState.ENDED
 """Said also where another condition implies it: SQLite sees only then that an index fits."""
 
 
 def find_execution(
     tx: Tx, org: OrgId, execution: ExecutionId, *, lock: bool = False
-) -> AnyRow | None:
+) -> Execution | None:
     """Find an execution of this org."""
     return tx.first(_LOCK if lock else _FIND, org=org, execution=execution)
 
 
-def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[AnyRow]:
+def list_of_job(tx: Tx, org: OrgId, job: JobId) -> Sequence[Execution]:
     """List the attempts at a job, oldest first."""
     where = (executions.c.org_id == org, executions.c.job_id == job)
-    return tx.all(select(executions).where(*where).order_by(executions.c.epoch))
+    return tx.all(_EXECUTION.where(*where).order_by(executions.c.epoch), Execution)
 
 
 _OPEN = Prepared(
-    select(executions, jobs.c.cancel_requested_at)
+    select(
+        *(executions.c[name] for name in OpenExecution._fields if name in executions.c),
+        jobs.c.cancel_requested_at,
+    )
     .join(jobs, (jobs.c.org_id == executions.c.org_id) & (jobs.c.id == executions.c.job_id))
     .where(executions.c.org_id == bindparam("org"))
     .where(executions.c.runner_id == bindparam("runner"))
-    .where(_NOT_ENDED)
+    .where(_NOT_ENDED),
+    OpenExecution,
 )
 
 
-def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred[AnyRow]:
+def ask_open(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred[OpenExecution]:
     """Ask what a runner was handed and has not ended, oldest first, with the wish to cancel.
 
     Sorted here: SQLite would go through the org's whole history for an order.
     """
     asked = tx.select_later(_OPEN, org=org, runner=runner)
-    return lambda: sorted(asked(), key=lambda row: str(row.id))
+    return lambda: sorted(asked(), key=lambda execution: execution.id)
 
 
-def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[AnyRow]:
+def list_open(tx: Tx, org: OrgId, runner: RunnerId) -> Sequence[OpenExecution]:
     """List what `ask_open` asks for."""
     return ask_open(tx, org, runner)()
 
@@ -111,10 +144,10 @@ def note_cancel_sent(tx: Tx, org: OrgId, sent: Sequence[ExecutionId]) -> None:
     tx.run(update(executions).where(*where).values(cancel_sent=True))
 
 
-def find_open_of_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
+def find_open_of_job(tx: Tx, org: OrgId, job: JobId) -> Execution | None:
     """Find the execution that holds a job now."""
     where = (executions.c.org_id == org, executions.c.job_id == job)
-    return tx.first(select(executions).where(*where, executions.c.state != ExecutionState.ENDED))
+    return tx.first(_EXECUTION.where(*where, _NOT_ENDED), Execution)
 
 
 def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: int) -> JobId | None:
@@ -122,8 +155,8 @@ def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: in
 
     It may have been withdrawn, and the runner may have been revoked.
     """
-    row = tx.first(_START, **_hold(org, runner, held), now=tx.now, new_boot=boot, no=no)
-    return None if row is None else JobId(row.job_id)
+    started = tx.first(_START, **_hold(org, runner, held), now=tx.now, new_boot=boot, no=no)
+    return None if started is None else started.job_id
 
 
 def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozenset[ExecutionId]:
@@ -133,17 +166,29 @@ def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozens
     )
 
 
-def end(tx: Tx, org: OrgId, held: Held, expected: Expected, values: Mapping[str, Any]) -> bool:
+def end(
+    tx: Tx,
+    org: OrgId,
+    held: Held,
+    expected: Expected,
+    reason: Reason,
+    receipt: ResultReceipt | None = None,
+) -> bool:
     """End an execution that is as expected and holds its lanes; return whether this ended it."""
     at = {"org": org, "execution": held[0], "at_epoch": held[1], "now": tx.now}
     at["states"] = list(expected.states)
-    known = {f"new_{name}": values.get(name, empty) for name, empty in _RESULT.items()}
+    known = {
+        "new_reason": reason,
+        "new_digest": None if receipt is None else receipt.digest,
+        "new_log_end": None if receipt is None else receipt.log_end,
+        "new_log_sha256": "" if receipt is None else receipt.log_sha256,
+    }
     if expected.silent_since is None:
         return tx.count(_END, **at, **known) == 1
     return tx.count(_END_SILENT, **at, **known, silent_since=expected.silent_since) == 1
 
 
-def keep_late_result(tx: Tx, org: OrgId, execution: ExecutionId, result: object) -> None:
+def keep_late_result(tx: Tx, org: OrgId, execution: ExecutionId, result: JsonObject) -> None:
     """Keep for people what a superseded runner had to say."""
     mine = (executions.c.org_id == org, executions.c.id == execution)
     tx.run(update(executions).where(*mine).values(late_result=result))
@@ -185,39 +230,40 @@ def is_writer(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, lane: str) ->
 
 
 _STALE_OFFERS = Prepared(
-    select(executions)
-    .where(_NOT_ENDED, executions.c.state == ExecutionState.OFFERED)
+    _EXECUTION.where(_NOT_ENDED, executions.c.state == ExecutionState.OFFERED)
     .where(executions.c.offered_at < bindparam("before"), executions.c.id > bindparam("after"))
     .order_by(executions.c.id)
-    .limit(bindparam("most", type_=Integer))
+    .limit(bindparam("most", type_=Integer)),
+    Execution,
 )
 _SILENT = Prepared(
-    select(executions)
-    .where(_NOT_ENDED, executions.c.state == ExecutionState.RUNNING)
+    _EXECUTION.where(_NOT_ENDED, executions.c.state == ExecutionState.RUNNING)
     .where(executions.c.mutating == bindparam("changes", type_=Boolean))
     .where(executions.c.renewed_at >= bindparam("since"))
     .where(executions.c.renewed_at < bindparam("until"))
     .where(executions.c.id > bindparam("after"))
     .order_by(executions.c.id)
-    .limit(bindparam("most", type_=Integer))
+    .limit(bindparam("most", type_=Integer)),
+    Execution,
 )
 
 
-def list_stale_offers(tx: Tx, before: datetime, after: str = "") -> Sequence[AnyRow]:
+def list_stale_offers(tx: Tx, before: datetime, after: str = "") -> Sequence[Execution]:
     """List a page of the offers of all orgs that nobody started in time."""
     return tx.all(_STALE_OFFERS, before=before, after=after, most=PAGE)
 
 
-def list_silent(tx: Tx, silence: Silence, *, mutating: bool, after: str = "") -> Sequence[AnyRow]:
+def list_silent(
+    tx: Tx, silence: Silence, *, mutating: bool, after: str = ""
+) -> Sequence[Execution]:
     """List a page of the running executions of all orgs that were silent for so long."""
     at = {"since": silence.since, "until": silence.until, "after": after, "most": PAGE}
     return tx.all(_SILENT, changes=mutating, **at)
 
 
-def list_unended(tx: Tx) -> Sequence[AnyRow]:
+def list_unended(tx: Tx) -> Sequence[Execution]:
     """List every open execution of all orgs."""
-    open_ones = select(executions).where(executions.c.state != ExecutionState.ENDED)
-    return tx.all(open_ones.order_by(executions.c.id))
+    return tx.all(_EXECUTION.where(_NOT_ENDED).order_by(executions.c.id), Execution)
 
 
 def _hold(org: OrgId, runner: RunnerId, held: Held) -> dict[str, Any]:
@@ -256,26 +302,32 @@ _TRUSTED = exists().where(
     runners.c.id == executions.c.runner_id,
     runners.c.state == ACTIVE,
 )
+
+
+class _Started(NamedTuple):
+    job_id: JobId
+
+
 _START = Prepared(
     update(executions)
     .where(*_HELD, executions.c.state == ExecutionState.OFFERED, _unfenced(), _TRUSTED)
     .values(state=ExecutionState.RUNNING, started_at=bindparam("now"),
             renewed_at=bindparam("now"), boot=bindparam("new_boot"), start_no=bindparam("no"))
-    .returning(executions.c.job_id)
+    .returning(executions.c.job_id),
+    _Started,
 )  # fmt: skip
 _RENEW = Prepared(
     update(executions)
     .where(*_HELD, executions.c.state == ExecutionState.RUNNING, _unfenced())
     .values(renewed_at=bindparam("now"))
 )
-_RESULT = {"reason": None, "result_digest": None, "log_end": None, "log_sha256": ""}
-"""What an ending may bring along, and what stands there without it."""
 _ENDING = (
     update(executions)
     .where(*_CLAIMED, executions.c.state.in_(bindparam("states", expanding=True)), _unfenced())
     .values(state=ExecutionState.ENDED, ended_at=bindparam("now"),
             log_merged=(executions.c.log_bytes == 0) | (executions.c.log_pieces == 1),
-            **{name: bindparam(f"new_{name}") for name in _RESULT})
+            reason=bindparam("new_reason"), result_digest=bindparam("new_digest"),
+            log_end=bindparam("new_log_end"), log_sha256=bindparam("new_log_sha256"))
 )  # fmt: skip
 _END = Prepared(_ENDING)
 _END_SILENT = Prepared(_ENDING.where(executions.c.renewed_at < bindparam("silent_since")))

@@ -1,32 +1,42 @@
 """Queries for jobs: enqueue, pick, move to a final state."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import Text, bindparam, cast, exists, func, select, update
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.jobs import JobId, JobState
+from exclave.domain.jobs import EndedJob, Job, JobId, JobKind, JobState, NewJob, Reason
 from exclave.domain.lanes import SANDBOX, LaneState
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.workflows import WorkflowId
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.tables.core import jobs, lanes
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
 
 
-def add_jobs(tx: Tx, rows: Sequence[Mapping[str, Any]]) -> None:
+def add_jobs(tx: Tx, new: Sequence[NewJob]) -> None:
     """Enqueue jobs."""
-    fixed = {"state": JobState.QUEUED, "attempts": 0, "message": "", "outputs": {}}
-    tx.insert_each(jobs, [{**fixed, "created_at": tx.now, **row} for row in rows])
+    fixed = {
+        "state": JobState.QUEUED,
+        "attempts": 0,
+        "message": "",
+        "outputs": {},
+        "created_at": tx.now,
+    }
+    tx.insert_each(jobs, [{**fixed, **job._asdict()} for job in new])
 
 
+_JOB = select(*(jobs.c[name] for name in Job._fields))
 _MINE = (jobs.c.org_id == bindparam("org"), jobs.c.id == bindparam("job"))
-_FIND = Prepared(select(jobs).where(*_MINE))
-_LOCK = Prepared(select(jobs).where(*_MINE).with_for_update())
+_FIND = Prepared(_JOB.where(*_MINE), Job)
+_LOCK = Prepared(_JOB.where(*_MINE).with_for_update(), Job)
 
 
-def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> AnyRow | None:
+def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> Job | None:
     """Find a job of this org."""
     return tx.first(_LOCK if lock else _FIND, org=org, job=job)
 
@@ -34,12 +44,12 @@ def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> AnyRow | 
 class Queued(NamedTuple):
     """A job that waits for a runner, as far as an offer needs it."""
 
-    id: str
-    kind: str
+    id: JobId
+    kind: JobKind
     mutating: bool
     lanes: Sequence[str]
-    spec: Any
-    inputs: Any
+    spec: JsonObject
+    inputs: JsonObject
     approved_digest: str | None
     priority: int
 
@@ -67,15 +77,22 @@ _QUEUED = Prepared(
 )
 
 
+class WaitingJob(NamedTuple):
+    """The id of a job that waits for a runner."""
+
+    id: JobId
+
+
 _WAITING = Prepared(
     select(jobs.c.id)
     .where(jobs.c.org_id == bindparam("org"), jobs.c.queue_id == bindparam("queue"))
     .where(jobs.c.state == JobState.QUEUED)
-    .limit(1)
+    .limit(1),
+    WaitingJob,
 )
 
 
-def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Deferred[AnyRow]:
+def ask_waiting(tx: Tx, org: OrgId, queue: QueueId) -> Deferred[WaitingJob]:
     """Ask whether any job waits for a runner: a look that takes no lock."""
     return tx.select_later(_WAITING, org=org, queue=queue)
 
@@ -99,6 +116,14 @@ def list_unflushed(tx: Tx, org: OrgId, queue: QueueId, kinds: Sequence[str]) -> 
     ]
 
 
+class StartedJob(NamedTuple):
+    """A job that has just been started: whose it is, and whether it is to stop."""
+
+    id: JobId
+    workflow_id: WorkflowId
+    cancel_requested_at: datetime | None
+
+
 _OFFER = Prepared(
     update(jobs).where(*_MINE, jobs.c.state == JobState.QUEUED).values(state=JobState.OFFERED)
 )
@@ -112,7 +137,8 @@ _RUN = Prepared(
     update(jobs)
     .where(*_MINE, jobs.c.state == JobState.OFFERED)
     .values(state=JobState.RUNNING, attempts=jobs.c.attempts + 1)
-    .returning(jobs.c.id, jobs.c.workflow_id, jobs.c.cancel_requested_at)
+    .returning(jobs.c.id, jobs.c.workflow_id, jobs.c.cancel_requested_at),
+    StartedJob,
 )
 _END = Prepared(
     update(jobs)
@@ -120,8 +146,8 @@ _END = Prepared(
     .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
             message=bindparam("new_message"), exit_code=bindparam("new_code"),
             outputs=bindparam("new_outputs"), finished_at=bindparam("now"))
-    .returning(jobs.c.org_id, jobs.c.id, jobs.c.queue_id, jobs.c.kind, jobs.c.spec,
-               jobs.c.workflow_id, jobs.c.step, jobs.c.step_name, jobs.c.step_attempt)
+    .returning(*(jobs.c[name] for name in EndedJob._fields)),
+    EndedJob,
 )  # fmt: skip
 
 
@@ -136,8 +162,8 @@ def requeue_job(tx: Tx, org: OrgId, job: JobId) -> bool:
     return tx.count(_REQUEUE, org=org, job=job) == 1
 
 
-def run_job(tx: Tx, org: OrgId, job: JobId) -> AnyRow | None:
-    """Mark an offered job as running; return its owner and whether it is to stop."""
+def run_job(tx: Tx, org: OrgId, job: JobId) -> StartedJob | None:
+    """Mark an offered job as running; None if it is not offered any more."""
     return tx.first(_RUN, org=org, job=job)
 
 
@@ -147,15 +173,12 @@ def end_job(
     job: JobId,
     state: JobState,
     *,
-    reason: str,
+    reason: Reason,
     message: str = "",
     exit_code: int | None = None,
-    outputs: Mapping[str, Any] | None = None,
-) -> AnyRow | None:
-    """Move a job to its final state, which never changes; None if it was final before.
-
-    Answers what it was and whose: kind, specification, org, queue, workflow, step, attempt.
-    """
+    outputs: JsonObject | None = None,
+) -> EndedJob | None:
+    """Move a job to its final state, which never changes; None if it was final before."""
     ended = {
         "org": org,
         "job": job,
@@ -185,7 +208,7 @@ def list_jobs(
     queue: str | None,
     workflow: str | None,
     state: str | None,
-) -> Sequence[AnyRow]:
+) -> Sequence[Job]:
     """List jobs, newest first."""
     where = [jobs.c.org_id == org]
     if before:
@@ -196,10 +219,16 @@ def list_jobs(
         where.append(jobs.c.workflow_id == workflow)
     if state is not None:
         where.append(jobs.c.state == state)
-    return tx.all(select(jobs).where(*where).order_by(jobs.c.id.desc()).limit(limit))
+    return tx.all(_JOB.where(*where).order_by(jobs.c.id.desc()).limit(limit), Job)
 
 
 def count_by_state(tx: Tx) -> dict[str, int]:
     """Count the jobs of the whole instance that have not ended, for metrics."""
-    counted = select(jobs.c.state, func.count()).where(jobs.c.state.in_(_OPEN))
-    return {row[0]: row[1] for row in tx.all(counted.group_by(jobs.c.state))}
+    counted = select(jobs.c.state, func.count().label("total")).where(jobs.c.state.in_(_OPEN))
+    rows = tx.all(counted.group_by(jobs.c.state), _StateCount)
+    return {row.state: row.total for row in rows}
+
+
+class _StateCount(NamedTuple):
+    state: JobState
+    total: int

@@ -1,6 +1,6 @@
 """The control plane with one condition or lock taken out, and the scenario that has to notice."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,16 +36,12 @@ class Mutant:
             yield
 
 
-def _end_in_any_state(
-    tx: Tx, org: OrgId, held: Held, expected: Expected, values: Mapping[str, Any]
-) -> bool:
-    return _end(tx, org, held, Expected(OPEN.states, expected.silent_since), values)
+def _end_in_any_state(tx: Tx, org: OrgId, held: Held, expected: Expected, *ending: Any) -> bool:
+    return _end(tx, org, held, Expected(OPEN.states, expected.silent_since), *ending)
 
 
-def _end_however_renewed(
-    tx: Tx, org: OrgId, held: Held, expected: Expected, values: Mapping[str, Any]
-) -> bool:
-    return _end(tx, org, held, Expected(expected.states), values)
+def _end_however_renewed(tx: Tx, org: OrgId, held: Held, expected: Expected, *ending: Any) -> bool:
+    return _end(tx, org, held, Expected(expected.states), *ending)
 
 
 def _take_any_tick(tx: Tx, row: AnyRow, next_at: datetime) -> bool:

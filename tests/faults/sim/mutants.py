@@ -18,6 +18,7 @@ from exclave.control.dispatch import completion, executions, polls
 from exclave.control.progress import advance
 from exclave.control.workflows import jobs
 from exclave.domain import jobs as domain_jobs
+from exclave.domain.executions import OpenExecution
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionState, JobEnding, JobId, JobState, Reason, Silence
 from exclave.runner import audit
@@ -27,7 +28,7 @@ from exclave.runner.logs import job_log
 from exclave.storage import executions as stored
 from exclave.storage import jobs as stored_jobs
 from exclave.storage import queues
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.dialects.sqlite_session import SqliteSession
 from exclave.storage.tables.core import executions as execution_rows
 from exclave.storage.tables.core import jobs as job_rows
@@ -100,7 +101,7 @@ def _forget_nonce(begin: Callable[..., PollReply]) -> Callable[..., PollReply]:
 
 
 def _end_all_missing(
-    tx: Tx, deps: Deps, open_ones: Sequence[AnyRow], boot: int, no: int, alive: Sequence[str]
+    tx: Tx, deps: Deps, open_ones: Sequence[OpenExecution], boot: int, no: int, alive: Sequence[str]
 ) -> None:
     for row in open_ones:
         if row.state == ExecutionState.RUNNING and row.id not in alive:
@@ -134,12 +135,12 @@ async def _begin_without_leave(deps: Any, execution: Any, dispatch: Any) -> Any:
 
 def _cancel_at_once(tx: Tx, org: OrgId, job: JobId) -> Any:
     row = stored_jobs.find_job(tx, org, job, lock=True)
-    if row is None or JobState(row.state).is_final:
+    if row is None or row.state.is_final:
         return None
     stored_jobs.request_cancel(tx, org, job)
-    stored_jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
+    stored_jobs.end_job(tx, org, job, JobState.CANCELLED, reason=Reason.CANCELLED)
     tx.wake(f"cancel:{row.queue_id}")
-    return advance.make_end_event(row, JobState.CANCELLED, reason="cancelled")
+    return advance.make_end_event(row, JobState.CANCELLED, reason=Reason.CANCELLED)
 
 
 def _count_from_last_renewal(now: datetime, since: datetime, **known: Any) -> Silence:

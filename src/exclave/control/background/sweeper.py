@@ -11,14 +11,15 @@ from exclave.control import chores
 from exclave.control.chores import RowWorker
 from exclave.control.deps import Deps
 from exclave.control.dispatch.completion import ResultDetails, end_interrupted, withdraw_offers
+from exclave.domain.executions import Execution
 from exclave.domain.jobs import Reason, Silence, find_silence
 from exclave.storage import executions
-from exclave.storage.engine.database import AnyRow, StatementFailed, Tx
+from exclave.storage.engine.database import StatementFailed, Tx
 from exclave.storage.executions import silent_since
 
 log = Log("sweep")
 T = TypeVar("T")
-_ListFrom = Callable[[Tx, str], Sequence[AnyRow]]
+_ListFrom = Callable[[Tx, str], Sequence[Execution]]
 
 LOST = "lost"
 """The name of the chore."""
@@ -74,35 +75,37 @@ class Sweeper:
     async def _work_pages(
         self,
         list_from: _ListFrom,
-        work: Callable[[AnyRow], Awaitable[object]],
+        work: Callable[[Execution], Awaitable[object]],
     ) -> None:
         """Process all rows page by page, each page after the last id of the one before."""
         after = ""
         while rows := await self._read(lambda tx: list_from(tx, after)):  # noqa: B023 - awaited here
-            await self._rows.work_off(rows, lambda row: str(row.id), work)
+            await self._rows.work_off(rows, lambda execution: execution.id, work)
             if len(rows) < executions.PAGE:
                 return
             after = rows[-1].id
 
-    async def _withdraw(self, row: AnyRow) -> None:
+    async def _withdraw(self, offer: Execution) -> None:
         deps = self._deps
-        await deps.db.write(lambda tx: withdraw_offers(tx, deps, [row]), key=row.queue_id)
+        await deps.db.write(lambda tx: withdraw_offers(tx, deps, [offer]), key=offer.queue_id)
 
-    async def _give_up(self, silence: Silence, row: AnyRow) -> None:
+    async def _give_up(self, silence: Silence, execution: Execution) -> None:
         def end(tx: Tx, details: ResultDetails | None = None) -> bool:
             gone = silent_since(silence.until)
-            return end_interrupted(tx, self._deps, row, Reason.RUNNER_SILENT, gone, details)
+            return end_interrupted(tx, self._deps, execution, Reason.RUNNER_SILENT, gone, details)
 
         try:
-            await self._deps.db.write(end, key=row.queue_id)
+            await self._deps.db.write(end, key=execution.queue_id)
         except (Problem, StatementFailed):
             raise
         except Exception as error:  # noqa: BLE001 - lanes must not stay taken because of it
-            log.error("ending_broken", exc=error, org_id=row.org_id, execution_id=row.id)
+            log.error(
+                "ending_broken", exc=error, org_id=execution.org_id, execution_id=execution.id
+            )
             await self._deps.db.write(
-                lambda tx: end(tx, ResultDetails(bare=True)), key=row.queue_id
+                lambda tx: end(tx, ResultDetails(bare=True)), key=execution.queue_id
             )
 
 
-def _list_silent(tx: Tx, after: str, *, silence: Silence, mutating: bool) -> Sequence[AnyRow]:
+def _list_silent(tx: Tx, after: str, *, silence: Silence, mutating: bool) -> Sequence[Execution]:
     return executions.list_silent(tx, silence, mutating=mutating, after=after)

@@ -6,11 +6,11 @@ from exclave.control import chores
 from exclave.control.chores import RowWorker, count_rest
 from exclave.control.deps import Deps
 from exclave.control.progress.advance import WorkflowEvent, advance
-from exclave.domain.workflows import StepKind
+from exclave.domain.workflows import StepKind, WorkflowKey
 from exclave.flow.events import Answered, Denied
-from exclave.storage import workflows
-from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.workflows import Key
+from exclave.storage import due_steps, workflows
+from exclave.storage.due_steps import DueStep
+from exclave.storage.engine.database import Tx
 
 TIMERS, UNMOVED = "timers", "unmoved"
 """The names of the chores."""
@@ -29,46 +29,46 @@ async def ring_timers(deps: Deps, worker: RowWorker) -> float:
 
 async def fire_due(
     deps: Deps, worker: RowWorker | None = None
-) -> tuple[list[AnyRow], datetime | None]:
+) -> tuple[list[DueStep], datetime | None]:
     """Fire the timers and expire the gates that are due.
 
     Returns which of them failed, and when the next one is due.
     """
-    rows = await deps.db.read(lambda tx: workflows.list_due(tx, _BATCH))
+    due = await deps.db.read(lambda tx: due_steps.list_due(tx, _BATCH))
 
-    async def fire(row: AnyRow) -> None:
-        event = WorkflowEvent(row.org_id, row.workflow_id, _event_of(row))
-        answers = await deps.db.write(lambda tx: advance(tx, deps, [event]), key=row.org_id)
+    async def fire(step: DueStep) -> None:
+        event = WorkflowEvent(step.org_id, step.workflow_id, _event_of(step))
+        answers = await deps.db.write(lambda tx: advance(tx, deps, [event]), key=step.org_id)
         if answers[0] is not None:
-            await _put_off(deps, row)
+            await _put_off(deps, step)
 
-    failed: list[AnyRow] = []
-    if rows:
+    failed: list[DueStep] = []
+    if due:
         worker = worker or RowWorker(deps, TIMERS)
-        failed = await worker.work_off(rows, _name_step, fire)
-        for row in failed:
-            await _put_off(deps, row)
-    return failed, await deps.db.read(workflows.next_due)
+        failed = await worker.work_off(due, _name_step, fire)
+        for step in failed:
+            await _put_off(deps, step)
+    return failed, await deps.db.read(due_steps.next_due)
 
 
-async def _put_off(deps: Deps, row: AnyRow) -> None:
+async def _put_off(deps: Deps, step: DueStep) -> None:
     """Postpone steps that failed, so that others come first: due steps are listed by time."""
 
     def put_off(tx: Tx) -> None:
         later = tx.now + timedelta(seconds=_AGAIN_S)
-        workflows.put_off(tx, (row.org_id, row.workflow_id), row.position, later)
+        due_steps.put_off(tx, (step.org_id, step.workflow_id), step.position, later)
 
-    await deps.db.write(put_off, key=row.org_id)
-
-
-def _event_of(row: AnyRow) -> Answered | Denied:
-    if row.kind == StepKind.GATE:
-        return Denied(row.position, row.digest, reason="expired", attempt=row.attempt)
-    return Answered(row.position, row.attempt)
+    await deps.db.write(put_off, key=step.org_id)
 
 
-def _name_step(row: AnyRow) -> str:
-    return f"{row.workflow_id}/{row.position}"
+def _event_of(step: DueStep) -> Answered | Denied:
+    if step.kind is StepKind.GATE:
+        return Denied(step.position, step.digest, reason="expired", attempt=step.attempt)
+    return Answered(step.position, step.attempt)
+
+
+def _name_step(step: DueStep) -> str:
+    return f"{step.workflow_id}/{step.position}"
 
 
 async def move_unmoved(deps: Deps, worker: RowWorker) -> float:
@@ -77,7 +77,7 @@ async def move_unmoved(deps: Deps, worker: RowWorker) -> float:
         lambda tx: workflows.list_unmoved(tx, tx.now - timedelta(seconds=_UNMOVED_S), _BATCH)
     )
 
-    async def move(key: Key) -> None:
+    async def move(key: WorkflowKey) -> None:
         def look(tx: Tx) -> None:
             advance(tx, deps, [WorkflowEvent(*key)])
             workflows.note_looked(tx, [key])

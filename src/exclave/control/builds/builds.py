@@ -19,7 +19,7 @@ from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
-from exclave.storage import apps, builds, configs, queues, registry_blobs, workflows
+from exclave.storage import apps, builds, configs, queues, registry_blobs, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
@@ -167,7 +167,7 @@ def _begin(
         ),
     )
     advance(tx, deps, [WorkflowEvent(org, workflow)])
-    for step, (build, _) in zip(workflows.list_steps(tx, org, workflow), fresh, strict=True):
+    for step, (build, _) in zip(steps.list_steps(tx, org, workflow), fresh, strict=True):
         builds.set_work(tx, org, build, workflow, step.job_id)
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from exclave.control.deps import Deps
 from exclave.control.runtime.parked_polls import PollSlot
+from exclave.domain.executions import NewExecution
 from exclave.domain.identity import OrgId, QueueId, RunnerIdentity
-from exclave.domain.jobs import ExecutionId
+from exclave.domain.jobs import ExecutionId, JobId
 from exclave.domain.lanes import conflicts_any
 from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.engine.database import Tx
@@ -130,38 +130,24 @@ def _address(tx: Tx, deps: Deps, who: RunnerIdentity, job: Queued, *, epoch: int
 
 
 def _record(tx: Tx, slot: PollSlot, dispatches: list[Dispatch], envelopes: list[str]) -> None:
-    rows: list[dict[str, Any]] = []
-    held: list[dict[str, Any]] = []
-    for dispatch, envelope in zip(dispatches, envelopes, strict=True):
-        rows.append(
-            {
-                "org_id": dispatch.org_id,
-                "id": dispatch.execution_id,
-                "job_id": dispatch.job_id,
-                "queue_id": dispatch.queue_id,
-                "runner_id": dispatch.runner_id,
-                "mutating": dispatch.mutating,
-                "epoch": dispatch.epoch,
-                "envelope": envelope,
-                "poll_nonce": slot.nonce,
-            }
+    who = slot.who
+    offers = [
+        NewExecution(
+            org_id=who.org,
+            id=ExecutionId(dispatch.execution_id),
+            job_id=JobId(dispatch.job_id),
+            queue_id=who.queue,
+            runner_id=who.runner,
+            mutating=dispatch.mutating,
+            lanes=dispatch.lanes,
+            epoch=dispatch.epoch,
+            poll_nonce=slot.nonce,
+            envelope=envelope,
         )
-        held += [
-            {
-                "org_id": dispatch.org_id,
-                "execution_id": dispatch.execution_id,
-                "queue_id": dispatch.queue_id,
-                "lane": lane,
-                "epoch": dispatch.epoch,
-            }
-            for lane in dispatch.lanes
-        ]
-    executions.add_executions(tx, rows, held)
-    for dispatch in dispatches:
-        _mark_offered(tx, dispatch)
-
-
-def _mark_offered(tx: Tx, dispatch: Dispatch) -> None:
-    jobs.offer_job(tx, dispatch.org_id, dispatch.job_id)  # type: ignore[arg-type]
-    lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
-    queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]
+        for dispatch, envelope in zip(dispatches, envelopes, strict=True)
+    ]
+    executions.add_executions(tx, offers)
+    for offer in offers:
+        jobs.offer_job(tx, offer.org_id, offer.job_id)
+        lanes = [(lane, offer.epoch, offer.id) for lane in offer.lanes]
+        queues.take_lanes(tx, offer.org_id, offer.queue_id, lanes)

@@ -1,18 +1,17 @@
 """Complete executions, whatever ended them, and update their job, lanes and workflow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from exclave.base.digests import digest_json
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.progress.advance import advance, make_end_event
 from exclave.control.progress.job_results import FinishedJob, Verdict, apply_job_result
-from exclave.domain.identity import OrgId
+from exclave.domain.executions import Execution, OpenExecution, ResultReceipt
 from exclave.domain.jobs import (
     ExecutionState,
     JobEnding,
-    JobId,
     JobState,
     Reason,
     end_unfinished,
@@ -20,7 +19,7 @@ from exclave.domain.jobs import (
 from exclave.domain.lanes import LaneState
 from exclave.flow.events import Retried
 from exclave.storage import executions, jobs, queues
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.executions import STARTED, UNSTARTED, Expected
 
 
@@ -30,9 +29,9 @@ class ResultDetails:
 
     message: str = ""
     exit_code: int | None = None
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-    row: Mapping[str, Any] = field(default_factory=dict)
-    """Further columns of the execution itself."""
+    outputs: JsonObject = field(default_factory=dict)
+    receipt: ResultReceipt | None = None
+    """None if no runner handed in a result."""
     bare: bool = False
     """End only the job and its step: the result could not be applied to the install."""
 
@@ -40,7 +39,7 @@ class ResultDetails:
 def end_execution(
     tx: Tx,
     deps: Deps,
-    execution: AnyRow,
+    execution: Execution | OpenExecution,
     ending: JobEnding,
     expected: Expected,
     details: ResultDetails | None = None,
@@ -51,10 +50,9 @@ def end_execution(
     between the read and this call. Only the statement that ends it sees what is true now.
     """
     known = details or ResultDetails()
-    org = OrgId(execution.org_id)
+    org, held = execution.org_id, (execution.id, execution.epoch)
     queues.lock_queue(tx, org, execution.queue_id)
-    values = {"reason": ending.reason, **known.row}
-    if not executions.end(tx, org, (execution.id, execution.epoch), expected, values):
+    if not executions.end(tx, org, held, expected, ending.reason, known.receipt):
         return False
     lane_state = LaneState.NEEDS_RECONCILE if ending.blocks_lanes else LaneState.FREE
     why = f"{ending.reason}: job {execution.job_id}" if ending.blocks_lanes else ""
@@ -65,25 +63,30 @@ def end_execution(
 
 
 def end_stopped(
-    tx: Tx, deps: Deps, open_ones: Sequence[AnyRow], boot: int, no: int, alive: Sequence[str]
+    tx: Tx,
+    deps: Deps,
+    open_ones: Sequence[OpenExecution],
+    boot: int,
+    no: int,
+    alive: Sequence[str],
 ) -> None:
     """End executions that the runner no longer lists, if it made the list after it started them."""
-    for row in open_ones:
-        gone = row.state == ExecutionState.RUNNING and row.id not in alive
-        if gone and (boot, no) > (row.boot, row.start_no):
-            end_interrupted(tx, deps, row, Reason.RUNNER_STOPPED_IT, STARTED)
+    for execution in open_ones:
+        gone = execution.state is ExecutionState.RUNNING and execution.id not in alive
+        if gone and (boot, no) > (execution.boot, execution.start_no):
+            end_interrupted(tx, deps, execution, Reason.RUNNER_STOPPED_IT, STARTED)
 
 
 def end_interrupted(
     tx: Tx,
     deps: Deps,
-    execution: AnyRow,
+    execution: Execution | OpenExecution,
     reason: Reason,
     expected: Expected,
     details: ResultDetails | None = None,
 ) -> bool:
     """End an unfinished execution: queue its job again if it only reads, else mark it lost."""
-    job = jobs.find_job(tx, OrgId(execution.org_id), execution.job_id)
+    job = jobs.find_job(tx, execution.org_id, execution.job_id)
     attempts = job.attempts if job is not None else 0
     ending = end_unfinished(
         reason, mutating=execution.mutating, attempts=attempts, timings=deps.timings
@@ -91,18 +94,22 @@ def end_interrupted(
     return end_execution(tx, deps, execution, ending, expected, details)
 
 
-def withdraw_offers(tx: Tx, deps: Deps, offers: Sequence[AnyRow]) -> None:
+def withdraw_offers(tx: Tx, deps: Deps, offers: Sequence[Execution | OpenExecution]) -> None:
     """Withdraw offers that were not started. This is safe: no job begins without permission."""
-    for row in offers:
+    for offer in offers:
         ending = JobEnding(JobState.QUEUED, Reason.RUNNER_STOPPED_IT)
-        end_execution(tx, deps, row, ending, UNSTARTED)
+        end_execution(tx, deps, offer, ending, UNSTARTED)
 
 
 def _move_job(
-    tx: Tx, deps: Deps, execution: AnyRow, ending: JobEnding, known: ResultDetails
+    tx: Tx,
+    deps: Deps,
+    execution: Execution | OpenExecution,
+    ending: JobEnding,
+    known: ResultDetails,
 ) -> None:
     """Queue the job again or end it; a job with a cancel request ends instead."""
-    org, job_id = OrgId(execution.org_id), JobId(execution.job_id)
+    org, job_id = execution.org_id, execution.job_id
     if ending.state is JobState.QUEUED:
         if jobs.requeue_job(tx, org, job_id):
             return
@@ -130,13 +137,11 @@ def _move_job(
         outputs=known.outputs,
         then=verdict.then,
     )
-    if event is None:
-        return
     again = [] if verdict.again is None else [replace(event, event=Retried(verdict.again))]
     advance(tx, deps, [event, *again])
 
 
-def product_digest(outputs: Mapping[str, Any]) -> str:
+def product_digest(outputs: JsonObject) -> str:
     """Return the digest of what a job produced: the one it reported, or that of its outputs."""
     own = outputs.get("digest")
     if isinstance(own, str) and own.startswith("sha256:") and len(own) == len("sha256:") + 64:

@@ -17,10 +17,12 @@ from exclave.control.dispatch.direct_offers import DirectOffer
 from exclave.control.dispatch.offers import find_active
 from exclave.control.dispatch.presence import expect_next
 from exclave.control.install_state.reported_outputs import OutputsInvalid
+from exclave.domain.executions import Execution, OpenExecution, ResultReceipt
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import (
     ExecutionId,
     ExecutionState,
+    Job,
     OutcomeState,
     Reason,
     StaleRequest,
@@ -28,8 +30,9 @@ from exclave.domain.jobs import (
     end_by_result,
 )
 from exclave.storage import executions, jobs, runners
-from exclave.storage.engine.database import AnyRow, StatementFailed, Tx
+from exclave.storage.engine.database import StatementFailed, Tx
 from exclave.storage.executions import OPEN, STARTED, Expected
+from exclave.storage.jobs import StartedJob
 from exclave.wire.runner import (
     Outcome,
     Renew,
@@ -57,18 +60,19 @@ async def start_execution(
         job = executions.start(
             tx, who.org, who.runner, (execution, request.epoch), boot=request.boot, no=request.no
         )
+        started: StartedJob | Job | None
         if job is not None:
-            found = jobs.run_job(tx, who.org, job)
+            started = jobs.run_job(tx, who.org, job)
         else:
             find_active(tx, who)
-            row = _find_own(tx, who, execution)
-            if not _is_started_here(row, request):
+            own = _find_own(tx, who, execution)
+            if not _is_started_here(own, request):
                 raise Superseded(f"execution {execution} is not yours to start")
-            found = jobs.find_job(tx, who.org, row.job_id)
-        if found is None:
+            started = jobs.find_job(tx, who.org, own.job_id)
+        if started is None:
             raise _JobEnded
-        tx.wake(f"workflow:{found.workflow_id}", f"job:{found.id}")
-        return StartReply(cancel=found.cancel_requested_at is not None)
+        tx.wake(f"workflow:{started.workflow_id}", f"job:{started.id}")
+        return StartReply(cancel=started.cancel_requested_at is not None)
 
     try:
         return await deps.db.write(start, key=who.queue)
@@ -107,9 +111,9 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
         end_stopped(tx, deps, open_ones, request.boot, request.no, alive)
         held = [(ExecutionId(item.id), item.epoch) for item in request.executions]
         renewed = executions.renew(tx, who.org, who.runner, held)
-        by_id = {row.id: row for row in open_ones}
+        by_id: dict[str, OpenExecution] = {found.id: found for found in open_ones}
         verdicts = {
-            item.id: _verdict_of(by_id.get(item.id), item.epoch, item.id in renewed)
+            item.id: _verdict_of(by_id.get(item.id), item.epoch, renewed=item.id in renewed)
             for item in request.executions
         }
         renew_s = deps.parked_polls.renew_s(deps.timings, busy=busy)
@@ -164,10 +168,10 @@ async def _record(
 ) -> ResultReply:
     def record(tx: Tx) -> ResultReply | Superseded:
         direct_offer = DirectOffer(tx, deps, who.org, who.queue)
-        row = _find_own(tx, who, execution)
-        if row.result_digest == given.digest:
+        own = _find_own(tx, who, execution)
+        if own.result_digest == given.digest:
             return ResultReply(recorded=True)
-        if row.epoch != given.epoch or not _end_unbroken(tx, deps, row, given):
+        if own.epoch != given.epoch or not _end_unbroken(tx, deps, own, given):
             if _find_own(tx, who, execution).result_digest == given.digest:
                 return ResultReply(recorded=True)  # a copy of the request was first
             executions.keep_late_result(
@@ -180,9 +184,9 @@ async def _record(
     return await deps.db.write(record, key=who.queue)
 
 
-def _end_unbroken(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
+def _end_unbroken(tx: Tx, deps: Deps, execution: Execution, given: _Given) -> bool:
     try:
-        return _end(tx, deps, row, given)
+        return _end(tx, deps, execution, given)
     except (StatementFailed, Unavailable):
         raise
     except Exception as error:
@@ -215,26 +219,26 @@ def _fail(outcome: Outcome, why: str) -> Outcome:
     return bare.model_copy(update=failed)
 
 
-def _end(tx: Tx, deps: Deps, row: AnyRow, given: _Given) -> bool:
+def _end(tx: Tx, deps: Deps, execution: Execution, given: _Given) -> bool:
     outcome = given.outcome
     details = ResultDetails(
         message=outcome.message,
         exit_code=outcome.exit_code,
         outputs=outcome.outputs,
-        row={
-            "result_digest": given.digest,
-            "log_end": outcome.log_end,
-            "log_sha256": outcome.log_sha256,
-        },
+        receipt=ResultReceipt(given.digest, outcome.log_end, outcome.log_sha256),
         bare=given.bare,
     )
     expected = _find_expected(outcome)
     if outcome.state is OutcomeState.INTERRUPTED:
-        return end_interrupted(tx, deps, row, outcome.reason, expected, details)
+        return end_interrupted(tx, deps, execution, outcome.reason, expected, details)
     ending = end_by_result(
-        outcome.state, outcome.reason, mutating=row.mutating, attempts=0, timings=deps.timings
+        outcome.state,
+        outcome.reason,
+        mutating=execution.mutating,
+        attempts=0,
+        timings=deps.timings,
     )
-    return end_execution(tx, deps, row, ending, expected, details)
+    return end_execution(tx, deps, execution, ending, expected, details)
 
 
 def _find_expected(outcome: Outcome) -> Expected:
@@ -243,24 +247,24 @@ def _find_expected(outcome: Outcome) -> Expected:
     return STARTED if needs_start else OPEN
 
 
-def _find_own(tx: Tx, who: RunnerIdentity, execution: ExecutionId) -> AnyRow:
-    row = executions.find_execution(tx, who.org, execution)
-    if row is None or row.runner_id != who.runner:
+def _find_own(tx: Tx, who: RunnerIdentity, execution: ExecutionId) -> Execution:
+    own = executions.find_execution(tx, who.org, execution)
+    if own is None or own.runner_id != who.runner:
         raise NotFound("there is no such execution")
-    return row
+    return own
 
 
-def _is_started_here(row: AnyRow, request: Start) -> bool:
-    return bool(
-        row.state == ExecutionState.RUNNING
-        and row.epoch == request.epoch
-        and row.boot == request.boot
+def _is_started_here(execution: Execution, request: Start) -> bool:
+    return (
+        execution.state is ExecutionState.RUNNING
+        and execution.epoch == request.epoch
+        and execution.boot == request.boot
     )
 
 
-def _verdict_of(row: AnyRow | None, epoch: int, renewed: bool) -> str:  # noqa: FBT001 - a fact of the row
-    if row is None or row.epoch != epoch:
+def _verdict_of(execution: OpenExecution | None, epoch: int, *, renewed: bool) -> str:
+    if execution is None or execution.epoch != epoch:
         return "superseded"
-    if not renewed and row.state != ExecutionState.OFFERED:
+    if not renewed and execution.state is not ExecutionState.OFFERED:
         return "superseded"
-    return "cancel" if row.cancel_requested_at is not None else "ok"
+    return "cancel" if execution.cancel_requested_at is not None else "ok"

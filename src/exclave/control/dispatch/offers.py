@@ -1,12 +1,12 @@
 """Replies to polls: offers of claimed jobs, and executions to cancel."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from exclave.base.errors import Unauthenticated
 from exclave.control.deps import Deps
-from exclave.control.dispatch.claims import Search, claim_jobs
+from exclave.control.dispatch.claims import Claimed, Search, claim_jobs
 from exclave.control.runtime.parked_polls import PollSlot
+from exclave.domain.executions import OpenExecution
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionState, StaleRequest
 from exclave.storage import executions, runners
@@ -19,13 +19,15 @@ def make_offers(
     deps: Deps,
     slot: PollSlot,
     search: Search,
-    open_ones: Sequence[AnyRow] = (),
+    open_ones: Sequence[OpenExecution] = (),
     *,
     busy: bool = False,
 ) -> PollReply:
     """Claim the jobs that a search finds, and return them with the executions to cancel."""
     cancel = [
-        row.id for row in open_ones if row.cancel_requested_at is not None and not row.cancel_sent
+        execution.id
+        for execution in open_ones
+        if execution.cancel_requested_at is not None and not execution.cancel_sent
     ]
     if cancel:
         executions.note_cancel_sent(tx, slot.who.org, cancel)
@@ -34,24 +36,29 @@ def make_offers(
 
 
 def write_reply(
-    deps: Deps, offers: Sequence[Any], cancel: Sequence[str] = (), *, busy: bool
+    deps: Deps,
+    offers: Sequence[Claimed | OpenExecution],
+    cancel: Sequence[str] = (),
+    *,
+    busy: bool,
 ) -> PollReply:
     """Return the reply to a poll."""
     return PollReply(
         offers=[
-            Offer(execution_id=row.id, epoch=row.epoch, envelope=row.envelope) for row in offers
+            Offer(execution_id=offer.id, epoch=offer.epoch, envelope=offer.envelope)
+            for offer in offers
         ],
         cancel=list(cancel),
         renew_s=deps.parked_polls.renew_s(deps.timings, busy=busy),
     )
 
 
-def list_made(open_ones: Sequence[AnyRow], slot: PollSlot) -> list[AnyRow]:
+def list_made(open_ones: Sequence[OpenExecution], slot: PollSlot) -> list[OpenExecution]:
     """Return the offers that were already made to this poll."""
     return [
-        row
-        for row in open_ones
-        if row.poll_nonce == slot.nonce and row.state == ExecutionState.OFFERED
+        execution
+        for execution in open_ones
+        if execution.poll_nonce == slot.nonce and execution.state is ExecutionState.OFFERED
     ]
 
 

@@ -166,11 +166,11 @@ def _begin_poll(tx: Tx, deps: Deps, who: RunnerIdentity, request: Poll) -> PollR
     # Offers of an earlier poll that the runner does not list never reached it. Their lanes are
     # freed now instead of when the offers expire.
     lost_offers = [
-        row
-        for row in open_ones
-        if row.state == ExecutionState.OFFERED
-        and row.poll_nonce != request.nonce
-        and row.id not in request.executions
+        execution
+        for execution in open_ones
+        if execution.state is ExecutionState.OFFERED
+        and execution.poll_nonce != request.nonce
+        and execution.id not in request.executions
     ]
     withdraw_offers(tx, deps, lost_offers)
     slot = _make_slot(who, request)

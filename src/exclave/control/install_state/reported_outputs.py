@@ -1,12 +1,13 @@
 """Validate the outputs that a job reports: a runner may send anything."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from exclave.base.errors import Kind, Problem
-from exclave.storage import workflows
+from exclave.base.json_values import JsonObject
+from exclave.domain.workflows import WorkflowKey
+from exclave.storage import steps
 from exclave.storage.engine.database import Tx
-from exclave.storage.workflows import Key
 
 MOST_BYTES = 2 * 1024 * 1024
 """Of all outputs that one job is given."""
@@ -24,17 +25,17 @@ class OutputsInvalid(Problem):
     hint: ClassVar = "Update the runner: its program does not fit this control plane."
 
 
-def load_outputs(tx: Tx, key: Key, indexes: Sequence[int]) -> dict[str, Any]:
+def load_outputs(tx: Tx, key: WorkflowKey, indexes: Sequence[int]) -> dict[str, JsonObject]:
     """Load the outputs of some steps, by step name, unless they are too large together."""
-    if len(indexes) > _FEW and workflows.measure_outputs(tx, key, indexes) > MOST_BYTES:
+    if len(indexes) > _FEW and steps.measure_outputs(tx, key, indexes) > MOST_BYTES:
         raise OutputsInvalid(
             f"the outputs of the {len(indexes)} steps before are larger than {MOST_BYTES} bytes",
             hint="Need fewer steps, or hand on less.",
         )
-    return workflows.load_outputs(tx, key, indexes)
+    return steps.load_outputs(tx, key, indexes)
 
 
-def read_table(outputs: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def read_table(outputs: JsonObject, name: str) -> JsonObject:
     """Read a table; one that is missing is empty."""
     found = outputs.get(name)
     if found is None:
@@ -44,7 +45,7 @@ def read_table(outputs: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found
 
 
-def read_count(outputs: Mapping[str, Any], name: str) -> int:
+def read_count(outputs: JsonObject, name: str) -> int:
     """Read a whole number; one that is missing is 0."""
     found = outputs.get(name)
     if found is None:
@@ -54,7 +55,7 @@ def read_count(outputs: Mapping[str, Any], name: str) -> int:
     return found
 
 
-def read_word(outputs: Mapping[str, Any], name: str) -> str:
+def read_word(outputs: JsonObject, name: str) -> str:
     """Read a short text: a digest, a commit; one that is missing is empty."""
     found = outputs.get(name)
     if found is None:

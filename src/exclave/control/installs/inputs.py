@@ -28,6 +28,7 @@ from exclave.storage import (
     configs,
     install_parts,
     installs,
+    steps,
     workflows,
 )
 from exclave.storage.engine.database import AnyRow, Tx
@@ -190,7 +191,7 @@ def show_begun(tx: Tx, org: OrgId, workflow: str | None) -> WorkflowReply | None
     row = workflows.find_workflow(tx, org, workflow) if workflow else None  # type: ignore[arg-type]
     if row is None:
         return None
-    return replies.show_workflow(row, workflows.list_steps(tx, org, row.id))
+    return replies.show_workflow(row, steps.list_steps(tx, org, row.id))
 
 
 def _tell_change(

@@ -9,9 +9,9 @@ from exclave.control.deps import Deps
 from exclave.control.installs.input_validation import write_placeholder
 from exclave.control.installs.input_versions import read_sensitive
 from exclave.domain.identity import RunnerIdentity
-from exclave.domain.jobs import ExecutionId, ExecutionState, Superseded
+from exclave.domain.jobs import ExecutionId, ExecutionState, Job, Superseded
 from exclave.storage import executions, jobs, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.terraform import SensitiveValues
 
 _NAMED = re.compile(r"\(\(exclave:input:([^()]{1,200})\)\)")
@@ -29,7 +29,7 @@ def hide_values(values: Mapping[str, str], secret: Collection[str]) -> dict[str,
     }
 
 
-def _read_sealed(tx: Tx, deps: Deps, job: AnyRow) -> dict[str, str]:
+def _read_sealed(tx: Tx, deps: Deps, job: Job) -> dict[str, str]:
     workflow = workflows.find_workflow(tx, job.org_id, job.workflow_id)
     sealed = {} if workflow is None else workflow.sealed or {}
     return {RUNBOOK + name: deps.vault.unseal(text) for name, text in sealed.items()}

@@ -11,7 +11,7 @@ from exclave.control.job_specs.context import NotReady, Scope
 from exclave.control.job_specs.part_facts import PartFacts
 from exclave.domain.jobs import Reason
 from exclave.flow.plans.intents import ApplyPart, PartIntent, PlanPart, ScanPart
-from exclave.storage import configs, install_parts, workflows
+from exclave.storage import configs, install_parts, steps
 from exclave.wire.model import Request
 from exclave.wire.specs import PlanRef
 
@@ -46,7 +46,7 @@ def _make_job(scope: Scope, intent: PartIntent, plan: PlanRef | None) -> Request
 
 def _refuse_stale(scope: Scope, intent: ApplyPart, planned: int) -> None:
     key = (scope.org, scope.workflow.id)
-    outputs = workflows.load_outputs(scope.tx, key, [planned])[intent.plan]
+    outputs = steps.load_outputs(scope.tx, key, [planned])[intent.plan]
     type_ = get_type(intent.component, _find_value(scope, intent))
     serial = type_.find_serial(scope.tx, scope.org, scope.install, intent.component)
     planned_at = read_count(outputs, "serial")

@@ -12,11 +12,12 @@ from exclave.control.logs.pieces import read_piece, unpack_piece
 from exclave.control.logs.stored_pieces import fetch_pieces, run_aside
 from exclave.control.runtime.log_limits import check_bytes, check_pieces
 from exclave.control.workflows.jobs import find_job
+from exclave.domain.executions import Execution
 from exclave.domain.identity import Right, RunnerIdentity, User
-from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Superseded
+from exclave.domain.jobs import ExecutionId, JobId, Superseded
 from exclave.domain.quotas import Stored
 from exclave.storage import executions, logs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.usage import Account, Amount, note_growth
 from exclave.wire.logs import LogPage, LogRecord
 from exclave.wire.runner import LogReply
@@ -54,14 +55,14 @@ async def append_log(
 
     A piece that was stored before is not stored again; one beyond the end is refused.
     """
-    row, now = await deps.db.read(
+    found, now = await deps.db.read(
         lambda tx: (executions.find_execution(tx, who.org, execution), tx.now)
     )
-    if row is None or row.runner_id != who.runner:
+    if found is None or found.runner_id != who.runner:
         raise NotFound("there is no such execution")
-    if row.log_bytes != offset:
-        raise WrongOffset("the stream continues elsewhere", next_offset=row.log_bytes)
-    check_pieces(row, now, deps.log_limits)
+    if found.log_bytes != offset:
+        raise WrongOffset("the stream continues elsewhere", next_offset=found.log_bytes)
+    check_pieces(found, now, deps.log_limits)
     end = offset + len(await run_aside(len(body), lambda: unpack_piece(body)))
     check_bytes(end, deps.log_limits)
     blob = f"logs/{who.org}/{execution}/{offset:015d}-{deps.ids.new('seg')}.zst"
@@ -160,8 +161,8 @@ def _read_batch(records: Iterator[LogRecord]) -> list[LogRecord]:
 
 async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None) -> Stream | None:
     def find(tx: Tx) -> Stream | None:
-        row = find_job(tx, user, job, Right.READ)
-        attempts = executions.list_of_job(tx, user.org, JobId(row.id))
+        found = find_job(tx, user, job, Right.READ)
+        attempts = executions.list_of_job(tx, user.org, found.id)
         if execution is not None:
             attempts = [a for a in attempts if a.id == execution]
             if not attempts:
@@ -172,12 +173,12 @@ async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None
     return await deps.db.read(find)
 
 
-def _describe(row: AnyRow, now: datetime) -> Stream:
+def _describe(execution: Execution, now: datetime) -> Stream:
     """Return the state of a log: after the end a missing rest is awaited for a limited time."""
-    ended = row.state == ExecutionState.ENDED
-    whole = row.log_end is None or row.log_bytes >= row.log_end
-    given_up = ended and now - row.ended_at > _REST_WITHIN
-    return Stream(ExecutionId(row.id), row.log_bytes, ended and (whole or given_up))
+    ended_at = execution.ended_at
+    whole = execution.log_end is None or execution.log_bytes >= execution.log_end
+    closed = ended_at is not None and (whole or now - ended_at > _REST_WITHIN)
+    return Stream(execution.id, execution.log_bytes, closed)
 
 
 async def _wait_for_stream(
@@ -189,8 +190,8 @@ async def _wait_for_stream(
             stream = await _find_stream(deps, user, job, execution)
             if stream is not None:
                 return stream
-            row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
-            if row.finished_at is not None or deps.hub.closed:
+            found = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
+            if found.finished_at is not None or deps.hub.closed:
                 return None
             await watch.wait(_LONGEST_WAIT_S)
 
@@ -199,20 +200,22 @@ async def _next_execution(deps: Deps, user: User, job: JobId, current: str) -> E
     """Return the next execution of the job, waiting for it while the job has not ended."""
     with deps.hub.watch(f"job:{job}") as watch:
         while True:
-            rows = await deps.db.read(lambda tx: executions.list_of_job(tx, user.org, job))
-            reached = max(row.epoch for row in rows if row.id == current)
-            later = [row for row in rows if row.epoch > reached and row.started_at is not None]
+            attempts = await deps.db.read(lambda tx: executions.list_of_job(tx, user.org, job))
+            reached = max(attempt.epoch for attempt in attempts if attempt.id == current)
+            later = [a for a in attempts if a.epoch > reached and a.started_at is not None]
             if later:
-                return ExecutionId(later[0].id)
-            row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
-            if row.finished_at is not None or deps.hub.closed:
+                return later[0].id
+            found = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
+            if found.finished_at is not None or deps.hub.closed:
                 return None
             await watch.wait(_LONGEST_WAIT_S)
 
 
-def _explain(row: AnyRow | None, epoch: int, offset: int) -> Conflict | Superseded | NotFound:
-    if row is None:
+def _explain(
+    execution: Execution | None, epoch: int, offset: int
+) -> Conflict | Superseded | NotFound:
+    if execution is None:
         return NotFound("there is no such execution")
-    if row.epoch == epoch and row.log_bytes != offset:
-        return WrongOffset("the stream continues elsewhere", next_offset=row.log_bytes)
+    if execution.epoch == epoch and execution.log_bytes != offset:
+        return WrongOffset("the stream continues elsewhere", next_offset=execution.log_bytes)
     return Superseded("this execution may no longer write its log")

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 from exclave.base.errors import NotFound, Problem
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.install_state.parts import MOST_REPLANS, note_failed
 from exclave.control.install_state.reported_outputs import OutputsInvalid, load_outputs
@@ -18,8 +19,16 @@ from exclave.control.progress.build_waits import end_build
 from exclave.control.progress.install_endings import end_install_workflow
 from exclave.domain.builds import BuildFailure
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.jobs import JobId, JobKind, JobState, Reason
-from exclave.domain.workflows import Step, StepState, Workflow, WorkflowId, WorkflowState
+from exclave.domain.jobs import EndedJob, Job, JobId, JobKind, JobState, NewJob, Reason
+from exclave.domain.workflows import (
+    Step,
+    StepState,
+    Workflow,
+    WorkflowId,
+    WorkflowKey,
+    WorkflowState,
+    read_spec,
+)
 from exclave.flow.decide import Effect, StepEffect, approved_digest, decide
 from exclave.flow.events import (
     Answered,
@@ -31,9 +40,10 @@ from exclave.flow.events import (
     with_steps,
 )
 from exclave.flow.plans.intents import ApplyPart, PlanPart, StepIntent, read_intent
-from exclave.storage import jobs, workflows
+from exclave.storage import jobs, step_changes, steps, workflows
 from exclave.storage.engine.database import Tx
-from exclave.storage.workflows import Key, Loaded
+from exclave.storage.step_changes import BegunStep, EndedStep, ResetStep
+from exclave.storage.workflows import Loaded
 
 _MESSAGE = 4000
 """Maximum length of a step's message, in characters."""
@@ -48,26 +58,37 @@ class WorkflowEvent:
     org: OrgId
     workflow: WorkflowId
     event: Event | EventFactory | None = None
-    outputs: Mapping[str, Any] | None = None
+    outputs: JsonObject | None = None
     message: str = ""
     by: str | None = None
     texts: Renderings | None = None
     """Texts of its steps that a worker process has rendered already."""
 
     @property
-    def key(self) -> Key:
+    def key(self) -> WorkflowKey:
         """The workflow's primary key."""
         return (self.org, self.workflow)
 
 
+class _Answer(NamedTuple):
+    """What is stored with a step that an event ended; None leaves what is there."""
+
+    message: str | None = None
+    outputs: JsonObject | None = None
+    by: str | None = None
+
+
+_NO_ANSWER = _Answer()
+
+
 @dataclass(slots=True)
 class _Change:
-    """A workflow before and after its events, the moves to make, and columns to store by step."""
+    """A workflow before and after its events, the moves to make, and the answers by step."""
 
     before: Loaded
     after: Workflow
     moves: tuple[StepEffect, ...] = ()
-    notes: dict[int, dict[str, Any]] = field(default_factory=dict)
+    answers: dict[int, _Answer] = field(default_factory=dict)
     texts: Renderings | None = None
 
 
@@ -129,12 +150,12 @@ def _note(change: _Change, incoming: WorkflowEvent, step: int | None) -> None:
     brings = incoming.outputs or incoming.message or incoming.by
     if step is None or not brings:
         return
-    note = change.notes.setdefault(step, {})
-    note["message"] = incoming.message
-    if incoming.outputs is not None:
-        note["outputs"] = dict(incoming.outputs)
-    if incoming.by is not None:
-        note["answered_by"] = incoming.by
+    earlier = change.answers.get(step, _NO_ANSWER)
+    change.answers[step] = _Answer(
+        incoming.message,
+        earlier.outputs if incoming.outputs is None else incoming.outputs,
+        earlier.by if incoming.by is None else incoming.by,
+    )
 
 
 def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]:
@@ -159,57 +180,57 @@ def _save(tx: Tx, deps: Deps, changes: Sequence[_Change]) -> list[WorkflowEvent]
 
 def _start_jobs(
     tx: Tx, deps: Deps, changes: Sequence[_Change], follow: list[WorkflowEvent]
-) -> dict[tuple[Key, int], str]:
-    rows: list[dict[str, Any]] = []
+) -> dict[tuple[WorkflowKey, int], JobId]:
+    new: list[NewJob] = []
     for change in changes:
         wanted = [move.step for move in change.moves if move.effect is Effect.START_JOB]
         if wanted:
-            rows += _job_rows(tx, deps, change, wanted, follow)
+            new += _make_jobs(tx, deps, change, wanted, follow)
             tx.wake(f"queue:{change.before.queue}")
-    if rows:
-        jobs.add_jobs(tx, rows)
-    return {((row["org_id"], row["workflow_id"]), row["step"]): row["id"] for row in rows}
+    if new:
+        jobs.add_jobs(tx, new)
+    return {((job.org_id, job.workflow_id), job.step): job.id for job in new}
 
 
-def _job_rows(
+def _make_jobs(
     tx: Tx, deps: Deps, change: _Change, wanted: Sequence[int], follow: list[WorkflowEvent]
-) -> Iterable[dict[str, Any]]:
+) -> Iterable[NewJob]:
     key = (change.before.org, change.after.id)
-    specs = change.before.specs or workflows.load_specs(tx, key, wanted)
+    specs = change.before.specs or steps.load_specs(tx, key, wanted)
     for index in wanted:
         step = change.after.steps[index]
-        job, intent = specs[index]["job"], read_intent(specs[index])
-        if job is None and change.texts is None and deps.postponed.has(*key, step):
+        spec, intent = read_spec(specs[index]), read_intent(specs[index])
+        if spec.job is None and change.texts is None and deps.postponed.has(*key, step):
             _postpone(tx, deps, change, step)
             continue
         try:
             inputs = _load_inputs(tx, key, step)
-            job = job or make_job(_open_scope(tx, deps, change, step), intent)
+            job = spec.job or make_job(_open_scope(tx, deps, change, step), intent)
         except NotRendered:
             _postpone(tx, deps, change, step)
             continue
         except NotReady as problem:
             follow += give_up_step(tx, change.before, step, intent, problem)
             continue
-        yield {
-            "org_id": change.before.org,
-            "id": deps.ids.new("job"),
-            "queue_id": change.before.queue,
-            "workflow_id": change.after.id,
-            "step": index,
-            "step_name": step.name,
-            "step_attempt": step.attempt,
-            "kind": job["kind"],
-            "mutating": step.mutating,
-            "lanes": list(step.lanes),
-            "priority": specs[index]["priority"],
-            "spec": job,
-            "inputs": {n: o for n, o in inputs.items() if o},
-            "approved_digest": approved_digest(change.after, step),
-        }
+        yield NewJob(
+            org_id=change.before.org,
+            id=JobId(deps.ids.new("job")),
+            queue_id=change.before.queue,
+            workflow_id=change.after.id,
+            step=index,
+            step_name=step.name,
+            step_attempt=step.attempt,
+            kind=JobKind(str(job["kind"])),
+            mutating=step.mutating,
+            lanes=list(step.lanes),
+            priority=spec.priority,
+            spec=job,
+            inputs={name: outputs for name, outputs in inputs.items() if outputs},
+            approved_digest=approved_digest(change.after, step),
+        )
 
 
-def _load_inputs(tx: Tx, key: Key, step: Step) -> dict[str, Any]:
+def _load_inputs(tx: Tx, key: WorkflowKey, step: Step) -> dict[str, JsonObject]:
     try:
         return load_outputs(tx, key, step.needs) if step.needs else {}
     except OutputsInvalid as problem:
@@ -266,37 +287,45 @@ def _make_storable(text: str) -> str:
 
 def _end_steps(tx: Tx, changes: Sequence[_Change]) -> None:
     """Store steps that ended or are retried, before the steps that depend on them begin."""
-    reset: list[dict[str, Any]] = []
-    ended: list[dict[str, Any]] = []
+    reset: list[ResetStep] = []
+    ended: list[EndedStep] = []
     for change in changes:
+        key = (change.before.org, change.after.id)
         for old, new in zip(change.before.value.steps, change.after.steps, strict=True):
             if new is old or new == old:
                 continue
             if new.attempt != old.attempt:
-                reset.append({**_at(change, new), "attempt": new.attempt})
+                reset.append(ResetStep(*key, new.index, new.attempt))
             if new.state.is_over:
-                ended.append({**_at(change, new), **_ending(new, change.notes.get(new.index, {}))})
-    workflows.reset_steps(tx, reset)
-    workflows.end_steps(tx, ended)
+                ended.append(_make_ended(key, new, change.answers.get(new.index, _NO_ANSWER)))
+    step_changes.reset_steps(tx, reset)
+    step_changes.end_steps(tx, ended)
+
+
+def _make_ended(key: WorkflowKey, step: Step, answer: _Answer) -> EndedStep:
+    return EndedStep(
+        *key,
+        position=step.index,
+        state=step.state,
+        digest=step.digest,
+        reason=step.reason,
+        message=answer.message,
+        outputs=answer.outputs,
+        answered_by=answer.by,
+    )
 
 
 def _begin_steps(
-    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[Key, int], str]
+    tx: Tx, deps: Deps, changes: Sequence[_Change], started: Mapping[tuple[WorkflowKey, int], JobId]
 ) -> None:
-    begun: list[dict[str, Any]] = []
+    begun: list[BegunStep] = []
     for change in changes:
+        key = (change.before.org, change.after.id)
         due = _find_due(tx, deps, change)
         for step in _list_begun(change):
-            job = started.get(((change.before.org, change.after.id), step.index))
-            begun.append(
-                {
-                    **_at(change, step),
-                    "digest": step.digest,
-                    "job_id": job,
-                    "due_at": due.get(step.index),
-                }
-            )
-    workflows.begin_steps(tx, begun)
+            job = started.get((key, step.index))
+            begun.append(BegunStep(*key, step.index, step.digest, job, due.get(step.index)))
+    step_changes.begin_steps(tx, begun)
 
 
 def _list_begun(change: _Change) -> Iterable[Step]:
@@ -306,40 +335,24 @@ def _list_begun(change: _Change) -> Iterable[Step]:
             yield step
 
 
-def _make_after(change: _Change, started: Mapping[tuple[Key, int], str]) -> Loaded:
+def _make_after(change: _Change, started: Mapping[tuple[WorkflowKey, int], JobId]) -> Loaded:
     """Return the workflow as the next transaction would load it."""
     before, after = change.before, change.after
-    steps = zip(before.value.steps, after.steps, before.job_ids, strict=True)
-    job_ids = [job if new.attempt == old.attempt else None for old, new, job in steps]
+    pairs = zip(before.value.steps, after.steps, before.job_ids, strict=True)
+    job_ids = [job if new.attempt == old.attempt else None for old, new, job in pairs]
     for step in _list_begun(change):
         job_ids[step.index] = started.get(((before.org, after.id), step.index))
     return replace(before, value=after, job_ids=tuple(job_ids))
 
 
-def _at(change: _Change, step: Step) -> dict[str, Any]:
-    return {"org_id": change.before.org, "workflow_id": change.after.id, "position": step.index}
-
-
-def _ending(step: Step, note: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "state": step.state,
-        "digest": step.digest,
-        "reason": step.reason,
-        "message": None,
-        "outputs": None,
-        "answered_by": None,
-        **note,
-    }
-
-
-def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, Any]:
+def _find_due(tx: Tx, deps: Deps, change: _Change) -> dict[int, datetime]:
     """Return by step when opened gates expire and started timers fire."""
-    due: dict[int, Any] = {}
+    due: dict[int, datetime] = {}
     timers = [move.step for move in change.moves if move.effect is Effect.START_TIMER]
     if timers:
         key = (change.before.org, change.after.id)
-        for index, spec in workflows.load_specs(tx, key, timers).items():
-            due[index] = tx.now + timedelta(seconds=spec["delay_s"])
+        for index, document in steps.load_specs(tx, key, timers).items():
+            due[index] = tx.now + timedelta(seconds=read_spec(document).delay_s or 0.0)
     for move in change.moves:
         if move.effect is Effect.OPEN_GATE:
             due[move.step] = tx.now + timedelta(seconds=deps.timings.approval_s)
@@ -355,49 +368,47 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[WorkflowEvent]:
         job = change.before.job_ids[move.step]
         if move.effect is not Effect.CANCEL_JOB or job is None:
             continue
-        ended = end_unstarted_job(tx, change.before.org, JobId(job))
+        ended = end_unstarted_job(tx, change.before.org, job)
         if ended is not None:
-            follow += [ended, *end_unstarted_build(tx, change.before.org, JobId(job))]
+            follow += [ended, *end_unstarted_build(tx, change.before.org, job)]
     return follow
 
 
 def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[WorkflowEvent]:
     """Fail the build of a job that was cancelled before it ran; return events for its waits."""
-    row = jobs.find_job(tx, org, job)
-    if row is None or row.kind != JobKind.BUILD:
+    found = jobs.find_job(tx, org, job)
+    if found is None or found.kind is not JobKind.BUILD:
         return []
     cancelled = BuildFailure("cancelled before it began")
     return [
         WorkflowEvent(org, wait.workflow, Answered(wait.position, wait.attempt))
-        for wait in end_build(tx, org, row.spec["build_id"], cancelled)
+        for wait in end_build(tx, org, str(found.spec["build_id"]), cancelled)
     ]
 
 
 def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> WorkflowEvent | None:
     """Cancel a job: at once if it is queued, else by a stored request to its runner."""
-    row = jobs.find_job(tx, org, job, lock=True)
-    if row is None or JobState(row.state).is_final:
+    found = jobs.find_job(tx, org, job, lock=True)
+    if found is None or found.state.is_final:
         return None
     jobs.request_cancel(tx, org, job)
-    if row.state == JobState.QUEUED:
-        jobs.end_job(tx, org, job, JobState.CANCELLED, reason="cancelled")
-        return make_end_event(row, JobState.CANCELLED, reason="cancelled")
-    tx.wake(f"cancel:{row.queue_id}")
+    if found.state is JobState.QUEUED:
+        jobs.end_job(tx, org, job, JobState.CANCELLED, reason=Reason.CANCELLED)
+        return make_end_event(found, JobState.CANCELLED, reason=Reason.CANCELLED)
+    tx.wake(f"cancel:{found.queue_id}")
     return None
 
 
 def make_end_event(
-    job: Any,
+    job: Job | EndedJob,
     state: JobState,
     *,
-    reason: str,
+    reason: Reason,
     digest: str = "",
     message: str = "",
-    outputs: Mapping[str, Any] | None = None,
+    outputs: JsonObject | None = None,
     then: GateDecision = GateDecision.ASK,
-) -> WorkflowEvent | None:
-    """Return the event that ends a job's step; None for a job without a workflow."""
-    if job.workflow_id is None:
-        return None
+) -> WorkflowEvent:
+    """Return the event that ends a job's step."""
     event = JobEnded(job.step, job.step_attempt, state, digest, reason, then)
     return WorkflowEvent(job.org_id, job.workflow_id, event, outputs, message)

@@ -7,6 +7,7 @@ from typing import Any
 
 from exclave.appconfig.model.kinds.components import PlannedComponent
 from exclave.appconfig.model.kinds.sandbox import Sandbox
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_state import parts
@@ -16,7 +17,7 @@ from exclave.control.job_specs.component_types import get_type, read_definition
 from exclave.control.progress.build_results import FinishedBuild, apply_build_result
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import PartState, decide_drift
-from exclave.domain.jobs import JobId, JobKind, JobState, Reason
+from exclave.domain.jobs import EndedJob, JobKind, JobState, Reason
 from exclave.flow.events import GateDecision
 from exclave.flow.plans.intents import (
     ApplyPart,
@@ -27,8 +28,8 @@ from exclave.flow.plans.intents import (
     read_intent,
     with_delay,
 )
-from exclave.storage import configs, install_parts, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import configs, install_parts, steps
+from exclave.storage.engine.database import Tx
 
 _PASSING = frozenset({
     Reason.NETWORK, Reason.PROVIDER_UNAVAILABLE, Reason.LOCK_HELD, Reason.QUOTA, Reason.TIMEOUT,
@@ -45,10 +46,10 @@ _LONGEST_DELAY_S = 300.0
 class FinishedJob:
     """A job that has just reached its end."""
 
-    job: AnyRow
+    job: EndedJob
     state: JobState
-    reason: str
-    outputs: Mapping[str, Any]
+    reason: Reason
+    outputs: JsonObject
     message: str
 
 
@@ -63,7 +64,7 @@ class Verdict:
 
 def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
     """Apply the result of a job to its install; return what it means for the workflow."""
-    match JobKind(finished.job.kind):
+    match finished.job.kind:
         case JobKind.BUILD:
             apply_build_result(tx, deps, _make_finished_build(finished))
         case JobKind.TERRAFORM:
@@ -80,9 +81,9 @@ def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
 def _make_finished_build(finished: FinishedJob) -> FinishedBuild:
     job = finished.job
     return FinishedBuild(
-        org=OrgId(job.org_id),
+        org=job.org_id,
         build=str(job.spec["build_id"]),
-        job=JobId(job.id),
+        job=job.id,
         state=finished.state,
         outputs=finished.outputs,
         message=finished.message,
@@ -223,25 +224,22 @@ def _read_secret(name: str, facts: object) -> dict[str, Any]:
     return {"name": name, "arn": f"((exclave:secret:{name}))", **known}
 
 
-def _load_intent(tx: Tx, job: AnyRow) -> StepIntent | None:
-    if job.workflow_id is None:
-        return None
-    specs = workflows.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
+def _load_intent(tx: Tx, job: EndedJob) -> StepIntent | None:
+    specs = steps.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
     return read_intent(specs[job.step])
 
 
 def _find_again(
-    tx: Tx, job: AnyRow, intent: PlanPart | ApplyPart, *, delay_s: float, most: int
+    tx: Tx, job: EndedJob, intent: PlanPart | ApplyPart, *, delay_s: float, most: int
 ) -> int | None:
     """Set the delay of the plan to retry and return its index; None after `most` attempts."""
     if job.step_attempt >= most:
         return None
     key = (job.org_id, job.workflow_id)
-    rows = workflows.list_steps(tx, *key)
     name = intent.plan if isinstance(intent, ApplyPart) else job.step_name
-    plan = next(row for row in rows if row.name == name)
-    workflows.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
-    return int(plan.position)
+    plan = next(step for step in steps.list_steps(tx, *key) if step.name == name)
+    steps.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
+    return plan.position
 
 
 def _find_definition(

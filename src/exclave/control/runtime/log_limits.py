@@ -5,7 +5,7 @@ from datetime import datetime
 
 from exclave.base.errors import TooLarge
 from exclave.control.runtime.rates import RateLimited
-from exclave.storage.engine.database import AnyRow
+from exclave.domain.executions import Execution
 
 _MIB = 1 << 20
 
@@ -39,13 +39,13 @@ class LogLimits:
     pieces: int = MAX_PIECES
 
 
-def check_pieces(row: AnyRow, now: datetime, limits: LogLimits) -> None:
+def check_pieces(execution: Execution, now: datetime, limits: LogLimits) -> None:
     """Refuse a piece if there are too many, or too many small ones for the elapsed time."""
-    if row.log_pieces >= limits.pieces:
+    if execution.log_pieces >= limits.pieces:
         raise LogFull(f"a log has at most {limits.pieces} pieces", limit=limits.pieces)
-    seconds = max(0.0, (now - row.offered_at).total_seconds())
-    allowed = _FREE_PIECES + seconds * _PIECES_PER_S + row.log_bytes / _PIECE_BYTES
-    if row.log_pieces >= allowed:
+    seconds = max(0.0, (now - execution.offered_at).total_seconds())
+    allowed = _FREE_PIECES + seconds * _PIECES_PER_S + execution.log_bytes / _PIECE_BYTES
+    if execution.log_pieces >= allowed:
         raise RateLimited(
             "the log comes in too many small pieces",
             hint="Wait as long as `Retry-After` says, then send what has gathered as one piece.",

@@ -7,11 +7,12 @@ from functools import cached_property
 from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.domain.identity import OrgId, QueueId, QueueKind
-from exclave.domain.jobs import ExecutionId, JobId, JobState
+from exclave.domain.jobs import ExecutionId, Job, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.presence import PresenceState
+from exclave.domain.workflow_records import StepRecord, WorkflowRecord
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.storage import executions, installs, jobs, queues, runners, workflows
+from exclave.storage import executions, installs, jobs, queues, runners, steps, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.jobs import Blocker
 
@@ -19,31 +20,29 @@ _MOST_RUNNERS = 100
 
 
 def find_step_blockers(
-    tx: Tx, deps: Deps, org: OrgId, workflow: AnyRow, steps: Sequence[AnyRow]
+    tx: Tx, deps: Deps, org: OrgId, workflow: WorkflowRecord, own_steps: Sequence[StepRecord]
 ) -> Mapping[int, Blocker]:
     """Return the blockers of a workflow's steps by position."""
-    if workflow.state != WorkflowState.RUNNING:
+    if workflow.state is not WorkflowState.RUNNING:
         return {}
-    states = {step.position: StepState(step.state) for step in steps}
-    queue = _QueueState(tx, deps, org, QueueId(workflow.queue_id))
+    states = {step.position: step.state for step in own_steps}
+    queue = _QueueState(tx, deps, org, workflow.queue_id)
     found = {}
-    for step in steps:
+    for step in own_steps:
         blocker = None
-        if step.state == StepState.ACTIVE and step.job_state == JobState.QUEUED:
+        is_queued = step.state is StepState.ACTIVE and step.job_state is JobState.QUEUED
+        if is_queued and step.job_kind is not None:
             blocker = queue.find_for_job(step.job_kind, step.lanes)
         elif step.mutating and _is_ready(step, states):
             blocker = queue.find_turn(workflow.id, step.lanes)
         if blocker is not None:
-            found[int(step.position)] = blocker
+            found[step.position] = blocker
     return found
 
 
-def find_job_blocker(
-    tx: Tx, deps: Deps, org: OrgId, job: tuple[QueueId, str, Sequence[str]]
-) -> Blocker | None:
-    """Return why no runner has taken a queued job, given by its queue, kind and lanes."""
-    queue, kind, lanes = job
-    return _QueueState(tx, deps, org, queue).find_for_job(kind, lanes)
+def find_job_blocker(tx: Tx, deps: Deps, job: Job) -> Blocker | None:
+    """Return why no runner has taken a queued job."""
+    return _QueueState(tx, deps, job.org_id, job.queue_id).find_for_job(job.kind, job.lanes)
 
 
 @dataclass
@@ -140,8 +139,8 @@ def _block_on_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
     )
 
 
-def _is_ready(step: AnyRow, states: Mapping[int, StepState]) -> bool:
-    is_job = step.kind == StepKind.JOB and step.state == StepState.PENDING
+def _is_ready(step: StepRecord, states: Mapping[int, StepState]) -> bool:
+    is_job = step.kind is StepKind.JOB and step.state is StepState.PENDING
     return is_job and all(states[need].lets_pass for need in step.needs)
 
 
@@ -162,26 +161,24 @@ def _block_on_workflow(tx: Tx, org: OrgId, place: AnyRow) -> Blocker | None:
 
 
 def _find_gate(tx: Tx, org: OrgId, workflow: WorkflowId) -> str:
-    steps = workflows.list_steps(tx, org, workflow)
-    gates = (s.name for s in steps if s.kind == StepKind.GATE and s.state == StepState.ACTIVE)
-    return next(gates, "")
+    open_steps = (s for s in steps.list_steps(tx, org, workflow) if s.state is StepState.ACTIVE)
+    return next((step.name for step in open_steps if step.kind is StepKind.GATE), "")
 
 
-def _find_holder(tx: Tx, org: OrgId, lane: AnyRow) -> AnyRow | None:
+def _find_holder(tx: Tx, org: OrgId, lane: AnyRow) -> Job | None:
     if lane.execution_id is None:
         return None
     execution = executions.find_execution(tx, org, ExecutionId(lane.execution_id))
-    return None if execution is None else jobs.find_job(tx, org, JobId(execution.job_id))
+    return None if execution is None else jobs.find_job(tx, org, execution.job_id)
 
 
-def _name_job(job: AnyRow | None) -> str:
+def _name_job(job: Job | None) -> str:
     if job is None:
         return "other work"
-    step = f" (`{job.step_name}` of workflow {job.workflow_id})" if job.workflow_id else ""
-    return f"job {job.id}{step}"
+    return f"job {job.id} (`{job.step_name}` of workflow {job.workflow_id})"
 
 
-def _describe_loss(lane: AnyRow, job: AnyRow | None) -> str:
+def _describe_loss(lane: AnyRow, job: Job | None) -> str:
     return str(lane.reason) if job is None else f"{_name_job(job)} was lost half-way"
 
 

@@ -10,9 +10,9 @@ from exclave.control.progress.advance import advance, end_unstarted_build, end_u
 from exclave.control.workflows import replies
 from exclave.control.workflows.blockers import find_job_blocker
 from exclave.domain.identity import Right, User
-from exclave.domain.jobs import JobId, JobState, Reason
+from exclave.domain.jobs import Job, JobId, JobState, Reason
 from exclave.storage import executions, jobs, queues
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.executions import STARTED
 from exclave.wire.jobs import JobReply
 from exclave.wire.model import Page
@@ -49,11 +49,10 @@ async def show_job(deps: Deps, user: User, job: JobId) -> JobReply:
     """Show a job with its attempts."""
 
     def show(tx: Tx) -> JobReply:
-        row = find_job(tx, user, job, Right.READ)
-        is_queued = row.state == JobState.QUEUED
-        wanted = (row.queue_id, row.kind, row.lanes)
-        blocker = find_job_blocker(tx, deps, user.org, wanted) if is_queued else None
-        return replies.show_job(row, executions.list_of_job(tx, user.org, job), blocker)
+        found = find_job(tx, user, job, Right.READ)
+        is_queued = found.state is JobState.QUEUED
+        blocker = find_job_blocker(tx, deps, found) if is_queued else None
+        return replies.show_job(found, executions.list_of_job(tx, user.org, job), blocker)
 
     return await deps.db.read(show)
 
@@ -62,10 +61,10 @@ async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
     """Request the cancellation of a job; a job that was not started ends at once."""
 
     def cancel(tx: Tx) -> None:
-        row = find_job(tx, user, job, Right.OPERATE)
-        if JobState(row.state).is_final and row.state != JobState.CANCELLED:
-            raise Conflict(f"the job has ended: it is {row.state}")
-        queues.lock_queue(tx, user.org, row.queue_id)  # as those do who offer its jobs
+        found = find_job(tx, user, job, Right.OPERATE)
+        if found.state.is_final and found.state is not JobState.CANCELLED:
+            raise Conflict(f"the job has ended: it is {found.state}")
+        queues.lock_queue(tx, user.org, found.queue_id)  # as those do who offer its jobs
         event = end_unstarted_job(tx, user.org, job)
         if event is not None:
             advance(tx, deps, [event, *end_unstarted_build(tx, user.org, job)])
@@ -80,10 +79,10 @@ async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobRe
     """End a job as lost on the word of a user that its machine is gone, without waiting."""
 
     def declare(tx: Tx) -> None:
-        row = find_job(tx, user, job, Right.OPERATE)
+        found = find_job(tx, user, job, Right.OPERATE)
         execution = executions.find_open_of_job(tx, user.org, job)
-        if row.state != JobState.RUNNING or execution is None:
-            raise Conflict(f"the job does not run: it is {row.state}")
+        if found.state is not JobState.RUNNING or execution is None:
+            raise Conflict(f"the job does not run: it is {found.state}")
         if not end_interrupted(tx, deps, execution, Reason.DECLARED_LOST, STARTED):
             raise Conflict("the job ended a moment ago", hint="Look at how it ended.")
         record(tx, deps, user.org, user.name, "job_declared_lost", job, reason=reason)
@@ -92,10 +91,10 @@ async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobRe
     return await show_job(deps, user, job)
 
 
-def find_job(tx: Tx, user: User, job: JobId, right: Right) -> AnyRow:
+def find_job(tx: Tx, user: User, job: JobId, right: Right) -> Job:
     """Return a job on which the user has this right."""
-    row = jobs.find_job(tx, user.org, job)
-    if row is None:
+    found = jobs.find_job(tx, user.org, job)
+    if found is None:
         raise NotFound("there is no such job")
-    require_on(tx, user, right, row.queue_id, noun="job")
-    return row
+    require_on(tx, user, right, found.queue_id, noun="job")
+    return found

@@ -3,11 +3,11 @@
 Each is one audited event; concurrent ones are applied as a batch.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from exclave.base.errors import NotFound, Problem
+from exclave.base.json_values import JsonObject
 from exclave.base.names import suggest
 from exclave.control.access import require_on
 from exclave.control.audit import Entry, record_all
@@ -32,7 +32,7 @@ class StepAction:
     event_of: Callable[[Tx, QueueId, Workflow], Event]
     step: str | None = None
     note: str = ""
-    outputs: Mapping[str, Any] | None = None
+    outputs: JsonObject | None = None
 
 
 def for_step(

@@ -22,6 +22,7 @@ from exclave.control.workflows.step_actions import StepAction, apply_action, fin
 from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import OrgId, QueueId, Right, User
 from exclave.domain.quotas import Stored
+from exclave.domain.workflow_records import WorkflowRecord
 from exclave.domain.workflows import (
     Step,
     StepKind,
@@ -41,8 +42,8 @@ from exclave.flow.events import (
     Skipped,
 )
 from exclave.flow.plans.intents import ApplyPart, read_intent
-from exclave.storage import queues, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import queues, steps, workflows
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json
 from exclave.storage.usage import Account, Amount, note_growth
 from exclave.wire.model import Page
@@ -148,9 +149,10 @@ async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> Workflo
     """Return a workflow with its steps."""
 
     def show(tx: Tx) -> WorkflowReply:
-        found, steps = workflows.find_with_steps(tx, user.org, workflow)
-        row = _check(tx, user, found, Right.READ)
-        return replies.show_workflow(row, steps, find_step_blockers(tx, deps, user.org, row, steps))
+        record, own_steps = workflows.find_with_steps(tx, user.org, workflow)
+        found = _check(tx, user, record, Right.READ)
+        blockers = find_step_blockers(tx, deps, user.org, found, own_steps)
+        return replies.show_workflow(found, own_steps, blockers)
 
     return await deps.db.read(show)
 
@@ -223,7 +225,7 @@ async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) ->
     def make_event(tx: Tx, queue: QueueId, value: Workflow) -> Event:
         found = find_step(value, step)
         _refuse_unsure(tx, user.org, queue, found)
-        spec = workflows.load_specs(tx, (user.org, value.id), [found.index])[found.index]
+        spec = steps.load_specs(tx, (user.org, value.id), [found.index])[found.index]
         stored = read_intent(spec)
         if stored is None or not isinstance(stored.intent, ApplyPart):
             return Retried(found.index)
@@ -320,8 +322,8 @@ async def _apply_and_show(deps: Deps, user: User, action: StepAction) -> Workflo
     return await show_workflow(deps, user, action.workflow)
 
 
-def _check(tx: Tx, user: User, row: AnyRow | None, right: Right) -> AnyRow:
-    if row is None:
+def _check(tx: Tx, user: User, record: WorkflowRecord | None, right: Right) -> WorkflowRecord:
+    if record is None:
         raise NotFound("there is no such workflow")
-    require_on(tx, user, right, row.queue_id, noun="workflow")
-    return row
+    require_on(tx, user, right, record.queue_id, noun="workflow")
+    return record

@@ -16,7 +16,9 @@ from sqlalchemy import (
 )
 
 from exclave.domain.accounts import read_grants
-from exclave.storage.engine.types import Instant, IntegerList, Json, JsonAs, NameList
+from exclave.domain.jobs import ExecutionState, JobKind, JobState
+from exclave.domain.workflows import StepKind, StepState, WorkflowState
+from exclave.storage.engine.types import EnumText, Instant, IntegerList, Json, JsonAs, NameList
 
 metadata = MetaData()
 
@@ -234,7 +236,7 @@ workflows = Table(
     Column("queue_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("kind", Text, nullable=False, server_default=""),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(WorkflowState), nullable=False),
     Column("approve_all", Boolean, nullable=False),
     Column("plan_only", Boolean, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
@@ -262,8 +264,8 @@ steps = Table(
     Column("workflow_id", Text, nullable=False),
     Column("position", Integer, nullable=False),
     Column("name", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("kind", EnumText(StepKind), nullable=False),
+    Column("state", EnumText(StepState), nullable=False),
     Column("needs", IntegerList, nullable=False),
     Column("lanes", NameList, nullable=False),
     Column("mutating", Boolean, nullable=False),
@@ -294,14 +296,14 @@ jobs = Table(
     Column("step", Integer),
     Column("step_name", Text),
     Column("step_attempt", Integer, nullable=False, default=0),
-    Column("kind", Text, nullable=False),
+    Column("kind", EnumText(JobKind), nullable=False),
     Column("mutating", Boolean, nullable=False),
     Column("lanes", Json, nullable=False),
     Column("priority", Integer, nullable=False),
     Column("spec", Json, nullable=False),
     Column("inputs", Json, nullable=False),
     Column("approved_digest", Text),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(JobState), nullable=False),
     Column("attempts", Integer, nullable=False, default=0),
     Column("cancel_requested_at", Instant),
     Column("reason", Text),
@@ -327,7 +329,7 @@ executions = Table(
     Column("runner_id", Text, nullable=False),
     Column("mutating", Boolean, nullable=False),
     Column("epoch", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(ExecutionState), nullable=False),
     Column("poll_nonce", Text, nullable=False),
     Column("envelope", Text, nullable=False),
     Column("boot", BigInteger, nullable=False, default=0),

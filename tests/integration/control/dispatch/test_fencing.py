@@ -112,7 +112,7 @@ async def test_an_offer_of_a_job_that_ended_meanwhile_gives_its_lanes_back_at_on
     shown = await look(world)
 
     ended = (world.user.org, JobId(shown.id), JobState.CANCELLED)
-    await world.deps.db.write(lambda tx: stored_jobs.end_job(tx, *ended, reason="cancelled"))
+    await world.deps.db.write(lambda tx: stored_jobs.end_job(tx, *ended, reason=Reason.CANCELLED))
 
     with pytest.raises(Superseded):
         await world.peer.start(offer.execution_id, offer.epoch)

@@ -140,6 +140,16 @@ async def test_a_json_column_is_read_by_its_function(db: Database) -> None:
     assert await db.write(pack) == [(1, 2), None, (3,)] * 2
 
 
+async def test_a_text_that_is_no_member_of_the_enum_is_refused(db: Database) -> None:
+    def paint(tx: Tx) -> None:
+        _paints.create(tx.connection)
+        tx.run(insert(_paints), {"id": "a", "colour": "blue"})
+        tx.all(Prepared(select(_paints.c.colour)))
+
+    with pytest.raises(ValueError, match="`blue` is no _Colour"):
+        await db.write(paint)
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 async def test_a_list_may_have_any_length(db: Database, count: int) -> None:
     among = runners.c.id.in_(bindparam("wanted", expanding=True))
