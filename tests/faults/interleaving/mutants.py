@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import Install
 from exclave.storage import builds, executions, installs, schedules
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.executions import OPEN, Expected, Held
@@ -57,10 +58,10 @@ def _hold_nothing(tx: Tx, org: OrgId, config_id: str, *, hold: bool = False) -> 
     return _has_pending(tx, org, config_id)
 
 
-def _find_then_lock(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
-    row = _find_install(tx, org, install)
+def _find_then_lock(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> Install | None:
+    found = _find_install(tx, org, install)
     installs.lock_install(tx, org, install)
-    return row
+    return found
 
 
 def _forget_cancels(sql: str) -> str:

@@ -9,7 +9,8 @@ from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.install_state.schedules import NEVER
-from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.access import get_app_install
+from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.pagination import clamp, make_page
 from exclave.domain.four_eyes import Author
@@ -24,13 +25,13 @@ async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[Actio
     """List the actions of the config that an install is on."""
 
     def read(tx: Tx) -> Page[ActionReply]:
-        row = find_app_install(tx, user, install, Right.READ)
+        found = get_app_install(tx, user, install, Right.READ)
         crons = {
             each.subject: each
             for each in schedules.list_schedules(tx, user.org, install)
             if each.kind == "action"
         }
-        parts = configs.list_parts(tx, user.org, row.config_id, "action")
+        parts = configs.list_parts(tx, user.org, found.config_id, "action")
         return Page(items=[_show(tx, user, install, part, crons) for part in parts])
 
     return await deps.db.read(read)
@@ -40,10 +41,9 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
     """Start a workflow that runs an action with a manual trigger."""
 
     def run(tx: Tx) -> WorkflowReply:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
-        parts = configs.list_parts(tx, user.org, row.config_id, "action")
-        found = {part.name: part.value for part in parts}
-        _refuse_unfit(wish.action, found)
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        parts = configs.list_parts(tx, user.org, found.config_id, "action")
+        _refuse_unfit(wish.action, {part.name: part.value for part in parts})
         if wish.env or wish.role:
             # A variable such as PATH or BASH_ENV makes another script of it.
             require_on(tx, user, Right.APPROVE, install, noun="install")
@@ -71,7 +71,7 @@ async def list_runs(
     wanted = clamp(limit)
 
     def read(tx: Tx) -> Page[RunReply]:
-        find_app_install(tx, user, install, Right.READ)
+        get_app_install(tx, user, install, Right.READ)
         rows = install_parts.list_runs(
             tx, user.org, install, action=action, before=cursor, limit=wanted + 1
         )

@@ -8,6 +8,7 @@ from exclave.control.job_specs.rendering import Renderings
 from exclave.control.stacks.runner_package import RunnerPackage
 from exclave.control.stacks.terms import read_terms, show_terms
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import AppInstall
 from exclave.stacks.base import (
     Instructions,
     Parameter,
@@ -19,12 +20,12 @@ from exclave.stacks.base import (
     StackDocument,
 )
 from exclave.stacks.registry import get_stack
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire import stacks as wire
 from exclave.wire.runner import ServerKey
 
 
-def find_stack(install: AnyRow) -> Stack:
+def find_stack(install: AppInstall) -> Stack:
     """Return the Stack for the cloud of an install; raise `Conflict` if there is none."""
     return get_stack(install.target, owner=f"the install `{install.name}`")
 
@@ -33,7 +34,7 @@ def build_document(
     tx: Tx,
     deps: Deps,
     org: OrgId,
-    install: AnyRow,
+    install: AppInstall,
     token: str,
     package: RunnerPackage,
     texts: Renderings,
