@@ -9,6 +9,7 @@ from typing import TypeAlias
 from exclave.domain.identity import InstallId
 from exclave.domain.lanes import SANDBOX
 from exclave.domain.stacks import Cloud
+from exclave.domain.workflows import WorkflowId
 
 _COMPONENT = "component:"
 Overrides: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -105,6 +106,25 @@ class AppInstall(Install):
     def approves_all(self) -> bool:
         """Whether its workflows approve their plans themselves."""
         return self.approval is ApprovalOption.APPROVE_ALL
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPart:
+    """The sandbox or a component of an install that was planned at least once."""
+
+    name: str
+    """`sandbox` or `component:<name>`."""
+    state: PartState
+    drift: Drift
+    config_id: str | None
+    """The config that it was deployed from; None if it is not deployed."""
+    build_id: str | None
+    workflow_id: WorkflowId | None
+    """The last workflow that changed its state."""
+    message: str
+    changed_at: datetime
+    drift_at: datetime | None
+    """When it was last scanned for drift."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from exclave.control.installs import inputs, state_views
 from exclave.domain.identity import InstallId
-from exclave.domain.installs import InstallState
+from exclave.domain.installs import InstallState, PartState
 from exclave.storage import app_installs, install_parts
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import InputsChanged, SetInputs, UpgradeReply
@@ -24,8 +24,16 @@ async def make_active(world: World, *parts: str, **more: Any) -> tuple[str, Inst
         install = app_installs.find_app_install(tx, user.org, made.id)
         assert install is not None
         for part in parts:
-            values = {"state": "active", "config_id": install.config_id}
-            install_parts.save_part(tx, user.org, made.id, part, values)
+            install_parts.save_deployment(
+                tx,
+                user.org,
+                made.id,
+                part,
+                PartState.ACTIVE,
+                workflow="wfl_" + "0" * 26,
+                config=install.config_id,
+                build=None,
+            )
         if parts:
             app_installs.set_state(tx, user.org, made.id, InstallState.ACTIVE)
 

@@ -10,7 +10,7 @@ from exclave.control.installs.input_validation import BadInputs
 from exclave.control.installs.installs import Wanted
 from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind
-from exclave.domain.installs import InstallState, ManagedBy
+from exclave.domain.installs import InstallState, ManagedBy, PartState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import app_installs, apps, install_parts
 from exclave.storage.engine.database import Tx
@@ -273,7 +273,9 @@ async def test_a_drift_scan_looks_at_everything_unless_told_otherwise(world: Wor
 
     def deploy(tx: Tx) -> None:
         for part in ("sandbox", "component:api"):
-            install_parts.save_part(tx, user.org, made, part, {"state": "active"})
+            install_parts.save_state(
+                tx, user.org, made, part, PartState.ACTIVE, workflow="wfl_" + "0" * 26
+            )
 
     await deps.db.write(deploy)
     begun = await workflow_requests.start_work(

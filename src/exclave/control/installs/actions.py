@@ -13,12 +13,13 @@ from exclave.control.installs.access import get_app_install
 from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.pagination import clamp, make_page
+from exclave.domain.actions import ActionRun
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs, install_parts, schedules
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.actions import ActionReply, RunAction, RunReply, TriggerReply, WorkflowReply
-from exclave.wire.model import Page
+from exclave.wire.model import Page, show_json
 
 
 async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[ActionReply]:
@@ -116,17 +117,17 @@ def _show_trigger(value: Mapping[str, Any], cron: AnyRow | None) -> TriggerReply
     )
 
 
-def show_run(row: AnyRow) -> RunReply:
+def show_run(run: ActionRun) -> RunReply:
     """Show a run."""
     return RunReply(
-        id=row.id,
-        action=row.action,
-        trigger=row.trigger,
-        state=row.state,
-        workflow_id=row.workflow_id,
-        step=row.step,
-        message=row.message,
-        outputs=row.outputs,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
+        id=run.id,
+        action=run.action,
+        trigger=run.trigger,
+        state=run.state,
+        workflow_id=run.workflow_id,
+        step=run.step,
+        message=run.message,
+        outputs=show_json(run.outputs),
+        started_at=run.started_at,
+        finished_at=run.finished_at,
     )

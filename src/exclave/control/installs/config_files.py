@@ -34,6 +34,7 @@ from exclave.domain.installs import (
     Install,
     ManagedBy,
     Overrides,
+    component_of,
     is_empty,
     may_exist,
 )
@@ -235,9 +236,9 @@ def _find_moved(
     if is_empty(install.state):
         return (), ()
     there = {
-        each.part.removeprefix("component:")
-        for each in install_parts.list_parts(tx, user.org, install.id)
-        if may_exist(each.state)
+        component_of(part.name)
+        for part in install_parts.list_parts(tx, user.org, install.id)
+        if may_exist(part.state)
     }
     config = configs.find_config(tx, user.org, install.config_id)
     components = [] if config is None else config.outline["components"]

@@ -159,7 +159,7 @@ def begin_update(
     """Start the workflow that redeploys what reads changed inputs; None if nothing does."""
     sandbox, components = find_touched(tx, org, install.config_id, changed)
     parts = install_parts.list_parts(tx, org, install.id)
-    here = {part.part for part in parts if may_exist(part.state)}
+    here = {part.name for part in parts if may_exist(part.state)}
     touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
     if not again and (not changed or not touched & here):
         return None

@@ -6,7 +6,7 @@ from typing import Any
 from exclave.control.install_state.options import is_enabled
 from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
 from exclave.domain.identity import OrgId
-from exclave.domain.installs import AppInstall, ApprovalOption, may_exist, name_part
+from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
 from exclave.domain.lanes import SANDBOX
 from exclave.flow.plans.outline import Component, Hook, Outline
 from exclave.storage import builds, configs, install_parts
@@ -20,7 +20,7 @@ def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: AnyRow) -> Out
     """Return all that the shape of a workflow depends on."""
     outline = config.outline
     refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])
-    parts = {row.part: row for row in install_parts.list_parts(tx, org, install.id)}
+    parts = {part.name: part for part in install_parts.list_parts(tx, org, install.id)}
     auto = install.approval is ApprovalOption.AUTO
     sandbox = configs.find_part(tx, org, config.id, "sandbox")
     values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
@@ -46,7 +46,7 @@ def _in_order(outline: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _make_component(
     each: Mapping[str, Any],
     value: Mapping[str, Any] | None,
-    parts: Mapping[str, AnyRow],
+    parts: Mapping[str, InstallPart],
     toggles: Mapping[str, bool],
     *,
     auto: bool,
@@ -61,7 +61,7 @@ def _make_component(
     )
 
 
-def _is_there(part: AnyRow | None) -> bool:
+def _is_there(part: InstallPart | None) -> bool:
     return part is not None and may_exist(part.state)
 
 

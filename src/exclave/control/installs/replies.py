@@ -6,7 +6,7 @@ from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import show_runner_row
 from exclave.control.workflows import replies
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.installs import AppInstall, Drift, Install, PartState, may_exist
+from exclave.domain.installs import AppInstall, Drift, Install, InstallPart, PartState, may_exist
 from exclave.storage import configs, install_parts, queues, runners, workflows
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.installs import InstallDetail, InstallReply, PartReply
@@ -67,13 +67,15 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, install: Install) -> InstallDet
 
 def list_parts(tx: Tx, org: OrgId, install: AppInstall) -> list[PartReply]:
     """List the sandbox and all components in deploy order, then what the config dropped."""
-    rows = {each.part: each for each in install_parts.list_parts(tx, org, install.id)}
+    parts = {part.name: part for part in install_parts.list_parts(tx, org, install.id)}
     wanted = read_hashes(tx, org, install.config_id)
-    deployed = {each.config_id for each in rows.values() if each.config_id}
+    deployed = {part.config_id for part in parts.values() if part.config_id}
     hashes = {config: read_hashes(tx, org, config) for config in deployed}
     versions = {config: _read_version(tx, org, config) for config in deployed}
-    left = [part for part in rows if part not in wanted and may_exist(rows[part].state)]
-    return [_show_part(part, rows.get(part), wanted, hashes, versions) for part in [*wanted, *left]]
+    left = [name for name in parts if name not in wanted and may_exist(parts[name].state)]
+    return [
+        _show_part(name, parts.get(name), wanted, hashes, versions) for name in [*wanted, *left]
+    ]
 
 
 def read_hashes(tx: Tx, org: OrgId, config_id: str) -> dict[str, str]:
@@ -89,15 +91,15 @@ def read_hashes(tx: Tx, org: OrgId, config_id: str) -> dict[str, str]:
 
 
 def _show_part(
-    part: str,
-    row: AnyRow | None,
+    name: str,
+    part: InstallPart | None,
     wanted: Mapping[str, str],
     hashes: Mapping[str, Mapping[str, str]],
     versions: Mapping[str, int | None],
 ) -> PartReply:
-    if row is None:
+    if part is None:
         return PartReply(
-            part=part,
+            part=name,
             state=PartState.ABSENT,
             drift=Drift.UNKNOWN,
             config_version=None,
@@ -107,17 +109,17 @@ def _show_part(
             changed_at=None,
             drift_at=None,
         )
-    config = row.config_id or ""
+    config = part.config_id or ""
     return PartReply(
-        part=part,
-        state=row.state,
-        drift=row.drift,
+        part=name,
+        state=part.state,
+        drift=part.drift,
         config_version=versions.get(config),
-        is_current=bool(config) and hashes[config].get(part) == wanted.get(part),
-        message=row.message,
-        workflow_id=row.workflow_id,
-        changed_at=row.changed_at,
-        drift_at=row.drift_at,
+        is_current=bool(config) and hashes[config].get(name) == wanted.get(name),
+        message=part.message,
+        workflow_id=part.workflow_id,
+        changed_at=part.changed_at,
+        drift_at=part.drift_at,
     )
 
 

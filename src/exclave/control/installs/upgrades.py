@@ -148,11 +148,11 @@ def _compare_parts(tx: Tx, org: OrgId, install: AppInstall, target: AnyRow) -> l
     """
     base = dict(read_hashes(tx, org, install.config_id))
     for part in install_parts.list_parts(tx, org, install.id):
-        if part.state == PartState.FAILED:
-            base[part.part] = ""
+        if part.state is PartState.FAILED:
+            base[part.name] = ""
         elif may_exist(part.state) and part.config_id:
-            deployed = read_hashes(tx, org, part.config_id).get(part.part)
-            base[part.part] = deployed or base.get(part.part, "")
+            deployed = read_hashes(tx, org, part.config_id).get(part.name)
+            base[part.name] = deployed or base.get(part.name, "")
     return _compare(base, read_hashes(tx, org, target.id))
 
 
@@ -193,7 +193,7 @@ def _find_orphans(
 ) -> Problem | None:
     """Return the problem of deployed parts that the new config does not have."""
     here = {
-        each.part for each in install_parts.list_parts(tx, org, install.id) if may_exist(each.state)
+        part.name for part in install_parts.list_parts(tx, org, install.id) if may_exist(part.state)
     }
     gone = [each.part for each in parts if each.change == "removed" and each.part in here]
     if not gone:

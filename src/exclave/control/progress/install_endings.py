@@ -54,7 +54,7 @@ def _decide_state(
 def _read_parts(tx: Tx, org: OrgId, install: AppInstall) -> InstallState:
     """Return the state of an install from its parts: a cancelled workflow may have changed none."""
     config = configs.find_config(tx, org, install.config_id)
-    states = {part.part: part.state for part in install_parts.list_parts(tx, org, install.id)}
+    states = {part.name: part.state for part in install_parts.list_parts(tx, org, install.id)}
     if config is None:
         return decide_state(states, None)
     components = config.outline["components"]

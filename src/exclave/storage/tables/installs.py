@@ -12,6 +12,7 @@ from sqlalchemy import (
 )
 
 from exclave.domain.installs import ApprovalOption, Drift, InstallState, ManagedBy, PartState
+from exclave.domain.jobs import JobState
 from exclave.domain.stacks import Cloud
 from exclave.storage.engine.types import EnumText, Instant, Json
 from exclave.storage.tables.core import metadata, of_org, org_column
@@ -127,7 +128,7 @@ action_runs = Table(
     Column("trigger", Text, nullable=False),
     Column("workflow_id", Text, nullable=False),
     Column("step", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(JobState), nullable=False),
     Column("outputs", Json, nullable=False),
     Column("message", Text, nullable=False, default=""),
     Column("started_at", Instant, nullable=False),
