@@ -6,8 +6,9 @@ from exclave.control.builds import builds as building
 from exclave.control.builds.targets import Wanted
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import first_state
-from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId
+from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, RunnerId
 from exclave.domain.installs import InstallState, NewAppInstall
+from exclave.domain.schedules import Schedule, ScheduleKind
 from exclave.domain.stacks import Cloud
 from exclave.storage import app_installs, apps, builds, configs, queues, runners, schedules
 from exclave.storage.engine.database import Tx
@@ -74,15 +75,15 @@ def add_schedule(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> str:
     schedule = deps.ids.new("sch")
     schedules.add_schedule(
         tx,
-        {
-            "org_id": org,
-            "id": schedule,
-            "install_id": install,
-            "kind": "drift",
-            "subject": "sandbox",
-            "cron": "* * * * *",
-            "next_at": tx.now,
-        },
+        Schedule(
+            org=org,
+            id=schedule,
+            install_id=InstallId(install),
+            kind=ScheduleKind.DRIFT,
+            subject="sandbox",
+            cron="* * * * *",
+            next_at=tx.now,
+        ),
     )
     return schedule
 

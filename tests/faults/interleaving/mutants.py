@@ -9,8 +9,9 @@ from unittest.mock import patch
 
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import Install
+from exclave.domain.schedules import Schedule
 from exclave.storage import builds, executions, installs, schedules
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.executions import OPEN, Expected, Held
 from tests.faults.interleaving import scenarios
 from tests.faults.interleaving.hooks import Rewrite
@@ -49,8 +50,8 @@ def _end_however_renewed(
     return _end(tx, org, held, Expected(expected.states), values)
 
 
-def _take_any_tick(tx: Tx, row: AnyRow, next_at: datetime) -> bool:
-    _take_tick(tx, row, next_at)
+def _take_any_tick(tx: Tx, due: Schedule, next_at: datetime) -> bool:
+    _take_tick(tx, due, next_at)
     return True
 
 

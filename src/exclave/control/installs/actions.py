@@ -8,7 +8,6 @@ from exclave.base.names import suggest
 from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
-from exclave.control.install_state.schedules import NEVER
 from exclave.control.installs.access import get_app_install
 from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
@@ -16,6 +15,7 @@ from exclave.control.pagination import clamp, make_page
 from exclave.domain.actions import ActionRun
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
+from exclave.domain.schedules import NEVER, Schedule, ScheduleKind
 from exclave.storage import configs, install_parts, schedules
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.wire.actions import ActionReply, RunAction, RunReply, TriggerReply, WorkflowReply
@@ -28,9 +28,9 @@ async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[Actio
     def read(tx: Tx) -> Page[ActionReply]:
         found = get_app_install(tx, user, install, Right.READ)
         crons = {
-            each.subject: each
-            for each in schedules.list_schedules(tx, user.org, install)
-            if each.kind == "action"
+            schedule.subject: schedule
+            for schedule in schedules.list_schedules(tx, user.org, install)
+            if schedule.kind is ScheduleKind.ACTION
         }
         parts = configs.list_parts(tx, user.org, found.config_id, "action")
         return Page(items=[_show(tx, user, install, part, crons) for part in parts])
@@ -93,7 +93,7 @@ def _refuse_unfit(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _show(
-    tx: Tx, user: User, install: str, part: AnyRow, crons: Mapping[str, AnyRow]
+    tx: Tx, user: User, install: str, part: AnyRow, crons: Mapping[str, Schedule]
 ) -> ActionReply:
     value = part.value
     last = install_parts.list_runs(tx, user.org, install, action=part.name, before="", limit=1)
@@ -106,7 +106,7 @@ def _show(
     )
 
 
-def _show_trigger(value: Mapping[str, Any], cron: AnyRow | None) -> TriggerReply:
+def _show_trigger(value: Mapping[str, Any], cron: Schedule | None) -> TriggerReply:
     is_cron = value["type"] == "cron" and cron is not None
     return TriggerReply(
         type=value["type"],

@@ -13,6 +13,7 @@ from sqlalchemy import (
 
 from exclave.domain.installs import ApprovalOption, Drift, InstallState, ManagedBy, PartState
 from exclave.domain.jobs import JobState
+from exclave.domain.schedules import ScheduleKind
 from exclave.domain.stacks import Cloud
 from exclave.storage.engine.types import EnumText, Instant, Json
 from exclave.storage.tables.core import metadata, of_org, org_column
@@ -145,7 +146,7 @@ schedules = Table(
     org_column(),
     Column("id", Text, nullable=False),
     Column("install_id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", EnumText(ScheduleKind), nullable=False),
     Column("subject", Text, nullable=False),
     Column("cron", Text, nullable=False, default=""),
     Column("detail", Json, nullable=False),
