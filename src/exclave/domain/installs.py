@@ -1,11 +1,19 @@
 """Installs and their parts: states, names, and the decisions that depend on nothing else."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
+from exclave.domain.identity import InstallId
 from exclave.domain.lanes import SANDBOX
+from exclave.domain.stacks import Cloud
+from exclave.domain.workflows import WorkflowId
 
 _COMPONENT = "component:"
+Overrides: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Texts that replace or extend what the app says, by component and kind (such as `tf_vars`)."""
 
 
 class InstallState(StrEnum):
@@ -50,6 +58,88 @@ class ApprovalOption(StrEnum):
     """Policies, if all of them pass; otherwise people."""
 
 
+class ManagedBy(StrEnum):
+    """Who sets the inputs and options of an install."""
+
+    PEOPLE = ""
+    CONFIG = "config"
+    """A file of the vendor, by `installs sync`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """An install: by itself only a queue for workflows of people, with an app an `AppInstall`."""
+
+    id: InstallId
+    """Also the id of its queue."""
+    name: str
+    labels: Mapping[str, str]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AppInstall(Install):
+    """An install of an app."""
+
+    app_id: str
+    app_name: str
+    config_id: str
+    config_version: int
+    config_by: str | None
+    """The person who chose this config; None if that was before persons were recorded."""
+    newest_id: str
+    """The newest config of the app, to which an upgrade moves the install by default."""
+    newest_version: int
+    target: Cloud
+    state: InstallState
+    approval: ApprovalOption
+    here: bool
+    """Whether the server's own machine runs its Stack."""
+    managed_by: ManagedBy
+    state_version: int
+    input_version: int
+    toggles: Mapping[str, bool]
+    """Components that are switched on or off here, whatever their default."""
+    overrides: Overrides
+
+    @property
+    def approves_all(self) -> bool:
+        """Whether its workflows approve their plans themselves."""
+        return self.approval is ApprovalOption.APPROVE_ALL
+
+
+@dataclass(frozen=True, slots=True)
+class InstallPart:
+    """The sandbox or a component of an install that was planned at least once."""
+
+    name: str
+    """`sandbox` or `component:<name>`."""
+    state: PartState
+    drift: Drift
+    config_id: str | None
+    """The config that it was deployed from; None if it is not deployed."""
+    build_id: str | None
+    workflow_id: WorkflowId | None
+    """The last workflow that changed its state."""
+    message: str
+    changed_at: datetime
+    drift_at: datetime | None
+    """When it was last scanned for drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAppInstall:
+    """What a new install of an app is stored with."""
+
+    app_id: str
+    config_id: str
+    config_by: str
+    target: Cloud
+    approval: ApprovalOption = ApprovalOption.PROMPT
+    here: bool = False
+    state: InstallState = InstallState.NEW
+
+
 def name_part(component: str) -> str:
     """Return the name of a component's part; the sandbox's if there is no component."""
     return f"{_COMPONENT}{component}" if component else SANDBOX
@@ -60,22 +150,22 @@ def component_of(part: str) -> str:
     return part.removeprefix(_COMPONENT) if part.startswith(_COMPONENT) else ""
 
 
-def may_exist(state: str | None) -> bool:
+def may_exist(state: PartState | None) -> bool:
     """Return whether resources of a part may exist; None is a part that was never planned.
 
     A failed first apply leaves resources behind.
     """
-    return state is not None and state != PartState.ABSENT
+    return state is not None and state is not PartState.ABSENT
 
 
-def is_empty(state: str | None) -> bool:
-    """Return whether an install in this state has nothing deployed; None: it is of no app."""
-    return state in {None, InstallState.NEW, InstallState.DEPROVISIONED}
+def is_empty(state: InstallState) -> bool:
+    """Return whether an install in this state has nothing deployed."""
+    return state in {InstallState.NEW, InstallState.DEPROVISIONED}
 
 
-def takes_deploys(state: str) -> bool:
+def takes_deploys(state: InstallState) -> bool:
     """Return whether components can be deployed to an install in this state."""
-    match InstallState(state):
+    match state:
         case InstallState.ACTIVE | InstallState.FAILED:
             return True
         case (
@@ -87,14 +177,14 @@ def takes_deploys(state: str) -> bool:
             return False
 
 
-def decide_state(parts: Mapping[str, str], wanted: Collection[str] | None) -> InstallState:
+def decide_state(parts: Mapping[str, PartState], wanted: Collection[str] | None) -> InstallState:
     """Return the state of an install from the states of its parts.
 
     `wanted` are the parts that its config has; None if the config is gone.
     """
     if not any(may_exist(state) for state in parts.values()):
         return InstallState.NEW
-    if wanted is None or any(parts.get(part) != PartState.ACTIVE for part in wanted):
+    if wanted is None or any(parts.get(part) is not PartState.ACTIVE for part in wanted):
         return InstallState.FAILED
     return InstallState.ACTIVE
 
@@ -104,8 +194,8 @@ def decide_drift(*, noop: bool) -> Drift:
     return Drift.NONE if noop else Drift.DRIFTED
 
 
-def decide_approval(*, approve_all: bool, approval: str | None) -> ApprovalOption:
-    """Return who approves the plans of an install."""
+def decide_approval(*, approve_all: bool, approval: ApprovalOption | None) -> ApprovalOption:
+    """Return who approves the plans of an install, from the two columns that say so."""
     if approve_all:
         return ApprovalOption.APPROVE_ALL
-    return ApprovalOption.AUTO if approval == ApprovalOption.AUTO else ApprovalOption.PROMPT
+    return ApprovalOption.AUTO if approval is ApprovalOption.AUTO else ApprovalOption.PROMPT

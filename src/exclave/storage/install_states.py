@@ -4,32 +4,15 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select
 
 from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Stored
 from exclave.storage.engine.database import AnyRow, Tx
 from exclave.storage.engine.types import write_json
-from exclave.storage.tables.apps import apps
-from exclave.storage.tables.core import installs, orgs
-from exclave.storage.tables.installs import app_installs, install_states
+from exclave.storage.tables.core import orgs
+from exclave.storage.tables.installs import install_states
 from exclave.storage.usage import Account, Amount, note_growth
-
-
-def find_app_install(tx: Tx, org: OrgId, install: str) -> AnyRow | None:
-    """Find what ties an install to its app, with the names of both."""
-    query = (
-        select(app_installs, installs.c.name, installs.c.labels, apps.c.name.label("app_name"))
-        .join(installs, (installs.c.org_id == org) & (installs.c.id == app_installs.c.install_id))
-        .join(apps, (apps.c.org_id == org) & (apps.c.id == app_installs.c.app_id))
-    )
-    return tx.first(query.where(app_installs.c.org_id == org, app_installs.c.install_id == install))
-
-
-def update_app_install(tx: Tx, org: OrgId, install: str, values: Mapping[str, Any]) -> None:
-    """Change what ties an install to its app."""
-    mine = (app_installs.c.org_id == org, app_installs.c.install_id == install)
-    tx.run(update(app_installs).where(*mine).values(**values))
 
 
 def find_org_name(tx: Tx, org: OrgId) -> str:

@@ -18,18 +18,12 @@ from sqlalchemy import (
 )
 
 from exclave.domain.identity import OrgId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.installs import Install
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.apps import apps, configs
+from exclave.storage.install_rows import InstallRow, read_install, select_installs
 from exclave.storage.tables.core import installs, workflows
 from exclave.storage.tables.installs import app_installs, install_labels, schedules
-
-_newest = configs.alias("newest")
-_pinned = configs.alias("pinned")
-_OF_INSTALL = (
-    app_installs.c.org_id == installs.c.org_id,
-    app_installs.c.install_id == installs.c.id,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +47,6 @@ def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str
     _add_labels(tx, org, install, labels)
 
 
-def add_app_install(tx: Tx, org: OrgId, install: str, row: Mapping[str, Any]) -> None:
-    """Store which app an install runs."""
-    tx.run(insert(app_installs).values(org_id=org, install_id=install, **row))
-
-
 _LOCK = Prepared(
     select(installs.c.id)
     .where(installs.c.org_id == bindparam("org"), installs.c.id == bindparam("install"))
@@ -70,7 +59,7 @@ def lock_install(tx: Tx, org: OrgId, install: str) -> None:
     tx.execute_later(_LOCK, org=org, install=install)
 
 
-def find_install(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
+def find_install(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> Install | None:
     """Find an install by id, with its app and config if it has them.
 
     It is locked by a statement of its own: one that waits for a lock sees the columns of other
@@ -78,7 +67,8 @@ def find_install(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> Any
     """
     if lock:
         lock_install(tx, org, install)
-    return tx.first(_select().where(installs.c.org_id == org, installs.c.id == install))
+    row = tx.first(_FIND, org=org, install=install)
+    return None if row is None else read_install(row)
 
 
 def find_app_of(tx: Tx, org: OrgId, install: str) -> str | None:
@@ -88,14 +78,15 @@ def find_app_of(tx: Tx, org: OrgId, install: str) -> str | None:
     return None if row is None else str(row.app_id)
 
 
-def find_install_named(tx: Tx, org: OrgId, name: str) -> AnyRow | None:
+def find_install_named(tx: Tx, org: OrgId, name: str) -> Install | None:
     """Find an install by its name."""
-    return tx.first(_select().where(installs.c.org_id == org, installs.c.name == name))
+    row = tx.first(_FIND_NAMED, org=org, name=name)
+    return None if row is None else read_install(row)
 
 
 def list_installs(
     tx: Tx, org: OrgId, after: str, limit: int, wanted: Filter | None = None
-) -> Sequence[AnyRow]:
+) -> Sequence[Install]:
     """List installs, oldest first.
 
     The ids of the page are found first, along an index that has them in order; only then the rest
@@ -103,7 +94,8 @@ def list_installs(
     """
     page = _choose(org, after, wanted or Filter()).limit(limit)
     ids = [row.id for row in tx.all(page)]
-    return tx.all(_DETAILS, org=org, ids=ids) if ids else []
+    rows = tx.all(_DETAILS, org=org, ids=ids) if ids else []
+    return [read_install(row) for row in rows]
 
 
 def set_labels(tx: Tx, org: OrgId, install: str, labels: Mapping[str, str]) -> None:
@@ -131,61 +123,22 @@ def list_running(tx: Tx, org: OrgId, install: str) -> Sequence[str]:
     return [str(row.id) for row in tx.all(query.order_by(workflows.c.id))]
 
 
-def _all(conditions: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
-    first, *rest = conditions
-    for each in rest:
-        first &= each
-    return first
-
-
-def _select(*more: ColumnElement[bool]) -> Select[Any]:
-    """Select installs that were not deleted; the columns of the app are None without one.
-
-    `more` are conditions of the join with the app: they keep a database from reading all of it.
-    """
-    pinned = (_pinned.c.org_id == installs.c.org_id, _pinned.c.id == app_installs.c.config_id)
-    newest = (_newest.c.org_id == installs.c.org_id, _newest.c.id == apps.c.config_id)
-    app = (apps.c.org_id == installs.c.org_id, apps.c.id == app_installs.c.app_id)
-    joined = (
-        installs.outerjoin(app_installs, _all((*_OF_INSTALL, *more)))
-        .outerjoin(apps, _all(app))
-        .outerjoin(_pinned, _all(pinned))
-        .outerjoin(_newest, _all(newest))
-    )
-    return (
-        select(
-            installs.c.org_id,
-            installs.c.id,
-            installs.c.name,
-            installs.c.labels,
-            installs.c.created_at,
-            app_installs.c.app_id,
-            app_installs.c.config_id,
-            app_installs.c.target,
-            app_installs.c.state,
-            app_installs.c.approve_all,
-            app_installs.c.here,
-            app_installs.c.managed_by,
-            app_installs.c.state_version,
-            app_installs.c.input_version,
-            app_installs.c.approval,
-            app_installs.c.toggles,
-            app_installs.c.overrides,
-            apps.c.name.label("app_name"),
-            apps.c.config_id.label("newest_id"),
-            _pinned.c.version.label("config_version"),
-            _newest.c.version.label("newest_version"),
-        )
-        .select_from(joined)
-        .where(installs.c.deleted_at.is_(None))
-    )
-
-
+_IN_ORG = installs.c.org_id == bindparam("org")
+_NOT_DELETED = installs.c.deleted_at.is_(None)
+_FIND = Prepared(
+    select_installs().where(_IN_ORG, installs.c.id == bindparam("install"), _NOT_DELETED),
+    InstallRow,
+)
+_FIND_NAMED = Prepared(
+    select_installs().where(_IN_ORG, installs.c.name == bindparam("name"), _NOT_DELETED),
+    InstallRow,
+)
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _DETAILS = Prepared(
-    _select(app_installs.c.install_id.in_(_IDS))
-    .where(installs.c.org_id == bindparam("org"), installs.c.id.in_(_IDS))
-    .order_by(installs.c.id)
+    select_installs(app_installs.c.install_id.in_(_IDS))
+    .where(_IN_ORG, installs.c.id.in_(_IDS), _NOT_DELETED)
+    .order_by(installs.c.id),
+    InstallRow,
 )
 
 

@@ -1,8 +1,10 @@
 """The base of all wire models, pages and problems."""
 
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+
+from exclave.base.json_values import JsonObject
 
 Item = TypeVar("Item")
 
@@ -30,6 +32,12 @@ class Reply(BaseModel):
     """Base of reply models: clients ignore unknown fields, which a newer server may send."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+def show_json(document: JsonObject) -> dict[str, JsonValue]:
+    """Return a JSON object as a field of a reply, which checks it."""
+    # The two types say the same, but one of lists and dicts, the other of what cannot be changed.
+    return cast("dict[str, JsonValue]", document)
 
 
 class Page(Reply, Generic[Item]):

@@ -9,8 +9,11 @@ from exclave.control.deps import Deps
 from exclave.control.install_state.state import first_state
 from exclave.domain.configs import NewConfig
 from exclave.domain.four_eyes import Author
-from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId
-from exclave.storage import apps, builds, configs, installs, queues, runners, schedules
+from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, RunnerId
+from exclave.domain.installs import InstallState, NewAppInstall
+from exclave.domain.schedules import Schedule, ScheduleKind
+from exclave.domain.stacks import Cloud
+from exclave.storage import app_installs, apps, builds, configs, queues, runners, schedules
 from exclave.storage.engine.database import Tx
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
@@ -51,22 +54,8 @@ def add_app(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> App:
         ),
     )
     apps.set_config(tx, org, app, config)
-    installs.add_app_install(
-        tx,
-        org,
-        install,
-        {
-            "app_id": app,
-            "config_id": config,
-            "target": "local",
-            "state": "active",
-            "approve_all": False,
-            "here": False,
-            "managed_by": "",
-            "state_version": 1,
-            "input_version": 1,
-        },
-    )
+    new = NewAppInstall(app, config, "test", Cloud.LOCAL, state=InstallState.ACTIVE)
+    app_installs.add_app_install(tx, org, install, new)
     first_state(tx, org, install, _OUTLINE, {})
     made = (deps.ids.new("bui"), deps.ids.new("bui"))
     row = configs.find_config(tx, org, config)
@@ -89,15 +78,15 @@ def add_schedule(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> str:
     schedule = deps.ids.new("sch")
     schedules.add_schedule(
         tx,
-        {
-            "org_id": org,
-            "id": schedule,
-            "install_id": install,
-            "kind": "drift",
-            "subject": "sandbox",
-            "cron": "* * * * *",
-            "next_at": tx.now,
-        },
+        Schedule(
+            org=org,
+            id=schedule,
+            install_id=InstallId(install),
+            kind=ScheduleKind.DRIFT,
+            subject="sandbox",
+            cron="* * * * *",
+            next_at=tx.now,
+        ),
     )
     return schedule
 

@@ -8,8 +8,10 @@ from typing import Any
 from unittest.mock import patch
 
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import Install
+from exclave.domain.schedules import Schedule
 from exclave.storage import builds, executions, installs, schedules
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.executions import OPEN, Expected, Held
 from tests.faults.interleaving import scenarios
 from tests.faults.interleaving.hooks import Rewrite
@@ -44,8 +46,8 @@ def _end_however_renewed(tx: Tx, org: OrgId, held: Held, expected: Expected, *en
     return _end(tx, org, held, Expected(expected.states), *ending)
 
 
-def _take_any_tick(tx: Tx, row: AnyRow, next_at: datetime) -> bool:
-    _take_tick(tx, row, next_at)
+def _take_any_tick(tx: Tx, due: Schedule, next_at: datetime) -> bool:
+    _take_tick(tx, due, next_at)
     return True
 
 
@@ -53,10 +55,10 @@ def _hold_nothing(tx: Tx, org: OrgId, config_id: str, *, hold: bool = False) -> 
     return _has_pending(tx, org, config_id)
 
 
-def _find_then_lock(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> AnyRow | None:
-    row = _find_install(tx, org, install)
+def _find_then_lock(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> Install | None:
+    found = _find_install(tx, org, install)
     installs.lock_install(tx, org, install)
-    return row
+    return found
 
 
 def _forget_cancels(sql: str) -> str:

@@ -15,10 +15,11 @@ from exclave.control.registry import uploads as registry_uploads
 from exclave.control.registry.gc import GRACE, collect_org
 from exclave.control.workflows import jobs, workflows
 from exclave.domain.identity import InstallId, QueueKind, RunnerId, RunnerIdentity
+from exclave.domain.installs import AppInstall
 from exclave.domain.jobs import JobId
 from exclave.domain.registry import RegistryScope
 from exclave.domain.workflows import WorkflowId
-from exclave.storage import builds, install_states
+from exclave.storage import app_installs, builds
 from exclave.storage import installs as stored_installs
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import StartWork, WorkflowKind
@@ -298,11 +299,11 @@ async def installs_locked(scenario: Scenario) -> Actors:
     await one.db.write(lambda tx: add_app(tx, one, org, scenario.queue))
 
     def raise_version(tx: Tx) -> int:
-        row = stored_installs.find_install(tx, org, scenario.queue, lock=True)
-        assert row is not None
-        values = {"input_version": row.input_version + 1}
-        install_states.update_app_install(tx, org, scenario.queue, values)
-        return int(row.input_version) + 1
+        install = stored_installs.find_install(tx, org, scenario.queue, lock=True)
+        assert isinstance(install, AppInstall)
+        version = install.input_version + 1
+        app_installs.set_input_version(tx, org, scenario.queue, version)
+        return version
 
     return {
         "raise-1": scenario.one.db.write(raise_version),

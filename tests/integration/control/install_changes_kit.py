@@ -4,7 +4,8 @@ from typing import Any
 
 from exclave.control.installs import inputs, state_views
 from exclave.domain.identity import InstallId
-from exclave.storage import install_parts, install_states
+from exclave.domain.installs import InstallState, PartState
+from exclave.storage import app_installs, install_parts
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import InputsChanged, SetInputs, UpgradeReply
 from tests.integration.control.conftest import World
@@ -20,13 +21,21 @@ async def make_active(world: World, *parts: str, **more: Any) -> tuple[str, Inst
     made = await make_app_install(deps, user, app, inputs={"api_key": "old"}, provision=False)
 
     def deploy(tx: Tx) -> None:
-        row = install_states.find_app_install(tx, user.org, made.id)
-        assert row is not None
+        install = app_installs.find_app_install(tx, user.org, made.id)
+        assert install is not None
         for part in parts:
-            values = {"state": "active", "config_id": row.config_id}
-            install_parts.save_part(tx, user.org, made.id, part, values)
+            install_parts.save_deployment(
+                tx,
+                user.org,
+                made.id,
+                part,
+                PartState.ACTIVE,
+                workflow="wfl_" + "0" * 26,
+                config=install.config_id,
+                build=None,
+            )
         if parts:
-            install_states.update_app_install(tx, user.org, made.id, {"state": "active"})
+            app_installs.set_state(tx, user.org, made.id, InstallState.ACTIVE)
 
     await deps.db.write(deploy)
     return app, InstallId(made.id)

@@ -23,6 +23,7 @@ from exclave.control.orgs import accounts
 from exclave.control.workflows import workflows
 from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import InstallId, Role, TokenId, User
+from exclave.domain.installs import ManagedBy
 from exclave.domain.workflows import StepState, WorkflowId, WorkflowState
 from exclave.wire.actions import RunAction
 from exclave.wire.identity import GrantModel, NewToken
@@ -228,7 +229,7 @@ async def test_automatic_approval_that_was_on_before_counts_no_more(deps: Deps, 
 
 async def test_policies_that_pass_approve_nothing_with_four_eyes(deps: Deps, user: User) -> None:
     life = await provision(deps, user)
-    await installs.set_managed_by(deps, user, InstallId(life.install), "config")
+    await installs.set_managed_by(deps, user, InstallId(life.install), ManagedBy.CONFIG)
     config = {"name": "acme", "approval_option": "auto"}
     wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
     await config_files.sync_installs(deps, user, wish)

@@ -33,7 +33,6 @@ def test_installs_before_and_after_everything_are_empty() -> None:
         InstallState.NEW,
         InstallState.DEPROVISIONED,
     }
-    assert is_empty(None)
 
 
 def test_only_what_is_provisioned_takes_deploys() -> None:
@@ -47,17 +46,21 @@ def test_only_what_is_provisioned_takes_deploys() -> None:
     ("parts", "wanted", "expected"),
     [
         ({}, ["sandbox"], InstallState.NEW),
-        ({"sandbox": "absent"}, ["sandbox"], InstallState.NEW),
-        ({"sandbox": "absent"}, None, InstallState.NEW),
-        ({"sandbox": "active"}, ["sandbox"], InstallState.ACTIVE),
-        ({"sandbox": "active"}, ["sandbox", "component:a"], InstallState.FAILED),
-        ({"sandbox": "active", "component:a": "planned"}, ["sandbox"], InstallState.ACTIVE),
-        ({"sandbox": "failed"}, ["sandbox"], InstallState.FAILED),
-        ({"sandbox": "active"}, None, InstallState.FAILED),
+        ({"sandbox": PartState.ABSENT}, ["sandbox"], InstallState.NEW),
+        ({"sandbox": PartState.ABSENT}, None, InstallState.NEW),
+        ({"sandbox": PartState.ACTIVE}, ["sandbox"], InstallState.ACTIVE),
+        ({"sandbox": PartState.ACTIVE}, ["sandbox", "component:a"], InstallState.FAILED),
+        (
+            {"sandbox": PartState.ACTIVE, "component:a": PartState.PLANNED},
+            ["sandbox"],
+            InstallState.ACTIVE,
+        ),
+        ({"sandbox": PartState.FAILED}, ["sandbox"], InstallState.FAILED),
+        ({"sandbox": PartState.ACTIVE}, None, InstallState.FAILED),
     ],
 )
 def test_the_state_follows_from_the_parts(
-    parts: dict[str, str], wanted: list[str] | None, expected: InstallState
+    parts: dict[str, PartState], wanted: list[str] | None, expected: InstallState
 ) -> None:
     assert decide_state(parts, wanted) is expected
 
@@ -68,6 +71,9 @@ def test_a_plan_without_changes_means_no_drift() -> None:
 
 
 def test_approving_all_wins_over_policies() -> None:
-    assert decide_approval(approve_all=True, approval="auto") is ApprovalOption.APPROVE_ALL
-    assert decide_approval(approve_all=False, approval="auto") is ApprovalOption.AUTO
+    assert (
+        decide_approval(approve_all=True, approval=ApprovalOption.AUTO)
+        is ApprovalOption.APPROVE_ALL
+    )
+    assert decide_approval(approve_all=False, approval=ApprovalOption.AUTO) is ApprovalOption.AUTO
     assert decide_approval(approve_all=False, approval=None) is ApprovalOption.PROMPT

@@ -7,6 +7,7 @@ from exclave.api.queries import ForgetOf, InstallsOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.control.installs import installs
 from exclave.control.installs.installs import Wanted
+from exclave.domain.installs import ManagedBy
 from exclave.wire.installs import (
     InstallDetail,
     InstallReply,
@@ -68,7 +69,7 @@ async def set_managed_by(
     install: InstallOf, body: SetManagedBy, user: UserOf, deps: DepsOf
 ) -> InstallReply:
     """Set whether an install is managed by files or by users."""
-    return await installs.set_managed_by(deps, user, install, body.managed_by)
+    return await installs.set_managed_by(deps, user, install, ManagedBy(body.managed_by))
 
 
 @router.post("/{install}/lanes/{lane}/release")

@@ -5,28 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw
-from exclave.domain.installs import ApprovalOption, decide_approval
-from exclave.storage.engine.database import AnyRow
+from exclave.domain.installs import AppInstall, Overrides
 from exclave.wire.installs import InstallConfig, ValueChange
 
 _KINDS = {"tf_vars": "terraform_module", "helm_values": "helm_chart"}
-
-Overrides = Mapping[str, Mapping[str, str]]
-
-
-def read_approval(row: AnyRow) -> ApprovalOption:
-    """Return who approves the plans of an install."""
-    return decide_approval(approve_all=row.approve_all, approval=row.approval)
-
-
-def read_toggles(row: AnyRow) -> dict[str, bool]:
-    """Return which components the install switches on or off."""
-    return dict(row.toggles or {})
-
-
-def read_overrides(row: AnyRow) -> dict[str, dict[str, str]]:
-    """Return the overrides of the install by component."""
-    return {name: dict(texts) for name, texts in (row.overrides or {}).items()}
 
 
 def is_enabled(component: Mapping[str, Any], toggles: Mapping[str, bool]) -> bool:
@@ -77,18 +59,18 @@ def _find_override_flaws(
                 yield f"components.{name}.{key} is {flaw}"
 
 
-def compare_options(row: AnyRow | None, wish: InstallConfig) -> Iterator[ValueChange]:
+def compare_options(install: AppInstall | None, wish: InstallConfig) -> Iterator[ValueChange]:
     """Yield what a requested config changes."""
-    was = None if row is None else read_approval(row)
+    was = None if install is None else install.approval
     if was != wish.approval_option:
         yield ValueChange(what="approval_option", before=was, after=wish.approval_option)
-    toggles = {} if row is None else read_toggles(row)
+    toggles = {} if install is None else install.toggles
     for name, is_on in sorted(wish.component_toggles.items()):
         if toggles.get(name) != is_on:
             before = None if name not in toggles else _show(on=toggles[name])
             what = f"component_toggles.{name}"
             yield ValueChange(what=what, before=before, after=_show(on=is_on))
-    old = {} if row is None else read_overrides(row)
+    old = {} if install is None else install.overrides
     new = merge_overrides(old, wish)
     for name in sorted(old.keys() | new.keys()):
         for key in sorted(old.get(name, {}).keys() | new.get(name, {}).keys()):

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from exclave.base.json_values import JsonObject
 from exclave.control.install_state.state import Document, write_state
 from exclave.domain.identity import OrgId
-from exclave.domain.installs import Drift, PartState, component_of
+from exclave.domain.installs import PartState, component_of
 from exclave.domain.lanes import SANDBOX
 from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
@@ -25,8 +26,7 @@ def note_part(
     message: str = "",
 ) -> None:
     """Store the state of a part; the install's state document stays as it is."""
-    values = {"state": state, "message": message, "workflow_id": workflow}
-    install_parts.save_part(tx, org, install, part, values)
+    install_parts.save_state(tx, org, install, part, state, workflow=workflow, message=message)
     tx.wake(f"install:{install}")
 
 
@@ -36,25 +36,21 @@ def note_deployed(
     install: str,
     part: str,
     config: str,
-    outputs: Mapping[str, Any],
+    outputs: JsonObject,
     workflow: str,
 ) -> None:
     """Store that a part is deployed, and its outputs where templates read them."""
     build = builds.find_pinned(tx, org, config, part)
     build_id = "" if build is None else str(build.id)
-    install_parts.save_part(
+    install_parts.save_deployment(
         tx,
         org,
         install,
         part,
-        {
-            "state": PartState.ACTIVE,
-            "message": "",
-            "workflow_id": workflow,
-            "config_id": config,
-            "build_id": build_id or None,
-            "drift": Drift.UNKNOWN,
-        },
+        PartState.ACTIVE,
+        workflow=workflow,
+        config=config,
+        build=build_id or None,
     )
     source = {} if build is None else build.source
     fields = {
@@ -70,19 +66,8 @@ def note_deployed(
 
 def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> None:
     """Store that a part was torn down."""
-    install_parts.save_part(
-        tx,
-        org,
-        install,
-        part,
-        {
-            "state": PartState.ABSENT,
-            "message": "",
-            "workflow_id": workflow,
-            "build_id": None,
-            "config_id": None,
-            "drift": Drift.UNKNOWN,
-        },
+    install_parts.save_deployment(
+        tx, org, install, part, PartState.ABSENT, workflow=workflow, config=None, build=None
     )
     fields = {"status": "inactive", "outputs": None, "populated": False, "build_id": ""}
     write_state(tx, org, install, f"{part} torn down", _setter(install, part, fields), workflow)

@@ -1,20 +1,18 @@
 """Store the schedules that an install's config declares."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 from exclave.base.errors import InvalidInput
 from exclave.control.deps import Deps
 from exclave.control.install_state.cron import find_next
 from exclave.control.limits.quotas import check_count
 from exclave.domain.configs import Config
-from exclave.domain.identity import OrgId
+from exclave.domain.identity import InstallId, OrgId
 from exclave.domain.quotas import Counted, QuotaExceeded
+from exclave.domain.schedules import NEVER, Schedule, ScheduleKind
 from exclave.storage import configs, schedules
 from exclave.storage.engine.database import Tx
-
-ACTION, DRIFT = "action", "drift"
-NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 def refresh_schedules(
@@ -26,14 +24,13 @@ def refresh_schedules(
     end of a workflow nobody can: the work is done. Then they are never due, and a note says why.
     """
     wanted = dict(_list_wanted(tx, org, config))
-    for row in schedules.list_schedules(tx, org, install):
-        cron = wanted.pop((row.kind, row.subject), None)
+    for schedule in schedules.list_schedules(tx, org, install):
+        cron = wanted.pop((schedule.kind, schedule.subject), None)
         if cron is None:
-            schedules.drop_schedule(tx, org, row.id)
-        elif cron != row.cron:
+            schedules.drop_schedule(tx, org, schedule.id)
+        elif cron != schedule.cron:
             next_at, note = find_tick(cron, tx.now)
-            values = {"cron": cron, "next_at": next_at, "note": note}
-            schedules.update_schedule(tx, org, row.id, values)
+            schedules.set_cron(tx, org, schedule.id, cron=cron, next_at=next_at, note=note)
     full = _find_quota(tx, deps, org, len(wanted)) if wanted else None
     if full is not None and refuse:
         raise full
@@ -41,16 +38,16 @@ def refresh_schedules(
         next_at, note = find_tick(cron, tx.now) if full is None else (NEVER, full.message)
         schedules.add_schedule(
             tx,
-            {
-                "org_id": org,
-                "id": deps.ids.new("sch"),
-                "install_id": install,
-                "kind": kind,
-                "subject": subject,
-                "cron": cron,
-                "next_at": next_at,
-                "note": note,
-            },
+            Schedule(
+                org=org,
+                id=deps.ids.new("sch"),
+                install_id=InstallId(install),
+                kind=kind,
+                subject=subject,
+                cron=cron,
+                next_at=next_at,
+                note=note,
+            ),
         )
     tx.wake("schedules")
 
@@ -75,15 +72,18 @@ def find_tick(cron: str, after: datetime) -> tuple[datetime, str]:
         return NEVER, problem.message
 
 
-def _list_wanted(tx: Tx, org: OrgId, config: Config) -> Iterator[tuple[tuple[str, str], str]]:
+def _list_wanted(
+    tx: Tx, org: OrgId, config: Config
+) -> Iterator[tuple[tuple[ScheduleKind, str], str]]:
+    """Yield kind, subject and cron of all that the config has a schedule for."""
     for action in config.outline["actions"]:
         for trigger in action["triggers"]:
             if trigger["type"] == "cron" and trigger.get("cron"):
-                yield (ACTION, action["name"]), trigger["cron"]
+                yield (ScheduleKind.ACTION, action["name"]), trigger["cron"]
     parts = [("sandbox", configs.find_part(tx, org, config.id, "sandbox"))]
     found = configs.list_parts(tx, org, config.id, "component")
     parts += [(f"component:{row.name}", row) for row in found]
     for part, row in parts:
         cron = "" if row is None else str(row.value.get("drift_schedule", ""))
         if cron and "{{" not in cron:
-            yield (DRIFT, part), cron
+            yield (ScheduleKind.DRIFT, part), cron

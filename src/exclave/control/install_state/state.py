@@ -11,7 +11,7 @@ from exclave.base.errors import NotFound
 from exclave.control.install_state.reported_outputs import OutputsInvalid
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.stacks import StackState
-from exclave.storage import install_states, queues
+from exclave.storage import app_installs, install_states, queues
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json
 
@@ -34,18 +34,18 @@ def first_state(
     tx: Tx, org: OrgId, install: str, outline: Mapping[str, Any], inputs: Mapping[str, str]
 ) -> int:
     """Store the first version of a new install."""
-    row = install_states.find_app_install(tx, org, install)
-    if row is None:
+    found = app_installs.find_app_install(tx, org, install)
+    if found is None:
         raise NotFound("there is no such install of an app")
     document: Document = {
         "id": install,
-        "name": row.name,
+        "name": found.name,
         "org": {"id": org, "name": install_states.find_org_name(tx, org), "status": "active"},
-        "app": {"id": row.app_id, "name": row.app_name, "status": "active", "variables": {}},
-        "labels": dict(row.labels),
+        "app": {"id": found.app_id, "name": found.app_name, "status": "active", "variables": {}},
+        "labels": dict(found.labels),
         "inputs": {"inputs": dict(inputs)},
-        "install": {"id": install, "name": row.name},
-        "cloud_account": {"aws": None, "azure": None, "gcp": None, row.target: {}},
+        "install": {"id": install, "name": found.name},
+        "cloud_account": {"aws": None, "azure": None, "gcp": None, found.target: {}},
         "runner": {"id": "", "runner_group_id": "", "status": "pending"},
         "install_stack": {"populated": False, "status": StackState.AWAITING, "outputs": None},
         "sandbox": {"status": "", "type": "", "version": "", "outputs": None, "populated": False},
@@ -157,5 +157,5 @@ def _store(
     document: Document,
 ) -> None:
     install_states.add_state(tx, org, install, version, cause, workflow, document)
-    install_states.update_app_install(tx, org, install, {"state_version": version})
+    app_installs.set_state_version(tx, org, install, version)
     tx.wake(f"install:{install}")

@@ -10,30 +10,32 @@ from exclave.base.names import suggest
 from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
-from exclave.control.install_state.schedules import NEVER
-from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.access import get_app_install
+from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.pagination import clamp, make_page
+from exclave.domain.actions import ActionRun
 from exclave.domain.configs import ConfigPart
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
+from exclave.domain.schedules import NEVER, Schedule, ScheduleKind
 from exclave.storage import configs, install_parts, schedules
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.actions import ActionReply, RunAction, RunReply, TriggerReply, WorkflowReply
-from exclave.wire.model import Page
+from exclave.wire.model import Page, show_json
 
 
 async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[ActionReply]:
     """List the actions of the config that an install is on."""
 
     def read(tx: Tx) -> Page[ActionReply]:
-        row = find_app_install(tx, user, install, Right.READ)
+        found = get_app_install(tx, user, install, Right.READ)
         crons = {
-            each.subject: each
-            for each in schedules.list_schedules(tx, user.org, install)
-            if each.kind == "action"
+            schedule.subject: schedule
+            for schedule in schedules.list_schedules(tx, user.org, install)
+            if schedule.kind is ScheduleKind.ACTION
         }
-        parts = configs.list_parts(tx, user.org, row.config_id, "action")
+        parts = configs.list_parts(tx, user.org, found.config_id, "action")
         return Page(items=[_show(tx, user, install, part, crons) for part in parts])
 
     return await deps.db.read(read)
@@ -43,10 +45,9 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
     """Start a workflow that runs an action with a manual trigger."""
 
     def run(tx: Tx) -> WorkflowReply:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
-        parts = configs.list_parts(tx, user.org, row.config_id, "action")
-        found = {part.name: part.value for part in parts}
-        _refuse_unfit(wish.action, found)
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        parts = configs.list_parts(tx, user.org, found.config_id, "action")
+        _refuse_unfit(wish.action, {part.name: part.value for part in parts})
         if wish.env or wish.role:
             # A variable such as PATH or BASH_ENV makes another script of it.
             require_on(tx, user, Right.APPROVE, install, noun="install")
@@ -74,7 +75,7 @@ async def list_runs(
     wanted = clamp(limit)
 
     def read(tx: Tx) -> Page[RunReply]:
-        find_app_install(tx, user, install, Right.READ)
+        get_app_install(tx, user, install, Right.READ)
         rows = install_parts.list_runs(
             tx, user.org, install, action=action, before=cursor, limit=wanted + 1
         )
@@ -95,7 +96,7 @@ def _refuse_unfit(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _show(
-    tx: Tx, user: User, install: str, part: ConfigPart, crons: Mapping[str, AnyRow]
+    tx: Tx, user: User, install: str, part: ConfigPart, crons: Mapping[str, Schedule]
 ) -> ActionReply:
     action = thaw(Action, part.value)
     last = install_parts.list_runs(tx, user.org, install, action=part.name, before="", limit=1)
@@ -108,7 +109,7 @@ def _show(
     )
 
 
-def _show_trigger(trigger: ActionTrigger, cron: AnyRow | None) -> TriggerReply:
+def _show_trigger(trigger: ActionTrigger, cron: Schedule | None) -> TriggerReply:
     is_cron = trigger.type == "cron" and cron is not None
     return TriggerReply(
         type=trigger.type,
@@ -119,17 +120,17 @@ def _show_trigger(trigger: ActionTrigger, cron: AnyRow | None) -> TriggerReply:
     )
 
 
-def show_run(row: AnyRow) -> RunReply:
+def show_run(run: ActionRun) -> RunReply:
     """Show a run."""
     return RunReply(
-        id=row.id,
-        action=row.action,
-        trigger=row.trigger,
-        state=row.state,
-        workflow_id=row.workflow_id,
-        step=row.step,
-        message=row.message,
-        outputs=row.outputs,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
+        id=run.id,
+        action=run.action,
+        trigger=run.trigger,
+        state=run.state,
+        workflow_id=run.workflow_id,
+        step=run.step,
+        message=run.message,
+        outputs=show_json(run.outputs),
+        started_at=run.started_at,
+        finished_at=run.finished_at,
     )

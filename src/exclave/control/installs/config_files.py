@@ -1,7 +1,7 @@
 """Sync installs with their config files: all of them or none."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.base.errors import Problem
@@ -9,13 +9,10 @@ from exclave.control.apps.apps import find_app
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_state.options import (
-    Overrides,
     compare_options,
     find_flaws,
     is_enabled,
     merge_overrides,
-    read_overrides,
-    read_toggles,
 )
 from exclave.control.installs.creation import add_app_install, find_current
 from exclave.control.installs.input_validation import fill_values
@@ -25,16 +22,25 @@ from exclave.control.installs.input_versions import (
     merge_values,
     read_values,
 )
-from exclave.control.installs.inputs import CONFIG, change_inputs
+from exclave.control.installs.inputs import change_inputs
 from exclave.control.installs.installs import replace_labels
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.domain.apps import App
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import Right, User
-from exclave.domain.installs import ApprovalOption, is_empty, may_exist
-from exclave.storage import configs, install_parts, install_states, installs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.installs import (
+    AppInstall,
+    ApprovalOption,
+    Install,
+    ManagedBy,
+    Overrides,
+    component_of,
+    is_empty,
+    may_exist,
+)
+from exclave.storage import app_installs, configs, install_parts, installs
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import (
     InstallConfig,
     InstallsSynced,
@@ -51,7 +57,10 @@ class _Plan:
     """One file, the install that it is about, and what would change."""
 
     wish: InstallConfig
-    row: AnyRow | None = None
+    install_id: str | None = None
+    """None: it is created."""
+    install: AppInstall | None = None
+    """None: it is created, or the file is refused."""
     changes: list[ValueChange] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     problem: str = ""
@@ -62,7 +71,7 @@ class _Plan:
         """The action that the plan shows for this install."""
         if self.problem:
             return "refuse"
-        if self.row is None:
+        if self.install is None:
             return "create"
         return "update" if self.changes else "none"
 
@@ -103,41 +112,43 @@ class TwoFiles(Problem):
 
 
 def _plan(tx: Tx, deps: Deps, user: User, app: App, wish: InstallConfig) -> _Plan:
-    row = installs.find_install_named(tx, user.org, wish.name)
-    flaw = _find_flaw(row, app)
-    if flaw:
-        return _Plan(wish, row, problem=flaw[0], hint=flaw[1])
-    config_id = find_current(tx, user.org, app).id if row is None else row.config_id
+    found = installs.find_install_named(tx, user.org, wish.name)
+    if found is not None and (flaw := _find_flaw(found, app)):
+        return _Plan(wish, found.id, problem=flaw[0], hint=flaw[1])
+    install = found if isinstance(found, AppInstall) else None
+    config_id = find_current(tx, user.org, app).id if install is None else install.config_id
     declared = list_declared(tx, user.org, config_id)
-    before = {} if row is None else read_values(tx, deps, user.org, row.id).clear
+    before = {} if install is None else read_values(tx, deps, user.org, install.id).clear
+    plan = _Plan(wish, install.id if install else None, install)
     try:
         after = merge_values(declared, before, wish.inputs)
     except Problem as problem:
-        return _Plan(wish, row, problem=problem.message, hint=problem.advice)
+        return replace(plan, problem=problem.message, hint=problem.advice)
     config = configs.find_config(tx, user.org, config_id)
     components = [] if config is None else config.outline["components"]
-    toggles = {**({} if row is None else read_toggles(row)), **wish.component_toggles}
+    toggles = {**({} if install is None else install.toggles), **wish.component_toggles}
     flaws = list(find_flaws(components, toggles, wish))
     if flaws:
-        return _Plan(wish, row, problem="; ".join(flaws), hint="Correct the file.")
+        return replace(plan, problem="; ".join(flaws), hint="Correct the file.")
     changes = [
-        *_compare_inputs(declared, None if row is None else before, after),
-        *_compare_labels(row, wish.labels),
-        *compare_options(row, wish),
+        *_compare_inputs(declared, None if install is None else before, after),
+        *_compare_labels({} if install is None else install.labels, wish.labels),
+        *compare_options(install, wish),
     ]
-    return _Plan(wish, row, changes, list(_warn(declared, wish)))
+    return replace(plan, changes=changes, warnings=list(_warn(declared, wish)))
 
 
-def _find_flaw(row: AnyRow | None, app: App) -> tuple[str, str] | None:
-    if row is None:
-        return None
-    if row.app_id != app.id:
-        other = f"of the app `{row.app_name}`" if row.app_id else "without an app"
-        return f"there is an install `{row.name}` {other}", "Choose another name."
-    if row.managed_by != CONFIG:
+def _find_flaw(install: Install, app: App) -> tuple[str, str] | None:
+    """Return why an install cannot be changed by a file of this app, and what to do."""
+    if not isinstance(install, AppInstall):
+        return f"there is an install `{install.name}` without an app", "Choose another name."
+    if install.app_id != app.id:
+        other = f"of the app `{install.app_name}`"
+        return f"there is an install `{install.name}` {other}", "Choose another name."
+    if install.managed_by is not ManagedBy.CONFIG:
         return (
-            f"`{row.name}` is managed by hand, not by files",
-            f"To let its file decide: exclave installs manage {row.name} by-config",
+            f"`{install.name}` is managed by hand, not by files",
+            f"To let its file decide: exclave installs manage {install.name} by-config",
         )
     return None
 
@@ -157,8 +168,7 @@ def _compare_inputs(
             yield _change(f"inputs.{each.name}", was, new[each.name])
 
 
-def _compare_labels(row: AnyRow | None, labels: Mapping[str, str]) -> Iterator[ValueChange]:
-    old = {} if row is None else row.labels
+def _compare_labels(old: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[ValueChange]:
     for key, value in sorted(labels.items()):
         if old.get(key) != value:
             yield _change(f"labels.{key}", old.get(key), value)
@@ -173,8 +183,8 @@ def _warn(declared: Sequence[Input], wish: InstallConfig) -> Iterator[str]:
 def _apply(
     tx: Tx, deps: Deps, user: User, app: App, plan: _Plan, texts: Renderings
 ) -> tuple[str | None, str | None, str | None]:
-    wish, row, by = plan.wish, plan.row, Author.of(user)
-    if row is None:
+    wish, found, by = plan.wish, plan.install, Author.of(user)
+    if found is None:
         new = NewInstall(
             name=wish.name,
             app=app.id,
@@ -184,21 +194,21 @@ def _apply(
             provision=False,
         )
         install, _ = add_app_install(tx, deps, user, new, app.id, texts)
-        _store_options(tx, user, install, wish, {})
+        _store_options(tx, user, install, wish, {}, {})
         kind = WorkflowKind.PROVISION
         return install, begin_install_workflow(tx, deps, user.org, by, install, kind), None
     if plan.action == "none":
-        return row.id, None, None
-    _store_options(tx, user, row.id, wish, read_overrides(row), read_toggles(row))
+        return found.id, None, None
+    _store_options(tx, user, found.id, wish, found.overrides, found.toggles)
     if any(each.what.startswith("labels.") for each in plan.changes):
-        replace_labels(tx, deps, user, row, {**row.labels, **wish.labels})
-    again, off = _find_moved(tx, user, row, plan)
-    changed = change_inputs(tx, deps, user, row, SetInputs(values=wish.inputs), again)
+        replace_labels(tx, deps, user, found, {**found.labels, **wish.labels})
+    again, off = _find_moved(tx, user, found, plan)
+    changed = change_inputs(tx, deps, user, found, SetInputs(values=wish.inputs), again)
     gone = None
     if off:
         kind, request = WorkflowKind.TEARDOWN, Request(components=off)
-        gone = begin_install_workflow(tx, deps, user.org, by, row.id, kind, request)
-    return row.id, changed.workflow.id if changed.workflow else None, gone
+        gone = begin_install_workflow(tx, deps, user.org, by, found.id, kind, request)
+    return found.id, changed.workflow.id if changed.workflow else None, gone
 
 
 def _store_options(
@@ -207,37 +217,33 @@ def _store_options(
     install: str,
     wish: InstallConfig,
     overrides: Overrides,
-    toggles: Mapping[str, bool] | None = None,
+    toggles: Mapping[str, bool],
 ) -> None:
-    auto = wish.approval_option is ApprovalOption.AUTO
-    install_states.update_app_install(
+    app_installs.set_options(
         tx,
         user.org,
         install,
-        {
-            "managed_by": CONFIG,
-            "approve_all": wish.approval_option == ApprovalOption.APPROVE_ALL,
-            "approval": ApprovalOption.AUTO if auto else None,
-            "toggles": {**(toggles or {}), **wish.component_toggles},
-            "overrides": merge_overrides(overrides, wish),
-        },
+        managed_by=ManagedBy.CONFIG,
+        approval=wish.approval_option,
+        toggles={**toggles, **wish.component_toggles},
+        overrides=merge_overrides(overrides, wish),
     )
 
 
 def _find_moved(
-    tx: Tx, user: User, row: AnyRow, plan: _Plan
+    tx: Tx, user: User, install: AppInstall, plan: _Plan
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the components that changed options deploy, and those that they tear down."""
-    if is_empty(row.state):
+    if is_empty(install.state):
         return (), ()
     there = {
-        each.part.removeprefix("component:")
-        for each in install_parts.list_parts(tx, user.org, row.id)
-        if may_exist(each.state)
+        component_of(part.name)
+        for part in install_parts.list_parts(tx, user.org, install.id)
+        if may_exist(part.state)
     }
-    config = configs.find_config(tx, user.org, row.config_id)
+    config = configs.find_config(tx, user.org, install.config_id)
     components = [] if config is None else config.outline["components"]
-    toggles = {**read_toggles(row), **plan.wish.component_toggles}
+    toggles = {**install.toggles, **plan.wish.component_toggles}
     enabled = {each["name"] for each in components if is_enabled(each, toggles)}
     named = {each.what.split(".")[1] for each in plan.changes if each.what.startswith("component")}
     again = add_dependents(config.outline, named & enabled) if config is not None else []
@@ -251,7 +257,7 @@ def _tell(
     return InstallSynced(
         name=plan.wish.name,
         action=plan.action,
-        install_id=install or (plan.row.id if plan.row is not None else None),
+        install_id=install or plan.install_id,
         changes=plan.changes,
         warnings=plan.warnings,
         problem=plan.problem,

@@ -21,12 +21,12 @@ from exclave.domain.apps import App
 from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, Right, User
-from exclave.domain.installs import InstallState
+from exclave.domain.installs import AppInstall, ApprovalOption, NewAppInstall
 from exclave.domain.quotas import Counted
 from exclave.domain.stacks import Cloud
 from exclave.stacks.registry import get_stack
-from exclave.storage import apps, configs, installs, queues, stacks
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import app_installs, apps, configs, installs, queues, stacks
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import NewInstall
 
 _MOST_LABELS = 32
@@ -60,22 +60,18 @@ def add_app_install(
     values = merge_values(declared, {}, wish.inputs)
     made = texts.make_once(f"install {wish.name}", lambda: deps.ids.new("ins"))
     install = _add_install(tx, deps, user, wish.name, {}, made)
-    installs.add_app_install(
+    app_installs.add_app_install(
         tx,
         user.org,
         install,
-        {
-            "app_id": app.id,
-            "config_id": config.id,
-            "target": find_cloud(app.name, config),
-            "state": InstallState.NEW,
-            "approve_all": wish.approve_all,
-            "here": wish.here,
-            "managed_by": "",
-            "state_version": 1,
-            "input_version": 1,
-            "config_by": user.person,
-        },
+        NewAppInstall(
+            app_id=app.id,
+            config_id=config.id,
+            config_by=user.person,
+            target=find_cloud(app.name, config),
+            approval=ApprovalOption.APPROVE_ALL if wish.approve_all else ApprovalOption.PROMPT,
+            here=wish.here,
+        ),
     )
     store_values(tx, deps, user.org, install, declared, values, user.name)
     hidden = input_validation.hide_values(declared, values)
@@ -113,10 +109,10 @@ def find_cloud(app: str, config: Config) -> Cloud:
     return get_stack(config.outline["cloud"], owner=f"the app `{app}`").cloud
 
 
-def require_same_cloud(install: AnyRow, config: Config) -> None:
+def require_same_cloud(install: AppInstall, config: Config) -> None:
     """Raise `Conflict` if a config is for another cloud than the one that an install is on."""
     cloud = find_cloud(install.app_name, config)
-    if cloud != install.target:
+    if cloud is not install.target:
         raise Conflict(
             f"the config is for `{cloud}`, and the install is on `{install.target}`",
             hint="An install stays on its cloud: create another install for the new one.",

@@ -11,7 +11,8 @@ from exclave.control.deps import Deps
 from exclave.control.install_state.state import write_state
 from exclave.control.installs import input_validation
 from exclave.domain.identity import OrgId
-from exclave.storage import configs, install_inputs, install_states, installs
+from exclave.domain.installs import AppInstall
+from exclave.storage import app_installs, configs, install_inputs, installs
 from exclave.storage.engine.database import AnyRow, Tx
 
 
@@ -43,7 +44,7 @@ def read_sensitive(
 ) -> dict[str, str]:
     """Return the sensitive values behind placeholders, for a runner that needs them."""
     found = installs.find_install(tx, org, install)
-    if found is None or found.config_id is None:
+    if not isinstance(found, AppInstall):
         raise NotFound("there is no such install of an app")
     declared = [each for each in list_declared(tx, org, found.config_id) if each.name in names]
     filled = input_validation.fill_values(declared, read_values(tx, deps, org, install).clear)
@@ -73,7 +74,7 @@ def store_values(
         values={name: text for name, text in values.items() if name not in secret},
         sealed={name: deps.vault.seal(values[name]) for name in sorted(secret & set(values))},
     )
-    install_states.update_app_install(tx, org, install, {"input_version": version})
+    app_installs.set_input_version(tx, org, install, version)
     return version
 
 

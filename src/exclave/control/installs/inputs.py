@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from exclave.appconfig.model.kinds.inputs import Input, InputGroup
 from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import Conflict, NotFound
-from exclave.control.access import require_on
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.installs import input_validation
+from exclave.control.installs.access import get_app_install
 from exclave.control.installs.input_versions import (
     find_changed,
     find_touched,
@@ -23,7 +23,7 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.control.workflows import replies
 from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
-from exclave.domain.installs import may_exist
+from exclave.domain.installs import AppInstall, ManagedBy, may_exist
 from exclave.storage import (
     configs,
     install_parts,
@@ -31,7 +31,7 @@ from exclave.storage import (
     steps,
     workflows,
 )
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import (
     InputGroupReply,
     InputReply,
@@ -41,9 +41,6 @@ from exclave.wire.installs import (
 )
 from exclave.wire.workflows import WorkflowReply
 
-CONFIG = "config"
-"""The value of `managed_by` for installs whose values are in files."""
-
 
 async def show_inputs(
     deps: Deps, user: User, install: InstallId, version: int | None = None
@@ -51,11 +48,11 @@ async def show_inputs(
     """Show the inputs of an install by group; sensitive values are not in the answer."""
 
     def show(tx: Tx) -> InputsReply:
-        row = find_app_install(tx, user, install, Right.READ)
+        found = get_app_install(tx, user, install, Right.READ)
         values = read_values(tx, deps, user.org, install, version)
         if version is not None and values.row is None:
             raise NotFound("there is no such version of the inputs")
-        groups = configs.list_parts(tx, user.org, row.config_id, "input_group")
+        groups = configs.list_parts(tx, user.org, found.config_id, "input_group")
         return InputsReply(
             version=values.version,
             at=values.row.at if values.row else None,
@@ -63,7 +60,7 @@ async def show_inputs(
             groups=[_show_group(thaw(InputGroup, each.value)) for each in groups],
             inputs=[
                 _show_input(each, values.clear)
-                for each in list_declared(tx, user.org, row.config_id)
+                for each in list_declared(tx, user.org, found.config_id)
             ],
         )
 
@@ -74,8 +71,8 @@ async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs
     """Set inputs and start a workflow that redeploys what reads them."""
 
     def change(tx: Tx) -> InputsChanged:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
-        if row.managed_by == CONFIG:
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if found.managed_by is ManagedBy.CONFIG:
             raise Conflict(
                 "the inputs of this install come from its file",
                 hint="Change the file and use `exclave installs sync`, or take the install back"
@@ -83,42 +80,42 @@ async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs
             )
         if wish.approve_all:
             require_approve_all(tx, user, install)
-        return change_inputs(tx, deps, user, row, wish)
+        return change_inputs(tx, deps, user, found, wish)
 
     return await deps.db.write(change, key=install)
 
 
 def change_inputs(
-    tx: Tx, deps: Deps, user: User, row: AnyRow, wish: SetInputs, again: Sequence[str] = ()
+    tx: Tx, deps: Deps, user: User, install: AppInstall, wish: SetInputs, again: Sequence[str] = ()
 ) -> InputsChanged:
     """Check, store and redeploy in the transaction of the caller, which holds the install.
 
     The components in `again` are deployed as well: something else of theirs has changed.
     """
-    declared = list_declared(tx, user.org, row.config_id)
-    before = read_values(tx, deps, user.org, row.id)
-    after = merge_values(declared, before.clear, wish.values, wish.unset, install=row.name)
+    declared = list_declared(tx, user.org, install.config_id)
+    before = read_values(tx, deps, user.org, install.id)
+    after = merge_values(declared, before.clear, wish.values, wish.unset, install=install.name)
     changed = find_changed(declared, before.clear, after)
     by = Author.of(user)
     if not wish.dry_run and after == before.clear and again:
-        workflow = begin_update(tx, deps, user.org, by, row, (), wish.approve_all, again)
-        return _tell_change(tx, user.org, row, before.version, changed, workflow)
+        workflow = begin_update(tx, deps, user.org, by, install, (), wish.approve_all, again)
+        return _tell_change(tx, user.org, install, before.version, changed, workflow)
     if wish.dry_run or after == before.clear:
-        return _tell_change(tx, user.org, row, before.version, changed, None)
-    version = store_values(tx, deps, user.org, row.id, declared, after, user.name)
-    put_into_state(tx, user.org, row.id, declared, after)
+        return _tell_change(tx, user.org, install, before.version, changed, None)
+    version = store_values(tx, deps, user.org, install.id, declared, after, user.name)
+    put_into_state(tx, user.org, install.id, declared, after)
     record(
         tx,
         deps,
         user.org,
         user.name,
         "inputs_set",
-        row.id,
+        install.id,
         version=str(version),
         inputs=" ".join(sorted({*wish.values, *wish.unset})),
     )
-    workflow = begin_update(tx, deps, user.org, by, row, changed, wish.approve_all, again)
-    return _tell_change(tx, user.org, row, version, changed, workflow)
+    workflow = begin_update(tx, deps, user.org, by, install, changed, wish.approve_all, again)
+    return _tell_change(tx, user.org, install, version, changed, workflow)
 
 
 def take_customer_inputs(
@@ -128,10 +125,10 @@ def take_customer_inputs(
 
     A sensitive one stays there: its value is the placeholder that the runner fills in.
     """
-    row = installs.find_install(tx, org, install, lock=True)
-    if row is None or row.config_id is None:
+    found = installs.find_install(tx, org, install, lock=True)
+    if not isinstance(found, AppInstall):
         raise NotFound("there is no such install of an app")
-    declared = list_declared(tx, org, row.config_id)
+    declared = list_declared(tx, org, found.config_id)
     known = {each.name for each in declared if each.user_configurable}
     plain = {each.name for each in declared if not each.sensitive}
     given = {name: text for name, text in values.items() if name in known}
@@ -146,7 +143,7 @@ def take_customer_inputs(
         store_values(tx, deps, org, install, declared, after, by)
         put_into_state(tx, org, install, declared, after)
     if changed:
-        begin_update(tx, deps, org, Author(by, NOBODY), row, changed, None)
+        begin_update(tx, deps, org, Author(by, NOBODY), found, changed, None)
     return changed
 
 
@@ -155,35 +152,23 @@ def begin_update(
     deps: Deps,
     org: OrgId,
     by: Author,
-    row: AnyRow,
+    install: AppInstall,
     changed: Sequence[str],
     approve_all: bool | None,  # noqa: FBT001 - None is the third answer
     again: Sequence[str] = (),
 ) -> str | None:
     """Start the workflow that redeploys what reads changed inputs; None if nothing does."""
-    sandbox, components = find_touched(tx, org, row.config_id, changed)
-    here = {row.part for row in install_parts.list_parts(tx, org, row.id) if may_exist(row.state)}
+    sandbox, components = find_touched(tx, org, install.config_id, changed)
+    parts = install_parts.list_parts(tx, org, install.id)
+    here = {part.name for part in parts if may_exist(part.state)}
     touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
     if not again and (not changed or not touched & here):
         return None
     wish = Request(components=tuple({*components, *again}), sandbox=sandbox)
     kind = WorkflowKind.INPUT_UPDATE
-    return begin_install_workflow(tx, deps, org, by, row.id, kind, wish, approve_all=approve_all)
-
-
-def find_app_install(
-    tx: Tx, user: User, install: str, right: Right, *, lock: bool = False
-) -> AnyRow:
-    """Find an install of an app on which the user has a right."""
-    row = installs.find_install(tx, user.org, install, lock=lock)
-    if row is None:
-        raise NotFound("there is no such install")
-    require_on(tx, user, right, install, noun="install")
-    if row.app_id is None:
-        raise Conflict(
-            "this install runs no app", hint="Create one with `exclave installs create APP`."
-        )
-    return row
+    return begin_install_workflow(
+        tx, deps, org, by, install.id, kind, wish, approve_all=approve_all
+    )
 
 
 def show_begun(tx: Tx, org: OrgId, workflow: str | None) -> WorkflowReply | None:
@@ -195,9 +180,9 @@ def show_begun(tx: Tx, org: OrgId, workflow: str | None) -> WorkflowReply | None
 
 
 def _tell_change(
-    tx: Tx, org: OrgId, row: AnyRow, version: int, changed: list[str], workflow: str | None
+    tx: Tx, org: OrgId, install: AppInstall, version: int, changed: list[str], workflow: str | None
 ) -> InputsChanged:
-    sandbox, components = find_touched(tx, org, row.config_id, changed)
+    sandbox, components = find_touched(tx, org, install.config_id, changed)
     return InputsChanged(
         version=version,
         changed=changed,

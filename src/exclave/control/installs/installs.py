@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from exclave.base.errors import Conflict, NotFound
-from exclave.control.access import require, require_on
+from exclave.base.errors import Conflict
+from exclave.control.access import require
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import revoke_identity
 from exclave.control.four_eyes import refuse_approve_all
 from exclave.control.install_state.state import write_state
 from exclave.control.installs import replies
+from exclave.control.installs.access import get_app_install, get_install
 from exclave.control.installs.creation import add_app_install, add_plain_install, find_app_ids
-from exclave.control.installs.inputs import CONFIG, find_app_install
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.control.pagination import clamp, make_page
 from exclave.domain.identity import (
@@ -24,18 +24,18 @@ from exclave.domain.identity import (
     allows,
     list_granted,
 )
-from exclave.domain.installs import is_empty
+from exclave.domain.installs import AppInstall, ApprovalOption, Install, ManagedBy, is_empty
 from exclave.domain.lanes import LaneState, check_lane
 from exclave.storage import (
+    app_installs,
     install_inputs,
-    install_states,
     installs,
     queues,
     runners,
     stacks,
     workflows,
 )
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import InstallDetail, InstallReply, NewInstall
 from exclave.wire.model import Page
 
@@ -59,9 +59,9 @@ async def create_install(deps: Deps, user: User, wish: NewInstall) -> InstallRep
     def create(tx: Tx, texts: Renderings) -> InstallReply:
         if wish.app is None:
             install = add_plain_install(tx, deps, user, wish)
-            return replies.show_row(_find(tx, user, install, Right.READ))
+            return replies.summarise_install(get_install(tx, user, install, Right.READ))
         install, workflow = add_app_install(tx, deps, user, wish, wish.app, texts)
-        return replies.show_row(_find(tx, user, install, Right.READ), workflow)
+        return replies.summarise_install(get_install(tx, user, install, Right.READ), workflow)
 
     return await write_rendered(deps, user.org, create)
 
@@ -76,7 +76,7 @@ async def list_installs(
         require(user, Right.READ)
     size, asked = clamp(limit), wanted or Wanted()
 
-    def find(tx: Tx) -> Sequence[AnyRow]:
+    def find(tx: Tx) -> Sequence[Install]:
         of_app = None if asked.app is None else find_app_ids(tx, user.org, asked.app)
         chosen = installs.Filter(
             apps=of_app,
@@ -88,13 +88,15 @@ async def list_installs(
         )
         return installs.list_installs(tx, user.org, cursor, size + 1, chosen)
 
-    return make_page(await deps.db.read(find), size, replies.show_row)
+    return make_page(await deps.db.read(find), size, replies.summarise_install)
 
 
 async def show_install(deps: Deps, user: User, install: InstallId) -> InstallDetail:
     """Show an install with its parts, lanes, runners and last workflows."""
     return await deps.db.read(
-        lambda tx: replies.show_install(tx, deps, user.org, _find(tx, user, install, Right.READ))
+        lambda tx: replies.show_install(
+            tx, deps, user.org, get_install(tx, user, install, Right.READ)
+        )
     )
 
 
@@ -105,7 +107,7 @@ async def release_lane(
     queue = QueueId(install)
 
     def release(tx: Tx) -> None:
-        _find(tx, user, install, Right.OPERATE)
+        get_install(tx, user, install, Right.OPERATE)
         check_lane(lane)
         counter = queues.read_counter(tx, user.org, queue) + 1
         epoch = queues.read_generation(tx) << 32 | counter
@@ -128,52 +130,57 @@ async def set_labels(
     """Replace the labels of an install."""
 
     def change(tx: Tx) -> InstallReply:
-        row = _find(tx, user, install, Right.OPERATE)
-        replace_labels(tx, deps, user, row, labels)
-        return replies.show_row(_find(tx, user, install, Right.READ))
+        found = get_install(tx, user, install, Right.OPERATE)
+        replace_labels(tx, deps, user, found, labels)
+        return replies.summarise_install(get_install(tx, user, install, Right.READ))
 
     return await deps.db.write(change, key=install)
 
 
-def replace_labels(tx: Tx, deps: Deps, user: User, row: AnyRow, labels: Mapping[str, str]) -> None:
+def replace_labels(
+    tx: Tx, deps: Deps, user: User, install: Install, labels: Mapping[str, str]
+) -> None:
     """Replace the labels of an install, also where templates read them."""
-    installs.set_labels(tx, user.org, row.id, labels)
-    if row.app_id is not None:
+    installs.set_labels(tx, user.org, install.id, labels)
+    if isinstance(install, AppInstall):
         write_state(
-            tx, user.org, row.id, "labels", lambda document: document.update(labels=dict(labels))
+            tx,
+            user.org,
+            install.id,
+            "labels",
+            lambda document: document.update(labels=dict(labels)),
         )
     told = " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    record(tx, deps, user.org, user.name, "labels_set", row.id, labels=told)
+    record(tx, deps, user.org, user.name, "labels_set", install.id, labels=told)
 
 
 async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: bool) -> InstallReply:
     """Set whether workflows that start from now on approve all their plans."""
 
     def change(tx: Tx) -> InstallReply:
-        find_app_install(tx, user, install, Right.APPROVE)
+        get_app_install(tx, user, install, Right.APPROVE)
         if on:
             refuse_approve_all(tx, user.org)
-        install_states.update_app_install(
-            tx, user.org, install, {"approve_all": on, "approval": None}
-        )
+        approval = ApprovalOption.APPROVE_ALL if on else ApprovalOption.PROMPT
+        app_installs.set_approval(tx, user.org, install, approval)
         action = "approve_all_on" if on else "approve_all_off"
         record(tx, deps, user.org, user.name, action, install)
-        return replies.show_row(_find(tx, user, install, Right.READ))
+        return replies.summarise_install(get_install(tx, user, install, Right.READ))
 
     return await deps.db.write(change, key=install)
 
 
 async def set_managed_by(
-    deps: Deps, user: User, install: InstallId, managed_by: str
+    deps: Deps, user: User, install: InstallId, managed_by: ManagedBy
 ) -> InstallReply:
     """Store whether files or people manage an install."""
 
     def change(tx: Tx) -> InstallReply:
-        find_app_install(tx, user, install, Right.OPERATE)
-        install_states.update_app_install(tx, user.org, install, {"managed_by": managed_by})
-        by = CONFIG if managed_by else "people"
+        get_app_install(tx, user, install, Right.OPERATE)
+        app_installs.set_managed_by(tx, user.org, install, managed_by)
+        by = managed_by or "people"
         record(tx, deps, user.org, user.name, "management_set", install, by=by)
-        return replies.show_row(_find(tx, user, install, Right.READ))
+        return replies.summarise_install(get_install(tx, user, install, Right.READ))
 
     return await deps.db.write(change, key=install)
 
@@ -183,45 +190,38 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
 
     def delete(tx: Tx) -> None:
         installs.lock_install(tx, user.org, install)
-        row = _find(tx, user, install, Right.OPERATE)
+        found = get_install(tx, user, install, Right.OPERATE)
         for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):
             revoke_identity(tx, runner, runners.REVOKED, "its install was deleted")
         queues.lock_queue(tx, user.org, QueueId(install))  # waits for workflows that begin now
-        _refuse_in_use(tx, user, row, forget)
-        installs.hide_install(tx, user.org, install, row.name)
+        _refuse_in_use(tx, user, found, forget)
+        installs.hide_install(tx, user.org, install, found.name)
         install_inputs.forget_sealed(tx, user.org, install)
         workflows.forget_sealed(tx, user.org, QueueId(install))
         stacks.drop_codes(tx, user.org, install)
         stacks.void_enrolments(tx, user.org, install, tx.now)
-        detail = {"name": row.name, **({"forget": forget} if forget else {})}
+        detail = {"name": found.name, **({"forget": forget} if forget else {})}
         record(tx, deps, user.org, user.name, "install_deleted", install, **detail)
 
     await deps.db.write(delete, key=install)
 
 
-def _refuse_in_use(tx: Tx, user: User, row: AnyRow, forget: str) -> None:
-    running = installs.list_running(tx, user.org, row.id)
+def _refuse_in_use(tx: Tx, user: User, install: Install, forget: str) -> None:
+    running = installs.list_running(tx, user.org, install.id)
     if running:
         several = len(running) > 1
         commands = " && ".join(f"exclave workflows cancel {each}" for each in running[:_NAMED])
         raise Conflict(
-            f"{len(running)} workflows of `{row.name}` are running"
+            f"{len(running)} workflows of `{install.name}` are running"
             if several
-            else f"a workflow of `{row.name}` is running",
+            else f"a workflow of `{install.name}` is running",
             hint=f"Wait for {'them' if several else 'it'}, or cancel: {commands}",
             workflows=running[:20],
         )
-    if not is_empty(row.state) and not forget:
+    if isinstance(install, AppInstall) and not is_empty(install.state) and not forget:
         raise Conflict(
-            f"`{row.name}` is {row.state}: what it runs at the customer would be left behind",
-            hint=f"Use `exclave installs deprovision {row.name}` first, or delete it with"
+            f"`{install.name}` is {install.state}:"
+            " what it runs at the customer would be left behind",
+            hint=f"Use `exclave installs deprovision {install.name}` first, or delete it with"
             " --forget REASON if there is nothing left that matters.",
         )
-
-
-def _find(tx: Tx, user: User, install: InstallId, right: Right) -> AnyRow:
-    row = installs.find_install(tx, user.org, install)
-    if row is None:
-        raise NotFound("there is no such install")
-    require_on(tx, user, right, install, noun="install")
-    return row

@@ -3,33 +3,31 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exclave.control.install_state.options import is_enabled, read_approval, read_toggles
+from exclave.control.install_state.options import is_enabled
 from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
 from exclave.domain.configs import Config
 from exclave.domain.identity import OrgId
-from exclave.domain.installs import ApprovalOption, may_exist, name_part
+from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
 from exclave.domain.lanes import SANDBOX
 from exclave.flow.plans.outline import Component, Hook, Outline
-from exclave.storage import builds, configs, install_parts, install_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import builds, configs, install_parts
+from exclave.storage.engine.database import Tx
 
 _TRIGGERED = frozenset({"manual", "cron"})
 """Triggers that are no hooks of a workflow."""
 
 
-def load_outline(tx: Tx, org: OrgId, install: str, config: Config) -> Outline:
+def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Outline:
     """Return all that the shape of a workflow depends on."""
     outline = config.outline
     refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])
-    parts = {row.part: row for row in install_parts.list_parts(tx, org, install)}
-    row = install_states.find_app_install(tx, org, install)
-    toggles = {} if row is None else read_toggles(row)
-    auto = row is not None and read_approval(row) is ApprovalOption.AUTO
+    parts = {part.name: part for part in install_parts.list_parts(tx, org, install.id)}
+    auto = install.approval is ApprovalOption.AUTO
     sandbox = configs.find_part(tx, org, config.id, "sandbox")
     values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
     return Outline(
         components=tuple(
-            _make_component(each, values.get(each["name"]), parts, toggles, auto=auto)
+            _make_component(each, values.get(each["name"]), parts, install.toggles, auto=auto)
             for each in _in_order(outline)
         ),
         hooks=tuple(_list_hooks(outline["actions"])),
@@ -49,7 +47,7 @@ def _in_order(outline: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 def _make_component(
     each: Mapping[str, Any],
     value: Mapping[str, Any] | None,
-    parts: Mapping[str, AnyRow],
+    parts: Mapping[str, InstallPart],
     toggles: Mapping[str, bool],
     *,
     auto: bool,
@@ -64,7 +62,7 @@ def _make_component(
     )
 
 
-def _is_there(part: AnyRow | None) -> bool:
+def _is_there(part: InstallPart | None) -> bool:
     return part is not None and may_exist(part.state)
 
 

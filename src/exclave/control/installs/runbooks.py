@@ -1,7 +1,6 @@
 """Use cases of runbooks: list them, run one."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookInput
 from exclave.appconfig.stored.freezing import thaw
@@ -10,7 +9,8 @@ from exclave.base.names import suggest
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.installs import input_validation
-from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.access import get_app_install
+from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.sensitive_inputs import hide_values
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.domain.four_eyes import Author
@@ -26,8 +26,8 @@ async def list_runbooks(deps: Deps, user: User, install: InstallId) -> Page[Runb
     """List the runbooks of the config that an install is on."""
 
     def read(tx: Tx) -> Page[RunbookReply]:
-        row = find_app_install(tx, user, install, Right.READ)
-        parts = configs.list_parts(tx, user.org, row.config_id, "runbook")
+        found = get_app_install(tx, user, install, Right.READ)
+        parts = configs.list_parts(tx, user.org, found.config_id, "runbook")
         return Page(items=[_show(thaw(Runbook, part.value)) for part in parts])
 
     return await deps.db.read(read)
@@ -39,14 +39,14 @@ async def run_runbook(
     """Check the inputs of a runbook and start a workflow that runs it."""
 
     def run(tx: Tx) -> WorkflowReply:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
-        parts = configs.list_parts(tx, user.org, row.config_id, "runbook")
-        found = {part.name: part.value for part in parts}
-        if wish.runbook not in found:
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        parts = configs.list_parts(tx, user.org, found.config_id, "runbook")
+        known = {part.name: part.value for part in parts}
+        if wish.runbook not in known:
             raise NotFound(
-                f"the app has no runbook `{wish.runbook}`", hint=suggest(wish.runbook, found)
+                f"the app has no runbook `{wish.runbook}`", hint=suggest(wish.runbook, known)
             )
-        runbook = thaw(Runbook, found[wish.runbook])
+        runbook = thaw(Runbook, known[wish.runbook])
         values = _check_inputs(runbook, wish.inputs)
         secret = {each.name for each in runbook.input if each.sensitive} & values.keys()
         workflow = begin_install_workflow(
@@ -141,5 +141,4 @@ def _show(runbook: Runbook) -> RunbookReply:
 
 
 def _tell_step(name: str, kind: str, subject: str) -> str:
-    words: list[Any] = [name, kind.replace("_", " "), subject]
-    return f"{words[0]}: {words[1]} {words[2]}".rstrip()
+    return f"{name}: {kind.replace('_', ' ')} {subject}".rstrip()

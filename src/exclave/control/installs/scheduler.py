@@ -10,13 +10,16 @@ from exclave.base.errors import Kind, Problem
 from exclave.control.chores import RowWorker, count_rest
 from exclave.control.deps import Deps
 from exclave.control.install_state.cron import find_next
-from exclave.control.install_state.schedules import ACTION, find_tick
+from exclave.control.install_state.schedules import find_tick
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.domain.four_eyes import NOBODY, Author
-from exclave.domain.identity import OrgId
+from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.installs import component_of
+from exclave.domain.lanes import SANDBOX
+from exclave.domain.schedules import Schedule, ScheduleKind
 from exclave.domain.workflows import WorkflowId, WorkflowState
 from exclave.storage import installs, queues, schedules, workflows
-from exclave.storage.engine.database import AnyRow, StatementFailed, Tx
+from exclave.storage.engine.database import StatementFailed, Tx
 
 SCHEDULES = "schedules"
 """The name of the chore."""
@@ -33,62 +36,63 @@ async def run_due(deps: Deps, worker: RowWorker) -> float:
 
 async def fire_schedules(deps: Deps, worker: RowWorker | None = None) -> datetime | None:
     """Run all due ticks, each in its own transaction; return when the next one is due."""
-    rows = await deps.db.read(lambda tx: schedules.list_due(tx, _BATCH))
-    if rows:
+    due = await deps.db.read(lambda tx: schedules.list_due(tx, _BATCH))
+    if due:
         worker = worker or RowWorker(deps, SCHEDULES)
-        await worker.work_off(rows, lambda row: str(row.id), lambda row: _fire(deps, row))
+        await worker.work_off(
+            due, lambda schedule: schedule.id, lambda schedule: _fire(deps, schedule)
+        )
     return await deps.db.read(schedules.read_next)
 
 
-async def _fire(deps: Deps, row: AnyRow) -> None:
+async def _fire(deps: Deps, schedule: Schedule) -> None:
     try:
-        await deps.db.write(lambda tx: _begin(tx, deps, row), key=row.install_id)
+        await deps.db.write(lambda tx: _begin(tx, deps, schedule), key=schedule.install_id)
     except Problem as problem:
         if problem.kind is Kind.UNAVAILABLE:
             raise
         note = problem.message
-        await deps.db.write(lambda tx: _leave_out(tx, row, note), key=row.install_id)
+        await deps.db.write(lambda tx: _leave_out(tx, schedule, note), key=schedule.install_id)
     except StatementFailed:
         raise
     except Exception:
-        await deps.db.write(lambda tx: _leave_out(tx, row, _BROKEN), key=row.install_id)
+        await deps.db.write(lambda tx: _leave_out(tx, schedule, _BROKEN), key=schedule.install_id)
         raise
 
 
-def _begin(tx: Tx, deps: Deps, row: AnyRow) -> None:
+def _begin(tx: Tx, deps: Deps, schedule: Schedule) -> None:
     """Advance a schedule and start its workflow; a problem undoes both."""
-    org = OrgId(row.org_id)
-    installs.lock_install(tx, org, row.install_id)  # in the order of those who change schedules
-    queues.lock_queue(tx, org, row.install_id)
-    if not schedules.claim_tick(tx, row, find_next(row.cron, tx.now)):
+    org, install = schedule.org, schedule.install_id
+    installs.lock_install(tx, org, install)  # in the order of those who change schedules
+    queues.lock_queue(tx, org, QueueId(install))
+    if not schedules.claim_tick(tx, schedule, find_next(schedule.cron, tx.now)):
         return
-    if _is_running(tx, org, row.last_workflow_id):
-        note = {"note": "the last run had not ended: this tick was left out"}
-        schedules.update_schedule(tx, org, row.id, note)
+    if _is_running(tx, org, schedule.last_workflow_id):
+        note = "the last run had not ended: this tick was left out"
+        schedules.set_note(tx, org, schedule.id, note)
         return
-    kind, request = _make_request(row)
-    workflow = begin_install_workflow(tx, deps, org, _BY, row.install_id, kind, request)
-    values = {"last_workflow_id": workflow, "note": ""}
-    schedules.update_schedule(tx, org, row.id, values)
+    kind, request = _make_request(schedule)
+    workflow = begin_install_workflow(tx, deps, org, _BY, install, kind, request)
+    schedules.set_workflow(tx, org, schedule.id, workflow)
 
 
-def _leave_out(tx: Tx, row: AnyRow, note: str) -> None:
+def _leave_out(tx: Tx, schedule: Schedule, note: str) -> None:
     """Advance a schedule without starting its workflow, and store the reason."""
-    if schedules.claim_tick(tx, row, find_tick(row.cron, tx.now)[0]):
-        schedules.update_schedule(tx, OrgId(row.org_id), row.id, {"note": note})
+    if schedules.claim_tick(tx, schedule, find_tick(schedule.cron, tx.now)[0]):
+        schedules.set_note(tx, schedule.org, schedule.id, note)
 
 
-def _make_request(row: AnyRow) -> tuple[WorkflowKind, Request]:
-    if row.kind == ACTION:
-        return WorkflowKind.ACTION_RUN, Request(action=row.subject, trigger="cron")
-    if row.subject == "sandbox":
+def _make_request(schedule: Schedule) -> tuple[WorkflowKind, Request]:
+    if schedule.kind is ScheduleKind.ACTION:
+        return WorkflowKind.ACTION_RUN, Request(action=schedule.subject, trigger="cron")
+    if schedule.subject == SANDBOX:
         return WorkflowKind.DRIFT_SCAN, Request(sandbox=True, plan_only=True)
-    name = row.subject.removeprefix("component:")
+    name = component_of(schedule.subject)
     return WorkflowKind.DRIFT_SCAN, Request(components=(name,), plan_only=True)
 
 
-def _is_running(tx: Tx, org: OrgId, workflow: str | None) -> bool:
+def _is_running(tx: Tx, org: OrgId, workflow: WorkflowId | None) -> bool:
     if workflow is None:
         return False
-    row = workflows.find_workflow(tx, org, WorkflowId(workflow))
+    row = workflows.find_workflow(tx, org, workflow)
     return row is not None and row.state == WorkflowState.RUNNING

@@ -12,7 +12,7 @@ from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.installs import InstallState
+from exclave.domain.installs import AppInstall, InstallState
 from exclave.domain.workflows import NewStep, NewWorkflow, WorkflowId
 from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.flow.plans.drafts import Draft
@@ -21,8 +21,8 @@ from exclave.flow.plans.outline import Outline
 from exclave.flow.plans.outline import Request as Request
 from exclave.flow.plans.script_gates import ask_for_every_plan, put_gate_before_scripts
 from exclave.flow.plans.types import plan_steps
-from exclave.storage import configs, install_states, installs, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import app_installs, configs, installs, workflows
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json
 
 MOST_STEPS = 2_000
@@ -48,28 +48,27 @@ def begin_install_workflow(
     sealed: Mapping[str, str] | None = None,
 ) -> WorkflowId:
     """Store a workflow of an install with all its steps, and begin."""
-    installs.lock_install(
-        tx, org, install
-    )  # a report of its Stack waits, and finds who waits for it
-    row = install_states.find_app_install(tx, org, install)
-    if row is None:
+    # A report of its Stack waits for this lock, and then finds the workflow that waits for it.
+    installs.lock_install(tx, org, install)
+    found = app_installs.find_app_install(tx, org, install)
+    if found is None:
         raise NotFound("there is no such install of an app")
-    config = configs.find_config(tx, org, row.config_id)
+    config = configs.find_config(tx, org, found.config_id)
     if config is None:
         raise NotFound("the install's config is gone")
-    _refuse_gone(row, kind)
+    _refuse_gone(found, kind)
     if kind is not WorkflowKind.DEPROVISION:  # it makes room
         deps.exhausted_quotas.begin_work(deps.quotas, org)
         refuse_crowd(tx, org, QueueId(install))
     wish = request or Request()
-    outline = _narrow(load_outline(tx, org, install, config), wish)
+    outline = _narrow(load_outline(tx, org, found, config), wish)
     asks_two = is_on(tx, org)
     if asks_two:
         outline = ask_for_every_plan(outline)
     drafts = plan_steps(kind, outline, wish)
-    if asks_two and needs_script_gate(by, config.author, row.config_by):
+    if asks_two and needs_script_gate(by, config.author, found.config_by):
         drafts = put_gate_before_scripts(drafts)
-    approves = row.approve_all if approve_all is None else approve_all
+    approves = found.approves_all if approve_all is None else approve_all
     workflow = WorkflowId(deps.ids.new("wfl"))
     values = WorkflowValues(config.id, str(kind), wish.env, wish.role, wish.runbook_inputs)
     _refuse_size(len(drafts), values)
@@ -90,7 +89,7 @@ def begin_install_workflow(
         ),
     )
     if kind in _BEGINNING:
-        install_states.update_app_install(tx, org, install, {"state": _BEGINNING[kind]})
+        app_installs.set_state(tx, org, install, _BEGINNING[kind])
     advance(tx, deps, [WorkflowEvent(org, workflow)])
     answer_active(tx, deps, org, install)
     tx.wake(f"install:{install}")
@@ -127,11 +126,11 @@ def _narrow(outline: Outline, wish: Request) -> Outline:
     return replace(outline, hooks=())
 
 
-def _refuse_gone(row: AnyRow, kind: WorkflowKind) -> None:
-    if row.state == InstallState.DEPROVISIONED and kind is not WorkflowKind.PROVISION:
+def _refuse_gone(install: AppInstall, kind: WorkflowKind) -> None:
+    if install.state is InstallState.DEPROVISIONED and kind is not WorkflowKind.PROVISION:
         raise Conflict(
-            f"the install `{row.name}` is deprovisioned",
-            hint=f"Provision it again: exclave installs provision {row.name}.",
+            f"the install `{install.name}` is deprovisioned",
+            hint=f"Provision it again: exclave installs provision {install.name}.",
         )
 
 

@@ -6,7 +6,7 @@ from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import complete, read_named_state
-from exclave.control.installs.inputs import find_app_install
+from exclave.control.installs.access import get_app_install
 from exclave.control.job_specs.rendering import Renderings, read_rendered
 from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs, install_states
@@ -25,7 +25,7 @@ async def show_state(
     """Show a version of the state: a numbered one, that of a moment, or the newest."""
 
     def show(tx: Tx) -> StateReply:
-        find_app_install(tx, user, install, Right.READ)
+        get_app_install(tx, user, install, Right.READ)
         if at is not None:
             row = install_states.find_state_at(tx, user.org, install, at)
         else:
@@ -47,8 +47,8 @@ async def show_readme(deps: Deps, user: User, install: InstallId) -> ReadmeReply
     """Render the app's README; where that fails the text stays as it is, with a warning."""
 
     def show(tx: Tx, texts: Renderings) -> ReadmeReply:
-        row = find_app_install(tx, user, install, Right.READ)
-        metadata = configs.find_part(tx, user.org, row.config_id, "metadata")
+        found = get_app_install(tx, user, install, Right.READ)
+        metadata = configs.find_part(tx, user.org, found.config_id, "metadata")
         text = "" if metadata is None else str(metadata.value.get("readme", ""))
         if not text:
             warning = "the app has no README: name one as `readme` in its metadata.toml"

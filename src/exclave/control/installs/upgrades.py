@@ -12,6 +12,7 @@ from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_state.state import add_components, write_state
 from exclave.control.installs import input_validation
+from exclave.control.installs.access import get_app_install
 from exclave.control.installs.creation import require_same_cloud
 from exclave.control.installs.input_versions import (
     find_touched,
@@ -20,16 +21,16 @@ from exclave.control.installs.input_versions import (
     read_values,
     store_values,
 )
-from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.replies import read_hashes
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.progress.install_endings import start_schedules
 from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
-from exclave.domain.installs import InstallState, PartState, may_exist, takes_deploys
-from exclave.storage import configs, install_parts, install_states, stacks
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.installs import AppInstall, InstallState, PartState, may_exist, takes_deploys
+from exclave.storage import app_installs, configs, install_parts, stacks
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
 
 _OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "branch"})
@@ -40,7 +41,7 @@ _OWN_HASH = frozenset({"component", "sandbox", "install", "installs_source", "br
 class _Move:
     """The move of an install to a config, with its consequences."""
 
-    row: AnyRow
+    install: AppInstall
     target: Config
     values: Mapping[str, str]
     hidden: Mapping[str, str]
@@ -58,10 +59,10 @@ async def upgrade_install(
     """Move an install to a config, and deploy what differs if asked to."""
 
     def upgrade(tx: Tx) -> UpgradeReply:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
         if wish.approve_all:
             require_approve_all(tx, user, install)
-        move = _plan_move(tx, deps, user, row, wish)
+        move = _plan_move(tx, deps, user, found, wish)
         if wish.dry_run:
             return _tell(move)
         _refuse_unasked(tx, user, move)
@@ -79,36 +80,38 @@ def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
 
     The newest config was checked when it was synced; an older one may have been left for a reason.
     """
-    newest, target = move.row.newest_id, move.target.id
-    if newest is None or newest == target:
+    newest, target = move.install.newest_id, move.target.id
+    if newest == target:
         return
     unasked = list_unasked(
         configs.list_all_parts(tx, user.org, newest), configs.list_all_parts(tx, user.org, target)
     )
     if unasked:
-        require_unasked(tx, user, unasked, install=move.row.id)
+        require_unasked(tx, user, unasked, install=move.install.id)
 
 
-def _plan_move(tx: Tx, deps: Deps, user: User, row: AnyRow, wish: Upgrade) -> _Move:
-    target = _find_target(tx, user.org, row, wish.config)
-    require_same_cloud(row, target)
+def _plan_move(tx: Tx, deps: Deps, user: User, install: AppInstall, wish: Upgrade) -> _Move:
+    target = _find_target(tx, user.org, install, wish.config)
+    require_same_cloud(install, target)
     declared = list_declared(tx, user.org, target.id)
-    before = read_values(tx, deps, user.org, row.id).clear
-    old = input_validation.fill_values(list_declared(tx, user.org, row.config_id), before)
+    before = read_values(tx, deps, user.org, install.id).clear
+    old = input_validation.fill_values(list_declared(tx, user.org, install.config_id), before)
     after, flaw = _merge_inputs(declared, before, wish.inputs)
     new = input_validation.fill_values(declared, after)
     known = {each.name for each in declared}
-    parts = _compare_parts(tx, user.org, row, target) + _compare_rest(tx, user.org, row, target)
-    orphans = _find_orphans(tx, user.org, row, target, parts)
+    parts = _compare_parts(tx, user.org, install, target) + _compare_rest(
+        tx, user.org, install, target
+    )
+    orphans = _find_orphans(tx, user.org, install, target, parts)
     return _Move(
-        row=row,
+        install=install,
         target=target,
         values=after,
         hidden=input_validation.hide_values(declared, after),
         changed_inputs=[name for name in new if old.get(name) != new[name]],
         dropped_inputs=sorted(set(before) - known),
         parts=parts,
-        new_stack=_asks_more(tx, user.org, row.config_id, target.id),
+        new_stack=_asks_more(tx, user.org, install.config_id, target.id),
         obstacles=[each for each in (flaw, orphans) if each is not None],
     )
 
@@ -126,35 +129,35 @@ def _merge_inputs(
     return after, None
 
 
-def _find_target(tx: Tx, org: OrgId, row: AnyRow, version: int | None) -> Config:
+def _find_target(tx: Tx, org: OrgId, install: AppInstall, version: int | None) -> Config:
     if version is None:
-        target = configs.find_config(tx, org, row.newest_id)
+        target = configs.find_config(tx, org, install.newest_id)
     else:
-        target = configs.find_version(tx, org, row.app_id, version)
+        target = configs.find_version(tx, org, install.app_id, version)
     if target is None:
         raise NotFound(
-            f"the app `{row.app_name}` has no config {version}",
-            hint=f"`exclave apps configs {row.app_name}` lists them.",
+            f"the app `{install.app_name}` has no config {version}",
+            hint=f"`exclave apps configs {install.app_name}` lists them.",
         )
     return target
 
 
-def _compare_parts(tx: Tx, org: OrgId, row: AnyRow, target: Config) -> list[PartChange]:
+def _compare_parts(tx: Tx, org: OrgId, install: AppInstall, target: Config) -> list[PartChange]:
     """Compare with what is deployed; with the install's config where nothing is.
 
     Of a part whose last deploy failed nobody knows how much of which config it has: it differs.
     """
-    base = dict(read_hashes(tx, org, row.config_id))
-    for part in install_parts.list_parts(tx, org, row.id):
-        if part.state == PartState.FAILED:
-            base[part.part] = ""
+    base = dict(read_hashes(tx, org, install.config_id))
+    for part in install_parts.list_parts(tx, org, install.id):
+        if part.state is PartState.FAILED:
+            base[part.name] = ""
         elif may_exist(part.state) and part.config_id:
-            deployed = read_hashes(tx, org, part.config_id).get(part.part)
-            base[part.part] = deployed or base.get(part.part, "")
+            deployed = read_hashes(tx, org, part.config_id).get(part.name)
+            base[part.name] = deployed or base.get(part.name, "")
     return _compare(base, read_hashes(tx, org, target.id))
 
 
-def _compare_rest(tx: Tx, org: OrgId, row: AnyRow, target: Config) -> list[PartChange]:
+def _compare_rest(tx: Tx, org: OrgId, install: AppInstall, target: Config) -> list[PartChange]:
     def read(config_id: str) -> dict[str, str]:
         rows = configs.list_all_parts(tx, org, config_id)
         return {
@@ -163,7 +166,7 @@ def _compare_rest(tx: Tx, org: OrgId, row: AnyRow, target: Config) -> list[PartC
             if each.section not in _OWN_HASH
         }
 
-    return _compare(read(row.config_id), read(target.id))
+    return _compare(read(install.config_id), read(target.id))
 
 
 def _compare(old: Mapping[str, str], new: Mapping[str, str]) -> list[PartChange]:
@@ -187,64 +190,62 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
 
 
 def _find_orphans(
-    tx: Tx, org: OrgId, row: AnyRow, target: Config, parts: Sequence[PartChange]
+    tx: Tx, org: OrgId, install: AppInstall, target: Config, parts: Sequence[PartChange]
 ) -> Problem | None:
     """Return the problem of deployed parts that the new config does not have."""
     here = {
-        each.part for each in install_parts.list_parts(tx, org, row.id) if may_exist(each.state)
+        part.name for part in install_parts.list_parts(tx, org, install.id) if may_exist(part.state)
     }
     gone = [each.part for each in parts if each.change == "removed" and each.part in here]
     if not gone:
         return None
     names = " ".join(part.removeprefix("component:") for part in gone)
     return Conflict(
-        f"config {target.version} has no {', '.join(gone)}, which `{row.name}` runs",
-        hint=f"Tear it down first: exclave installs teardown {row.name} {names}",
+        f"config {target.version} has no {', '.join(gone)}, which `{install.name}` runs",
+        hint=f"Tear it down first: exclave installs teardown {install.name} {names}",
         parts=gone,
     )
 
 
 def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
-    org, row, target = user.org, move.row, move.target
-    if row.config_id == target.id and not move.changed_inputs:
+    org, install, target = user.org, move.install, move.target
+    if install.config_id == target.id and not move.changed_inputs:
         return
-    install_states.update_app_install(
-        tx, org, row.id, {"config_id": target.id, "config_by": user.person}
-    )
-    tx.wake(f"stack:{row.id}")
+    app_installs.set_config(tx, org, install.id, target.id, user.person)
+    tx.wake(f"stack:{install.id}")
     if move.changed_inputs or move.dropped_inputs:
         declared = list_declared(tx, org, target.id)
-        store_values(tx, deps, org, row.id, declared, move.values, user.name)
+        store_values(tx, deps, org, install.id, declared, move.values, user.name)
 
     def change(document: dict[str, Any]) -> None:
         document["inputs"] = {"inputs": dict(move.hidden)}
         add_components(document, target.outline)
 
-    write_state(tx, org, row.id, f"config {target.version}", change)
-    if row.state == InstallState.ACTIVE:
-        start_schedules(tx, deps, org, row.id)
+    write_state(tx, org, install.id, f"config {target.version}", change)
+    if install.state is InstallState.ACTIVE:
+        start_schedules(tx, deps, org, install.id)
     if move.new_stack:
-        newest = stacks.find_newest(tx, org, row.id, lock=True)
+        newest = stacks.find_newest(tx, org, install.id, lock=True)
         version = 1 if newest is None else newest.version + 1
-        stacks.add_version(tx, org, deps.ids.new("stk"), row.id, version, target.id)
+        stacks.add_version(tx, org, deps.ids.new("stk"), install.id, version, target.id)
     record(
         tx,
         deps,
         org,
         user.name,
         "install_upgraded",
-        row.id,
-        before=str(row.config_version),
+        install.id,
+        before=str(install.config_version),
         after=str(target.version),
     )
 
 
 def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
     """Start the workflow that deploys what differs; None if nothing does."""
-    org, row = user.org, move.row
-    if not takes_deploys(row.state):
+    org, install = user.org, move.install
+    if not takes_deploys(install.state):
         raise Conflict(
-            f"`{row.name}` is {row.state}: there is nothing to deploy to",
+            f"`{install.name}` is {install.state}: there is nothing to deploy to",
             hint="Leave --deploy out, or provision it first.",
         )
     sandbox, read = find_touched(tx, org, move.target.id, move.changed_inputs)
@@ -259,15 +260,15 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str |
     else:
         return None
     return begin_install_workflow(
-        tx, deps, org, Author.of(user), row.id, kind, request, approve_all=wish.approve_all
+        tx, deps, org, Author.of(user), install.id, kind, request, approve_all=wish.approve_all
     )
 
 
 def _tell(move: _Move) -> UpgradeReply:
     return UpgradeReply(
-        install_id=move.row.id,
-        name=move.row.name,
-        from_version=move.row.config_version,
+        install_id=move.install.id,
+        name=move.install.name,
+        from_version=move.install.config_version,
         to_version=move.target.version,
         parts=move.parts,
         dropped_inputs=move.dropped_inputs,

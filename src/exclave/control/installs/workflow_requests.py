@@ -4,12 +4,14 @@ from exclave.base.errors import InvalidInput
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
-from exclave.control.installs.inputs import find_app_install, show_begun
+from exclave.control.installs.access import get_app_install
+from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.domain.four_eyes import Author
-from exclave.domain.identity import InstallId, Right, User
+from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.domain.installs import AppInstall
 from exclave.storage import configs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import StartWork
 from exclave.wire.workflows import WorkflowReply
 
@@ -28,7 +30,7 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
     """Check a request and start a workflow of an install."""
 
     def start(tx: Tx) -> WorkflowReply:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
         if wish.approve_all:
             require_approve_all(tx, user, install)
         workflow = begin_install_workflow(
@@ -38,7 +40,7 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
             Author.of(user),
             install,
             wish.kind,
-            _read_request(tx, row, wish),
+            _read_request(tx, user.org, found, wish),
             approve_all=wish.approve_all,
         )
         record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=wish.kind)
@@ -49,7 +51,7 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
     return await deps.db.write(start, key=install)
 
 
-def _read_request(tx: Tx, row: AnyRow, wish: StartWork) -> Request:
+def _read_request(tx: Tx, org: OrgId, install: AppInstall, wish: StartWork) -> Request:
     components = tuple(dict.fromkeys(wish.components))
     if components and wish.kind not in _ON_COMPONENTS:
         raise InvalidInput(f"`{wish.kind}` is about the whole install, not about components")
@@ -62,7 +64,7 @@ def _read_request(tx: Tx, row: AnyRow, wish: StartWork) -> Request:
         raise InvalidInput("name the components", hint=f"For all of them use `{wish.kind}_all`.")
     sandbox = wish.sandbox
     if wish.kind is WorkflowKind.DRIFT_SCAN and not components and not sandbox:
-        sandbox, components = True, _list_components(tx, row)
+        sandbox, components = True, _list_components(tx, org, install)
     return Request(
         components=components,
         sandbox=sandbox,
@@ -71,6 +73,6 @@ def _read_request(tx: Tx, row: AnyRow, wish: StartWork) -> Request:
     )
 
 
-def _list_components(tx: Tx, row: AnyRow) -> tuple[str, ...]:
-    parts = configs.list_parts(tx, row.org_id, row.config_id, "component")
+def _list_components(tx: Tx, org: OrgId, install: AppInstall) -> tuple[str, ...]:
+    parts = configs.list_parts(tx, org, install.config_id, "component")
     return tuple(part.name for part in parts)

@@ -5,6 +5,7 @@ from typing import Any
 
 from exclave.control.install_state.reported_outputs import load_outputs
 from exclave.control.job_specs.context import NotReady, Scope, read_timeout
+from exclave.domain.actions import NewActionRun
 from exclave.domain.jobs import Reason
 from exclave.flow.plans.intents import RunAction, WorkflowValues
 from exclave.storage import configs, install_parts
@@ -31,16 +32,15 @@ def note_run(scope: Scope, intent: RunAction) -> None:
     """Store that an action runs, once its job is known to be good."""
     install_parts.add_run(
         scope.tx,
-        {
-            "org_id": scope.org,
-            "id": scope.deps.ids.new("act"),
-            "install_id": scope.install,
-            "action": intent.name,
-            "trigger": intent.trigger,
-            "workflow_id": scope.workflow.id,
-            "step": scope.step,
-            "state": "running",
-        },
+        scope.org,
+        NewActionRun(
+            id=scope.deps.ids.new("act"),
+            install_id=scope.install,
+            action=intent.name,
+            trigger=intent.trigger,
+            workflow_id=scope.workflow.id,
+            step=scope.step,
+        ),
     )
 
 

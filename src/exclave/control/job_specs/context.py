@@ -15,10 +15,11 @@ from exclave.control.install_state.state import Document, read_named_state
 from exclave.control.job_specs.rendering import NotRendered, Renderings, render_inline
 from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import AppInstall
 from exclave.domain.jobs import Reason
 from exclave.domain.workflows import Workflow
-from exclave.storage import builds, configs, install_states
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import app_installs, builds, configs
+from exclave.storage.engine.database import Tx
 from exclave.wire.specs import Artifact
 
 MOST_TEXT = 2 * 1024 * 1024
@@ -57,9 +58,9 @@ class Scope:
     size: int = 0
 
     @cached_property
-    def row(self) -> AnyRow:
-        """The row that links the install to its app."""
-        found = install_states.find_app_install(self.tx, self.org, self.install)
+    def row(self) -> AppInstall:
+        """The install with the facts of its app."""
+        found = app_installs.find_app_install(self.tx, self.org, self.install)
         if found is None:
             raise NotReady(Reason.RENDER_FAILED, "the install belongs to no app")
         return found

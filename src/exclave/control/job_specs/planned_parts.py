@@ -4,7 +4,6 @@ from typing import Any
 
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.stored.freezing import thaw
-from exclave.control.install_state.options import read_overrides
 from exclave.control.install_state.reported_outputs import read_count
 from exclave.control.job_specs.component_types import ComponentType, get_type, select_policies
 from exclave.control.job_specs.context import NotReady, Scope
@@ -38,7 +37,7 @@ def _make_job(scope: Scope, intent: PartIntent, plan: PlanRef | None) -> Request
     facts = PartFacts(
         artifact=scope.find_artifact(intent.part),
         render=scope.render,
-        overrides=read_overrides(scope.row).get(intent.component, {}),
+        overrides=scope.row.overrides.get(intent.component, {}),
         policies=() if plan is not None else _load_policies(scope, type_, intent.component),
     )
     return type_.make_job(thaw(type_.definition, value), facts, intent, plan)

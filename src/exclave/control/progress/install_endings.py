@@ -1,14 +1,14 @@
 """Update an install when one of its workflows has ended."""
 
 from exclave.control.deps import Deps
-from exclave.control.install_state.options import is_enabled, read_toggles
+from exclave.control.install_state.options import is_enabled
 from exclave.control.install_state.schedules import refresh_schedules
 from exclave.domain.identity import OrgId
-from exclave.domain.installs import InstallState, decide_state, is_empty, name_part
+from exclave.domain.installs import AppInstall, InstallState, decide_state, is_empty, name_part
 from exclave.domain.lanes import SANDBOX
 from exclave.domain.workflows import WorkflowKind, WorkflowState
-from exclave.storage import configs, install_parts, install_states, schedules
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import app_installs, configs, install_parts, schedules
+from exclave.storage.engine.database import Tx
 
 _DONE = {
     WorkflowKind.PROVISION: InstallState.ACTIVE,
@@ -20,11 +20,11 @@ def end_install_workflow(
     tx: Tx, deps: Deps, org: OrgId, install: str, kind: str, state: WorkflowState
 ) -> None:
     """Store an install's state after one of its workflows ended; only active ones have crons."""
-    row = install_states.find_app_install(tx, org, install)
-    now = None if row is None else _decide_state(tx, org, row, WorkflowKind(kind), state)
+    found = app_installs.find_app_install(tx, org, install)
+    now = None if found is None else _decide_state(tx, org, found, WorkflowKind(kind), state)
     if now is None:
         return
-    install_states.update_app_install(tx, org, install, {"state": now})
+    app_installs.set_state(tx, org, install, now)
     if now is InstallState.ACTIVE:
         start_schedules(tx, deps, org, install, refuse=False)
     elif is_empty(now):
@@ -33,37 +33,39 @@ def end_install_workflow(
 
 
 def _decide_state(
-    tx: Tx, org: OrgId, row: AnyRow, kind: WorkflowKind, state: WorkflowState
+    tx: Tx, org: OrgId, install: AppInstall, kind: WorkflowKind, state: WorkflowState
 ) -> InstallState | None:
     """Return the new state of an install; None if it stays as it is."""
     if kind in _DONE:
         if state is WorkflowState.SUCCEEDED:
             return _DONE[kind]
         return (
-            _read_parts(tx, org, row) if state is WorkflowState.CANCELLED else InstallState.FAILED
+            _read_parts(tx, org, install)
+            if state is WorkflowState.CANCELLED
+            else InstallState.FAILED
         )
     is_whole = kind is WorkflowKind.REPROVISION and state is WorkflowState.SUCCEEDED
-    if is_whole and row.state in {InstallState.NEW, InstallState.FAILED}:
-        found = _read_parts(tx, org, row)
+    if is_whole and install.state in {InstallState.NEW, InstallState.FAILED}:
+        found = _read_parts(tx, org, install)
         return found if found is InstallState.ACTIVE else None
     return None
 
 
-def _read_parts(tx: Tx, org: OrgId, row: AnyRow) -> InstallState:
+def _read_parts(tx: Tx, org: OrgId, install: AppInstall) -> InstallState:
     """Return the state of an install from its parts: a cancelled workflow may have changed none."""
-    config = configs.find_config(tx, org, row.config_id)
-    states = {part.part: part.state for part in install_parts.list_parts(tx, org, row.install_id)}
+    config = configs.find_config(tx, org, install.config_id)
+    states = {part.name: part.state for part in install_parts.list_parts(tx, org, install.id)}
     if config is None:
         return decide_state(states, None)
-    toggles, components = read_toggles(row), config.outline["components"]
-    wanted = [name_part(each["name"]) for each in components if is_enabled(each, toggles)]
+    components = config.outline["components"]
+    wanted = [name_part(each["name"]) for each in components if is_enabled(each, install.toggles)]
     wanted += [SANDBOX] if config.outline["sandbox"] else []
     return decide_state(states, wanted)
 
 
 def start_schedules(tx: Tx, deps: Deps, org: OrgId, install: str, *, refuse: bool = True) -> None:
     """Replace the schedules of an install by those of its current config."""
-    row = install_states.find_app_install(tx, org, install)
-    config = None if row is None else configs.find_config(tx, org, row.config_id)
+    found = app_installs.find_app_install(tx, org, install)
+    config = None if found is None else configs.find_config(tx, org, found.config_id)
     if config is not None:
         refresh_schedules(tx, deps, org, install, config, refuse=refuse)

@@ -131,8 +131,9 @@ def _record_failure(
 def _record_scan(tx: Tx, finished: FinishedJob, part: str, values: WorkflowValues) -> None:
     read_count(finished.outputs, "serial")  # refuses outputs that no plan has
     if values.is_drift_scan:
-        drift = {"drift": decide_drift(noop=_is_noop(finished)), "drift_at": tx.now}
-        install_parts.save_part(tx, OrgId(finished.job.org_id), finished.job.queue_id, part, drift)
+        org, install = OrgId(finished.job.org_id), finished.job.queue_id
+        drift = decide_drift(noop=_is_noop(finished))
+        install_parts.save_drift(tx, org, install, part, drift)
 
 
 def _record_plan(tx: Tx, finished: FinishedJob, plan: PlanPart, values: WorkflowValues) -> Verdict:
@@ -179,11 +180,9 @@ def _record_action(tx: Tx, finished: FinishedJob) -> None:
         org,
         job.workflow_id,
         job.step_name,
-        {
-            "state": finished.state,
-            "outputs": dict(finished.outputs),
-            "message": finished.message,
-        },
+        state=finished.state,
+        outputs=finished.outputs,
+        message=finished.message,
     )
     if run is None:
         return

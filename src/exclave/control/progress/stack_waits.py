@@ -15,7 +15,7 @@ STEP = "stack"
 def answer_active(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:
     """Complete the waiting steps of an install whose Stack is active already."""
     newest = stacks.find_newest(tx, org, install)
-    if newest is not None and newest.state == StackState.ACTIVE:
+    if newest is not None and newest.state is StackState.ACTIVE:
         answer_waits(tx, deps, org, install, "stack")
 
 
@@ -27,7 +27,7 @@ def answer_waits(tx: Tx, deps: Deps, org: OrgId, install: str, by: str) -> None:
             tx,
             deps,
             [
-                WorkflowEvent(org, row.workflow_id, Answered(row.position, row.attempt), by=by)
-                for row in waiting
+                WorkflowEvent(org, wait.workflow_id, Answered(wait.position, wait.attempt), by=by)
+                for wait in waiting
             ],
         )

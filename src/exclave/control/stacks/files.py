@@ -9,6 +9,7 @@ from exclave.control.stacks.roles import read_roles
 from exclave.control.stacks.runner_package import RunnerPackage
 from exclave.control.stacks.terms import read_terms, show_terms
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import AppInstall
 from exclave.domain.stacks import Cloud, CloudAccount
 from exclave.stacks.base import (
     Instructions,
@@ -21,12 +22,12 @@ from exclave.stacks.base import (
     StackDocument,
 )
 from exclave.stacks.registry import get_stack
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire import stacks as wire
 from exclave.wire.runner import ServerKey
 
 
-def find_stack(install: AnyRow) -> Stack:
+def find_stack(install: AppInstall) -> Stack:
     """Return the Stack for the cloud of an install; raise `Conflict` if there is none."""
     return get_stack(install.target, owner=f"the install `{install.name}`")
 
@@ -35,7 +36,7 @@ def build_document(
     tx: Tx,
     deps: Deps,
     org: OrgId,
-    install: AnyRow,
+    install: AppInstall,
     token: str,
     package: RunnerPackage,
     texts: Renderings,
@@ -54,7 +55,9 @@ def build_document(
     )
 
 
-def _find_account(tx: Tx, org: OrgId, install: AnyRow, texts: Renderings) -> CloudAccount | None:
+def _find_account(
+    tx: Tx, org: OrgId, install: AppInstall, texts: Renderings
+) -> CloudAccount | None:
     """Return the account that the Stack of an install is for; None if its cloud is `local`."""
     if install.target == Cloud.LOCAL:
         return None

@@ -5,9 +5,10 @@ from datetime import timedelta
 from exclave.control.deps import Deps
 from exclave.control.runtime.rates import RateLimited
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import AppInstall
 from exclave.domain.quotas import QuotaExceeded, Stored
-from exclave.storage import install_states, usage
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import app_installs, install_states, usage
+from exclave.storage.engine.database import Tx
 from exclave.storage.usage import Account
 
 _HOUR = timedelta(hours=1)
@@ -17,16 +18,17 @@ part of that version."""
 _LONGEST_WAIT_S = 300
 
 
-def limit_changes(tx: Tx, deps: Deps, org: OrgId, install: str, before: AnyRow | None) -> None:
+def limit_changes(tx: Tx, deps: Deps, org: OrgId, before: AppInstall) -> None:
     """Raise a `Problem` if the report of this transaction exceeds a limit.
 
-    The error rolls the report back. A report that changed nothing is not limited.
+    The error rolls the report back. A report that changed nothing is not limited. `before` is the
+    install as it was when the transaction began.
     """
-    after = install_states.find_app_install(tx, org, install)
-    if before is None or after is None or before.state_version == after.state_version:
+    after = app_installs.find_app_install(tx, org, before.id)
+    if after is None or before.state_version == after.state_version:
         return
-    _limit_rate(tx, deps, org, install)
-    _limit_size(tx, deps, org, install)
+    _limit_rate(tx, deps, org, before.id)
+    _limit_size(tx, deps, org, before.id)
 
 
 def _limit_rate(tx: Tx, deps: Deps, org: OrgId, install: str) -> None:

@@ -10,7 +10,8 @@ from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import revoke_identity
 from exclave.control.install_state.state import write_state
-from exclave.control.installs.inputs import find_app_install, take_customer_inputs
+from exclave.control.installs.access import get_app_install
+from exclave.control.installs.inputs import take_customer_inputs
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.control.progress.stack_waits import answer_waits
 from exclave.control.stacks.files import (
@@ -31,10 +32,11 @@ from exclave.control.stacks.terms import (
     show_terms,
 )
 from exclave.domain.identity import InstallId, OrgId, QueueId, Right, RunnerIdentity, User
+from exclave.domain.installs import AppInstall
 from exclave.domain.stacks import StackCode, StackState, StackVersion
 from exclave.stacks.base import StackAddress, StackFile
-from exclave.storage import install_states, installs, runners, stacks
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import installs, runners, stacks
+from exclave.storage.engine.database import Tx
 from exclave.wire.stacks import (
     Resigned,
     StackCreated,
@@ -54,9 +56,9 @@ async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreat
     code, package = deps.ids.token(CODE), load_package()
 
     def create(tx: Tx, texts: Renderings) -> StackCreated:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
-        stack = find_stack(row)
-        version = _find_version(tx, deps, user.org, row)
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        stack = find_stack(found)
+        version = _find_version(tx, deps, user.org, found)
         stacks.drop_codes(tx, user.org, install)
         hold_token(tx, user)
         token, enrolment, expires = _enrol(
@@ -73,7 +75,7 @@ async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreat
         )
         stacks.add_code(tx, user.org, stored, hash_token(code))
         record(tx, deps, user.org, user.name, "stack_created", install)
-        document = build_document(tx, deps, user.org, row, token, package, texts)
+        document = build_document(tx, deps, user.org, found, token, package, texts)
         address = StackAddress(deps.runner_url, code)
         return StackCreated(
             id=version.id,
@@ -93,11 +95,11 @@ async def make_document(deps: Deps, user: User, install: InstallId) -> StackDocu
     package = load_package()
 
     def make(tx: Tx, texts: Renderings) -> StackDocument:
-        row = find_app_install(tx, user, install, Right.OPERATE, lock=True)
-        _find_version(tx, deps, user.org, row)
+        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        _find_version(tx, deps, user.org, found)
         hold_token(tx, user)
         token, _, _ = _enrol(tx, deps, user.org, install, user.name, parent=user.token)
-        return show_document(build_document(tx, deps, user.org, row, token, package, texts))
+        return show_document(build_document(tx, deps, user.org, found, token, package, texts))
 
     return await write_rendered(deps, user.org, make, key=install)
 
@@ -106,7 +108,7 @@ async def show_stack(deps: Deps, user: User, install: InstallId) -> StackReply:
     """Show the newest version of an install's Stack."""
 
     def show(tx: Tx) -> StackReply:
-        find_app_install(tx, user, install, Right.READ)
+        get_app_install(tx, user, install, Right.READ)
         version = stacks.find_newest(tx, user.org, install)
         if version is None:
             raise NotFound("the install has no Stack yet")
@@ -135,22 +137,22 @@ async def fetch_file(deps: Deps, code: str, name: str) -> StackFile:
         if stored is None or stored.is_used:
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
         org = stored.org
-        row = installs.find_install(tx, org, stored.install_id)
-        if row is None or row.config_id is None:
+        install = installs.find_install(tx, org, stored.install_id)
+        if not isinstance(install, AppInstall):
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
         token, enrolment, _ = _enrol(
             tx,
             deps,
             org,
-            row.id,
+            install.id,
             stored.created_by,
             parent=stored.parent_id,
             expires_at=stored.expires_at,
         )
         stacks.point_code(tx, org, stored.id, enrolment)
-        record(tx, deps, org, stored.created_by, "stack_fetched", row.id)
-        document = build_document(tx, deps, org, row, token, package, texts)
-        file = find_stack(row).render(document).find_file(name)
+        record(tx, deps, org, stored.created_by, "stack_fetched", install.id)
+        document = build_document(tx, deps, org, install, token, package, texts)
+        file = find_stack(install).render(document).find_file(name)
         if file is None:  # nothing is stored: the token before stays good
             raise NotFound(_NO_STACK, hint="Ask the vendor for a new one.")
         return file
@@ -179,17 +181,16 @@ async def report_stack(deps: Deps, who: RunnerIdentity, report: StackReport) -> 
     """Store what a Stack reports; return what the app asks of the customer now."""
 
     def store_report(tx: Tx, texts: Renderings) -> StackTerms:
-        row = installs.find_install(tx, who.org, who.queue, lock=True)
-        if row is None or row.config_id is None:
+        install = installs.find_install(tx, who.org, who.queue, lock=True)
+        if not isinstance(install, AppInstall):
             raise NotFound("this runner's install runs no app")
-        terms = read_terms(tx, who.org, row, texts)
-        version = _find_version(tx, deps, who.org, row)
-        before = install_states.find_app_install(tx, who.org, row.id)
-        take_customer_inputs(tx, deps, who.org, row.id, list_inputs(terms, report), who.name)
+        terms = read_terms(tx, who.org, install, texts)
+        version = _find_version(tx, deps, who.org, install)
+        take_customer_inputs(tx, deps, who.org, install.id, list_inputs(terms, report), who.name)
         owed = find_owed(terms, report)
-        outputs = build_outputs(find_stack(row).read_facts(report.facts), terms, report)
+        outputs = build_outputs(find_stack(install).read_facts(report.facts), terms, report)
         _store_report(tx, who, version, outputs, owed)
-        limit_changes(tx, deps, who.org, row.id, before)
+        limit_changes(tx, deps, who.org, install)
         if not owed:
             answer_waits(tx, deps, who.org, who.queue, who.name)
         return show_terms(terms)
@@ -216,7 +217,7 @@ async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
     return Resigned(runner_id=who.runner)
 
 
-def _find_version(tx: Tx, deps: Deps, org: OrgId, install: AnyRow) -> StackVersion:
+def _find_version(tx: Tx, deps: Deps, org: OrgId, install: AppInstall) -> StackVersion:
     """Return the newest version of an install's Stack, locked; create the first one if needed."""
     version = stacks.find_newest(tx, org, install.id, lock=True)
     if version is None:

@@ -11,14 +11,15 @@ from exclave.control.install_state.state import read_named_state
 from exclave.control.installs.input_versions import list_declared
 from exclave.control.job_specs.rendering import Renderings
 from exclave.domain.identity import OrgId
+from exclave.domain.installs import AppInstall
 from exclave.domain.stacks import StackFacts, StackInput, StackSecret, StackTerms
 from exclave.storage import configs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire import stacks as wire
 from exclave.wire.stacks import INPUT_SECRET, StackReport
 
 
-def read_terms(tx: Tx, org: OrgId, install: AnyRow, texts: Renderings) -> StackTerms:
+def read_terms(tx: Tx, org: OrgId, install: AppInstall, texts: Renderings) -> StackTerms:
     """Return the secrets and inputs of the install's config that the customer provides."""
     return StackTerms(
         install_id=install.id,
@@ -105,7 +106,7 @@ def build_renderer(tx: Tx, org: OrgId, install: str, texts: Renderings) -> Calla
 
 
 def _read_secrets(
-    tx: Tx, org: OrgId, install: AnyRow, texts: Renderings
+    tx: Tx, org: OrgId, install: AppInstall, texts: Renderings
 ) -> tuple[StackSecret, ...]:
     rows = configs.list_parts(tx, org, install.config_id, "secret")
     if not rows:

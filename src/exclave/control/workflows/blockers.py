@@ -7,6 +7,7 @@ from functools import cached_property
 from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.domain.identity import OrgId, QueueId, QueueKind
+from exclave.domain.installs import AppInstall
 from exclave.domain.jobs import ExecutionId, Job, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.presence import PresenceState
@@ -183,8 +184,8 @@ def _describe_loss(lane: AnyRow, job: Job | None) -> str:
 
 
 def _name_install(tx: Tx, org: OrgId, queue: str) -> str:
-    row = installs.find_install(tx, org, queue)
-    return queue if row is None else str(row.name)
+    install = installs.find_install(tx, org, queue)
+    return queue if install is None else install.name
 
 
 def _find_missing_runner(
@@ -223,7 +224,7 @@ def _advise_enrolment(tx: Tx, org: OrgId, queue: QueueId) -> str:
     if row is not None and row.kind == QueueKind.BUILD:
         return "Start a build runner: exclave runners enrol --build"
     install = installs.find_install(tx, org, queue)
-    if install is not None and install.config_id is not None:
+    if isinstance(install, AppInstall):
         return f"Let the customer run a Stack: exclave installs stack {install.name}"
     name = queue if install is None else install.name
     return f"Start a runner: exclave runners enrol --install {name}"

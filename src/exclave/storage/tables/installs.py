@@ -11,7 +11,11 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from exclave.storage.engine.types import Instant, Json
+from exclave.domain.installs import ApprovalOption, Drift, InstallState, ManagedBy, PartState
+from exclave.domain.jobs import JobState
+from exclave.domain.schedules import ScheduleKind
+from exclave.domain.stacks import Cloud
+from exclave.storage.engine.types import EnumText, Instant, Json
 from exclave.storage.tables.core import metadata, of_org, org_column
 
 app_installs = Table(
@@ -21,14 +25,14 @@ app_installs = Table(
     Column("install_id", Text, nullable=False),
     Column("app_id", Text, nullable=False),
     Column("config_id", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("target", EnumText(Cloud), nullable=False),
+    Column("state", EnumText(InstallState), nullable=False),
     Column("approve_all", Boolean, nullable=False),
     Column("here", Boolean, nullable=False),
-    Column("managed_by", Text, nullable=False, default=""),
+    Column("managed_by", EnumText(ManagedBy), nullable=False, default=ManagedBy.PEOPLE),
     Column("state_version", Integer, nullable=False),
     Column("input_version", Integer, nullable=False),
-    Column("approval", Text),
+    Column("approval", EnumText(ApprovalOption)),
     Column("toggles", Json),
     Column("overrides", Json),
     Column("config_by", Text),
@@ -86,8 +90,8 @@ install_parts = Table(
     org_column(),
     Column("install_id", Text, nullable=False),
     Column("part", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("drift", Text, nullable=False, default=""),
+    Column("state", EnumText(PartState), nullable=False),
+    Column("drift", EnumText(Drift), nullable=False, default=Drift.UNKNOWN),
     Column("config_id", Text),
     Column("build_id", Text),
     Column("workflow_id", Text),
@@ -125,7 +129,7 @@ action_runs = Table(
     Column("trigger", Text, nullable=False),
     Column("workflow_id", Text, nullable=False),
     Column("step", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(JobState), nullable=False),
     Column("outputs", Json, nullable=False),
     Column("message", Text, nullable=False, default=""),
     Column("started_at", Instant, nullable=False),
@@ -142,7 +146,7 @@ schedules = Table(
     org_column(),
     Column("id", Text, nullable=False),
     Column("install_id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", EnumText(ScheduleKind), nullable=False),
     Column("subject", Text, nullable=False),
     Column("cron", Text, nullable=False, default=""),
     Column("detail", Json, nullable=False),

@@ -10,8 +10,10 @@ from exclave.appconfig.stored.freezing import freeze, thaw
 from exclave.control.apps import apps
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueId, QueueKind, User
+from exclave.domain.installs import NewAppInstall
+from exclave.domain.stacks import Cloud
+from exclave.storage import app_installs, installs, queues
 from exclave.storage import configs as stored
-from exclave.storage import installs, queues
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables import metadata
 from tests.integration.control.syncing_kit import count_synced, list_archives
@@ -238,19 +240,5 @@ def add_install(tx: Tx, user: User, app: str, config: str, name: str) -> None:
     install = f"ins_{name:0>26}"
     queues.add_queue(tx, user.org, QueueId(install), QueueKind.INSTALL)
     installs.add_install(tx, user.org, install, name, {})
-    installs.add_app_install(
-        tx,
-        user.org,
-        install,
-        {
-            "app_id": app,
-            "config_id": config,
-            "target": "local",
-            "state": "new",
-            "approve_all": False,
-            "here": False,
-            "managed_by": "",
-            "state_version": 1,
-            "input_version": 1,
-        },
-    )
+    new = NewAppInstall(app, config, user.person, Cloud.LOCAL)
+    app_installs.add_app_install(tx, user.org, install, new)

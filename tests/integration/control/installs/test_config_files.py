@@ -11,6 +11,7 @@ from exclave.control.deps import Deps
 from exclave.control.installs import config_files, installs
 from exclave.control.installs.config_files import TwoFiles
 from exclave.domain.identity import InstallId, Role, User
+from exclave.domain.installs import ManagedBy
 from exclave.domain.workflows import WorkflowState
 from exclave.wire.installs import InstallsSynced, SyncInstalls, WorkflowKind
 from tests.integration.control.conftest import World
@@ -91,7 +92,7 @@ async def test_an_install_is_managed_by_files_or_by_hand(world: World) -> None:
     made = InstallId((await make_app_install(world.deps, world.user, "shop")).id)
 
     refused = await sync(world, a_file(inputs={"domain": "new.test"}))
-    await installs.set_managed_by(world.deps, world.user, made, "config")
+    await installs.set_managed_by(world.deps, world.user, made, ManagedBy.CONFIG)
     done = await sync(world, a_file(inputs={"domain": "new.test"}))
 
     assert "exclave installs manage acme by-config" in refused.installs[0].hint
@@ -159,7 +160,7 @@ async def test_a_file_switches_a_component_and_changes_its_variables(
     text = "toggleable = true\ndefault_enabled = true\nskip_noops = true\n"
     edit(app, "components/page.toml", "skip_noops = true\n", text)
     life = await provision(deps, user, app)
-    await installs.set_managed_by(deps, user, InstallId(life.install), "config")
+    await installs.set_managed_by(deps, user, InstallId(life.install), ManagedBy.CONFIG)
     options = {
         "component_toggles": {"page": False},
         "components": {"cache": {"tf_vars": 'size = 7\nname = "{{ .nuon.install.name }}"'}},

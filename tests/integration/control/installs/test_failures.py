@@ -77,7 +77,7 @@ async def test_a_template_that_cannot_be_rendered_fails_its_step_and_says_where(
     assert "component:cache: vars.network" in step.message
     assert "id" in step.message
     parts = await deps.db.read(lambda tx: install_parts.list_parts(tx, user.org, life.install))
-    assert {row.part: row.state for row in parts}["component:cache"] == "failed"
+    assert {row.name: row.state for row in parts}["component:cache"] == "failed"
 
 
 async def test_a_lost_apply_blocks_its_lane_and_is_planned_again_after_a_look(

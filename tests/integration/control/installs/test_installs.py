@@ -10,8 +10,9 @@ from exclave.control.installs.input_validation import BadInputs
 from exclave.control.installs.installs import Wanted
 from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind
+from exclave.domain.installs import InstallState, ManagedBy, PartState
 from exclave.domain.workflows import WorkflowId
-from exclave.storage import apps, install_parts, install_states
+from exclave.storage import app_installs, apps, install_parts
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables import metadata
 from exclave.wire.installs import NewInstall, ReadmeReply, StartWork, WorkflowKind
@@ -183,7 +184,7 @@ async def test_another_org_sees_and_changes_nothing(world: World) -> None:
         installs.show_install(world.deps, stranger, made),
         installs.set_labels(world.deps, stranger, made, {}),
         installs.set_approve_all(world.deps, stranger, made, on=True),
-        installs.set_managed_by(world.deps, stranger, made, "config"),
+        installs.set_managed_by(world.deps, stranger, made, ManagedBy.CONFIG),
         installs.delete_install(world.deps, stranger, made, "because"),
         state_views.show_state(world.deps, stranger, made),
         state_views.show_readme(world.deps, stranger, made),
@@ -272,7 +273,9 @@ async def test_a_drift_scan_looks_at_everything_unless_told_otherwise(world: Wor
 
     def deploy(tx: Tx) -> None:
         for part in ("sandbox", "component:api"):
-            install_parts.save_part(tx, user.org, made, part, {"state": "active"})
+            install_parts.save_state(
+                tx, user.org, made, part, PartState.ACTIVE, workflow="wfl_" + "0" * 26
+            )
 
     await deps.db.write(deploy)
     begun = await workflow_requests.start_work(
@@ -325,10 +328,8 @@ async def test_the_state_of_a_version_and_of_a_time(world: World) -> None:
         await version(version=3)
 
 
-async def set_state(world: World, install: str, state: str) -> None:
-    await world.deps.db.write(
-        lambda tx: install_states.update_app_install(tx, world.user.org, install, {"state": state})
-    )
+async def set_state(world: World, install: str, state: InstallState) -> None:
+    await world.deps.db.write(lambda tx: app_installs.set_state(tx, world.user.org, install, state))
 
 
 async def test_only_what_is_gone_is_deleted_or_what_somebody_forgets(world: World) -> None:
@@ -349,7 +350,7 @@ async def test_only_what_is_gone_is_deleted_or_what_somebody_forgets(world: Worl
         assert f"exclave workflows cancel {workflow}" in caught.value.advice
     await workflows.cancel_workflow(deps, user, WorkflowId(second.id))
     await workflows.cancel_workflow(deps, user, WorkflowId(made.workflow_id or ""))
-    await set_state(world, install, "active")
+    await set_state(world, install, InstallState.ACTIVE)
     with pytest.raises(Conflict, match="would be left behind"):
         await installs.delete_install(deps, user, install)
     await installs.delete_install(deps, user, install, "the customer has gone")
@@ -368,7 +369,7 @@ async def test_a_deprovisioned_install_is_deleted_without_a_reason(world: World)
     made = await make_app_install(
         world.deps, world.user, await make_app(world.deps, world.user), provision=False
     )
-    await set_state(world, made.id, "deprovisioned")
+    await set_state(world, made.id, InstallState.DEPROVISIONED)
 
     await installs.delete_install(world.deps, world.user, InstallId(made.id))
 

@@ -7,6 +7,7 @@ from exclave.control.deps import Deps
 from exclave.control.installs import installs
 from exclave.control.installs.config_files import sync_installs
 from exclave.domain.identity import InstallId, User
+from exclave.domain.installs import ManagedBy
 from exclave.domain.workflows import StepState, WorkflowState
 from exclave.wire.installs import SyncInstalls, WorkflowKind
 from exclave.wire.jobs import Reason
@@ -103,7 +104,7 @@ async def test_auto_approves_what_passes_its_policies_and_asks_about_the_rest(
     deps: Deps, user: User
 ) -> None:
     life = await provision(deps, user)
-    await installs.set_managed_by(deps, user, InstallId(life.install), "config")
+    await installs.set_managed_by(deps, user, InstallId(life.install), ManagedBy.CONFIG)
     config = {"name": "acme", "approval_option": "auto"}
     wish = SyncInstalls.model_validate({"app": life.app, "installs": [config]})
 

@@ -106,7 +106,7 @@ async def test_a_drift_scan_changes_nothing_and_tells_what_drifted(deps: Deps, u
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
     assert all(name.startswith("plan") or name == "noop" for name in life.ran)
     parts = await deps.db.read(lambda tx: install_parts.list_parts(tx, user.org, life.install))
-    drift = {row.part: row.drift for row in parts}
+    drift = {row.name: row.drift for row in parts}
     assert (drift["component:cache"], drift["component:api"], drift["sandbox"]) == (
         "none",
         "drifted",

@@ -8,6 +8,7 @@ from exclave.base.errors import Conflict, NotFound
 from exclave.control.installs import installs, state_views, upgrades
 from exclave.control.installs.input_validation import BadInputs
 from exclave.domain.identity import InstallId
+from exclave.domain.installs import PartState
 from exclave.storage import install_parts
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import Upgrade, UpgradeReply
@@ -103,8 +104,10 @@ async def test_a_part_whose_deploy_failed_is_brought_again(world: World) -> None
     await upgrade(world, install)
 
     def fail(tx: Tx) -> None:
-        values = {"state": "failed", "message": "half-way"}
-        install_parts.save_part(tx, world.user.org, install, "component:web", values)
+        org, failed = world.user.org, PartState.FAILED
+        install_parts.save_state(
+            tx, org, install, "component:web", failed, workflow="wfl_" + "0" * 26
+        )
 
     await world.deps.db.write(fail)
     back = await upgrade(world, install, config=1, deploy=True)

@@ -22,6 +22,7 @@ from exclave.control.workflows import workflows
 from exclave.domain.identity import InstallId, QueueId, RunnerIdentity, User
 from exclave.domain.quotas import QuotaExceeded, Quotas
 from exclave.domain.workflows import WorkflowId
+from exclave.storage import app_installs
 from exclave.wire.envelope import public_text
 from exclave.wire.installs import StartWork, Upgrade, WorkflowKind
 from exclave.wire.jobs import JobKind
@@ -369,9 +370,7 @@ async def test_a_running_stack_learns_what_a_new_config_asks(shop: Shop) -> None
     config = await add_config(shop.deps, shop.user, shop.app, secrets=(*SECRETS, *more))
 
     def move(tx: Any) -> None:
-        from exclave.storage import install_states  # noqa: PLC0415 - only this test moves it
-
-        install_states.update_app_install(tx, shop.user.org, shop.install, {"config_id": config})
+        app_installs.set_config(tx, shop.user.org, shop.install, config, shop.user.person)
 
     await shop.deps.db.write(move)
 
