@@ -10,16 +10,34 @@ JsonObject: TypeAlias = Mapping[str, Json]
 """A JSON object. A document of known shape has a class of its own instead."""
 
 
-def parse_object(data: str | bytes, what: str) -> dict[str, Json]:
+def parse_object(data: str | bytes, what: str) -> JsonObject:
     """Return a JSON document that has to be an object; `ValueError` says that `what` is not one."""
     try:
         value: Json = json.loads(data)
     except (ValueError, RecursionError) as error:
         message = f"{what} is not valid JSON"
         raise ValueError(message) from error
-    if not isinstance(value, dict):
-        message = f"{what} is not a JSON object"
-        raise ValueError(message)  # noqa: TRY004 - like text that is not JSON: a wrong value
+    return require_object(value, what)
+
+
+def require_object(value: Json, what: str) -> JsonObject:
+    """Return a value that has to be an object; `ValueError` says that `what` is not one."""
+    if not isinstance(value, Mapping):
+        raise _refuse(what, "an object")
+    return value
+
+
+def require_list(value: Json, what: str) -> Sequence[Json]:
+    """Return a value that has to be a list; `ValueError` says that `what` is not one."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise _refuse(what, "a list")
+    return value
+
+
+def require_text(value: Json, what: str) -> str:
+    """Return a value that has to be a text; `ValueError` says that `what` is not one."""
+    if not isinstance(value, str):
+        raise _refuse(what, "a text")
     return value
 
 
@@ -36,3 +54,7 @@ def list_or_empty(value: Json) -> Sequence[Json]:
 def text_or_empty(value: Json) -> str:
     """Return the value if it is a text, otherwise an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def _refuse(what: str, wanted: str) -> ValueError:
+    return ValueError(f"{what} is not {wanted}")

@@ -7,6 +7,9 @@ from exclave.base.json_values import (
     list_or_empty,
     object_or_empty,
     parse_object,
+    require_list,
+    require_object,
+    require_text,
     text_or_empty,
 )
 
@@ -23,7 +26,7 @@ def test_a_document_that_is_not_json_is_refused_by_name(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[]", "1", '"a"', "null", "true"])
 def test_a_document_that_is_no_object_is_refused_by_name(text: str) -> None:
-    with pytest.raises(ValueError, match="the state is not a JSON object"):
+    with pytest.raises(ValueError, match="the state is not an object"):
         parse_object(text, "the state")
 
 
@@ -32,3 +35,14 @@ def test_a_value_of_another_type_is_empty(value: Json) -> None:
     assert object_or_empty(value) == (value if isinstance(value, dict) else {})
     assert list_or_empty(value) == (value if isinstance(value, list) else ())
     assert text_or_empty(value) == (value if isinstance(value, str) else "")
+
+
+def test_a_required_value_of_another_type_is_refused_by_name() -> None:
+    assert require_object({"a": 1}, "it") == {"a": 1}
+    assert require_list([1], "it") == [1]
+    assert require_text("a", "it") == "a"
+    for require in (require_object, require_list, require_text):
+        with pytest.raises(ValueError, match=r"`serial` of the state is not an? "):
+            require(1, "`serial` of the state")
+    with pytest.raises(ValueError, match="it is not a list"):
+        require_list("a text is no list", "it")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from exclave.base.json_values import Json, JsonObject
+from exclave.base.json_values import Json, JsonObject, require_object, require_text
 from exclave.domain.installs import component_of
 from exclave.domain.workflows import WorkflowKind
 
@@ -189,11 +189,9 @@ def read_intent(spec: JsonObject) -> StepIntent | None:
     stored = spec.get("intent")
     if not stored:
         return None
-    if not isinstance(stored, Mapping):
-        message = "the intent of a step has to be an object"
-        raise ValueError(message)  # noqa: TRY004 - a wrong document, like its wrong fields
-    intent = _read_intent(stored)
-    return None if intent is None else StepIntent(intent, _read_values(stored))
+    fields = require_object(stored, "the intent of a step")
+    intent = _read_intent(fields)
+    return None if intent is None else StepIntent(intent, _read_values(fields))
 
 
 def with_delay(spec: JsonObject, delay_s: float) -> dict[str, Json]:
@@ -252,35 +250,32 @@ def _read_values(stored: JsonObject) -> WorkflowValues:
 
 
 def _read_text(stored: JsonObject, key: str, default: str | None = None) -> str:
-    value = stored.get(key, default)
-    if not isinstance(value, str):
-        raise _refuse(key, "a text")
-    return value
+    return require_text(stored.get(key, default), _name(key))
 
 
 def _read_flag(stored: JsonObject, key: str) -> bool:
     value = stored.get(key)
     if not isinstance(value, bool):
-        raise _refuse(key, "true or false")
+        message = f"{_name(key)} is not true or false"
+        raise ValueError(message)  # noqa: TRY004 - a wrong document, like its other fields
     return value
 
 
 def _read_delay(stored: JsonObject) -> float | None:
     value = stored.get("delay_s")
     if value is not None and not isinstance(value, int | float):
-        raise _refuse("delay_s", "a number")
+        message = f"{_name('delay_s')} is not a number"
+        raise ValueError(message)
     return value
 
 
 def _read_texts(stored: JsonObject, key: str) -> dict[str, str]:
-    value = stored.get(key, {})
-    if not isinstance(value, Mapping):
-        raise _refuse(key, "an object")
-    return {name: _read_text(value, name) for name in value}
+    texts = require_object(stored.get(key, {}), _name(key))
+    return {name: require_text(text, _name(f"{key}.{name}")) for name, text in texts.items()}
 
 
-def _refuse(key: str, wanted: str) -> ValueError:
-    return ValueError(f"`{key}` of a stored intent has to be {wanted}")
+def _name(key: str) -> str:
+    return f"`{key}` of a stored intent"
 
 
 def _write_part(intent: PlanPart | ApplyPart) -> dict[str, Json]:

@@ -3,6 +3,7 @@
 import json
 import re
 
+from exclave.base.json_values import parse_object
 from exclave.runner.secrets.sealing import SealBroken
 from exclave.wire.terraform import StateHeader
 
@@ -14,7 +15,10 @@ def align_serial(data: bytes, header: StateHeader) -> bytes:
 
     Only the digits change: to write the document anew would round the numbers in it.
     """
-    document = json.loads(data)
+    try:
+        document = parse_object(data, "the sealed state")
+    except ValueError as error:
+        raise _refuse(str(error)) from error
     inside = header.serial if header.sealed_serial is None else header.sealed_serial
     if (document.get("serial"), document.get("lineage")) != (inside, header.lineage):
         raise _refuse(f"the sealed state is at serial {document.get('serial')}, not {inside}")

@@ -125,17 +125,23 @@ def test_a_plan_that_is_made_again_waits_first() -> None:
 @pytest.mark.parametrize(
     ("recorded", "complaint"),
     [
-        ('"a text"', "the intent of a step has to be an object"),
-        ('{"config": "c", "do": "plan", "destroy": false}', "`part` of .* a text"),
-        ('{"config": "c", "do": "plan", "part": 1, "destroy": false}', "`part` of .* a text"),
-        ('{"config": "c", "do": "plan", "part": "sandbox"}', "`destroy` of .* true or false"),
+        ('"a text"', "the intent of a step is not an object"),
+        ('{"config": "c", "do": "plan", "destroy": false}', "`part` of .* is not a text"),
+        (
+            '{"config": "c", "do": "plan", "part": 1, "destroy": false}',
+            "`part` of .* is not a text",
+        ),
+        (
+            '{"config": "c", "do": "plan", "part": "sandbox"}',
+            "`destroy` of .* is not true or false",
+        ),
         (
             '{"config": "c", "do": "plan", "part": "a", "destroy": true, "delay_s": "1"}',
-            "`delay_s` of .* a number",
+            "`delay_s` of .* is not a number",
         ),
-        ('{"do": "runner"}', "`config` of .* a text"),
-        ('{"config": "c", "do": "runner", "env": []}', "`env` of .* an object"),
-        ('{"config": "c", "do": "runner", "env": {"A": 1}}', "`A` of .* a text"),
+        ('{"do": "runner"}', "`config` of .* is not a text"),
+        ('{"config": "c", "do": "runner", "env": []}', "`env` of .* is not an object"),
+        ('{"config": "c", "do": "runner", "env": {"A": 1}}', "`env.A` of .* is not a text"),
     ],
 )
 def test_an_intent_of_a_wrong_shape_is_refused(recorded: str, complaint: str) -> None:
