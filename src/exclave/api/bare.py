@@ -7,7 +7,7 @@ by a look into a table, and asks nobody else.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
@@ -144,7 +144,7 @@ class BareTable:
     def find(self, scope: Scope) -> Route | None:
         """Return the route of a POST, and set in the scope what routers set there."""
         path = scope["path"]
-        params: dict[str, Any] = {}
+        params: dict[str, str] = {}
         route = self._plain.get(path)
         if route is None:
             place, last = _split(path)

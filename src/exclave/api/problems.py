@@ -7,6 +7,7 @@ from typing import Any
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import iter_route_contexts
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -14,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ExceptionHandler
 
 from exclave.base.errors import Kind, Problem
+from exclave.base.json_values import Json
 from exclave.wire.model import ProblemReply
 
 STATUS: dict[Kind, HTTPStatus] = {
@@ -31,7 +33,7 @@ STATUS: dict[Kind, HTTPStatus] = {
 """What each kind of problem is called in HTTP."""
 
 MEDIA_TYPE = "application/problem+json"
-DOCUMENTED: dict[int | str, dict[str, Any]] = {
+DOCUMENTED: dict[int | str, dict[str, Json]] = {
     "default": {
         "description": "A problem: what happened, what to do, and facts for machines.",
         "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemReply"}}},
@@ -94,7 +96,7 @@ def render_problem(problem: Problem) -> ProblemResponse:
     )
 
 
-def render_invalid(errors: Sequence[Mapping[str, Any]]) -> ProblemResponse:
+def render_invalid(errors: Sequence[ErrorDetails]) -> ProblemResponse:
     """Return the response for invalid fields, without their values, which may be secret."""
     shown = [
         {"field": ".".join(str(part) for part in error["loc"]), "message": error["msg"]}

@@ -100,7 +100,7 @@ def verb(group: click.Group, name: str) -> Callable[[Body], click.Command]:
 
     def decorate(body: Body) -> click.Command:
         @functools.wraps(body)
-        def run(*, json_mode: bool, **arguments: Any) -> None:
+        def run(*, json_mode: bool, **arguments: object) -> None:
             context = click.get_current_context()
             code = asyncio.run(_drive(_open_session(context, json_mode=json_mode), body, arguments))
             context.exit(code or 0)
@@ -114,7 +114,7 @@ def verb(group: click.Group, name: str) -> Callable[[Body], click.Command]:
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
-async def _drive(session: Session, body: Body, arguments: Mapping[str, Any]) -> int | None:
+async def _drive(session: Session, body: Body, arguments: Mapping[str, object]) -> int | None:
     try:
         return await body(session, **arguments)
     finally:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from exclave.base.printable import dump_json, escape_line
 
@@ -31,7 +30,7 @@ class Change:
             return f"- {path} = {dump_json(self.before)}"
         return f"~ {path} = {dump_json(self.before)} -> {dump_json(self.after)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the change as JSON, without a side that is absent."""
         sides = {"before": self.before, "after": self.after}
         return {"path": self.path, **{k: v for k, v in sides.items() if v is not ABSENT}}

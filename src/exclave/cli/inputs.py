@@ -6,9 +6,10 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from exclave.base.errors import InvalidInput, Problem
 
@@ -37,7 +38,7 @@ def check(model: type[Model], fields: object, source: str) -> Model:
     raise InvalidInput(f"{where}{listed}", mistakes=found)
 
 
-def read_document(name: str) -> Mapping[str, Any]:
+def read_document(name: str) -> Mapping[str, object]:
     """Return the object in a JSON or TOML file; `-` reads stdin in either format."""
     label = "stdin" if name == _STDIN else name
     try:
@@ -84,8 +85,8 @@ def _show_place(location: Sequence[int | str]) -> str:
     return f"{text.lstrip('.')}: " if text else ""
 
 
-def _show_mistake(mistake: Mapping[str, Any]) -> str:
-    message = str(mistake["msg"]).removeprefix("Value error, ")
+def _show_mistake(mistake: ErrorDetails) -> str:
+    message = mistake["msg"].removeprefix("Value error, ")
     given = mistake.get("input")
     shown = f" (given: {given!r})" if isinstance(given, str | int | float) else ""
     return f"{message}{shown}"

@@ -4,7 +4,6 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -105,6 +104,7 @@ def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
         return UnexpectedReply(
             f"{response.request.method} {response.request.url.path} was answered"
             f" {response.status_code}, but not by an Exclave server",
+            hint=UnexpectedReply.hint,
             status=response.status_code,
             **_read_pause(response),
         )
@@ -162,6 +162,6 @@ def _list_causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _read_pause(response: httpx.Response) -> dict[str, Any]:
+def _read_pause(response: httpx.Response) -> dict[str, float]:
     asked = response.headers.get("Retry-After", "")
     return {"retry_after_s": float(asked)} if asked.isdecimal() else {}

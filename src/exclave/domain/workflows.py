@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, NewType
+from typing import NamedTuple, NewType
 
-from exclave.base.json_values import JsonObject
+from exclave.base.json_values import Json, JsonObject
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, QueueId
 
@@ -117,17 +117,21 @@ class NewStep:
     """The positions of the steps that have to end before it."""
     lanes: tuple[str, ...] = ()
     mutating: bool = False
-    job: Mapping[str, Any] | None = None
+    job: JsonObject | None = None
     """The specification of its job, where it is known from the start."""
-    intent: Mapping[str, Any] | None = None
+    intent: JsonObject | None = None
     """What the specification of its job is made from when the step begins."""
     priority: int = 0
     delay_s: float | None = None
 
     @property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> dict[str, Json]:
         """The document that is stored with the step and read when it begins."""
-        spec = {"job": self.job, "priority": self.priority, "delay_s": self.delay_s}
+        spec: dict[str, Json] = {
+            "job": self.job,
+            "priority": self.priority,
+            "delay_s": self.delay_s,
+        }
         return spec if self.intent is None else {**spec, "intent": self.intent}
 
 

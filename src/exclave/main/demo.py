@@ -10,9 +10,9 @@ import urllib.request
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from exclave.base.errors import InvalidInput, Problem
+from exclave.base.json_values import Json, require_object
 from exclave.cli.terminal import print_err
 from exclave.client.control import ControlClient
 from exclave.client.pages import iterate
@@ -130,9 +130,9 @@ class _Demo:
     async def _read_state(self, *path: str) -> str:
         """Return a value of the install's state."""
         install_id = await self._find_install()
-        value: Any = (await self._client.installs.get_state(install_id)).document
+        value: Json = (await self._client.installs.get_state(install_id)).document
         for key in path:
-            value = value[key]
+            value = require_object(value, "the state of the install")[key]
         return str(value)
 
     async def _find_install(self) -> str:

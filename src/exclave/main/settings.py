@@ -2,10 +2,10 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -267,11 +267,12 @@ SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
 """Settings that all runners of a machine share; the others each has for itself."""
 
 S = TypeVar("S", bound=Settings)
+N = TypeVar("N", int, float)
 
 
-def read_settings(kind: type[S], env: Mapping[str, str], **given: Any) -> S:
+def read_settings(kind: type[S], env: Mapping[str, str], **given: object) -> S:
     """Return the settings from the environment; command-line options take precedence."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for name in kind.model_fields:
         if name not in _GROUPS and env.get(PREFIX + name.upper()):
             values[name] = env[PREFIX + name.upper()]
@@ -288,17 +289,24 @@ def read_settings(kind: type[S], env: Mapping[str, str], **given: Any) -> S:
 
 def read_timings(env: Mapping[str, str]) -> Timings:
     """Return the durations of the protocol, checked to be safe in combination."""
-    values: dict[str, Any] = {}
-    for field in fields(Timings):
-        text = env.get(PREFIX + field.name.upper())
-        if text:
-            try:
-                values[field.name] = int(text) if field.name == "max_attempts" else float(text)
-            except ValueError as error:
-                raise InvalidInput(
-                    f"{PREFIX}{field.name.upper()}: `{text}` is no number"
-                ) from error
-    return check_timings(Timings(**values))
+    names = [field.name for field in fields(Timings) if field.name != "max_attempts"]
+    seconds = {name: _read_number(env, name, float) for name in names if _is_set(env, name)}
+    attempts = Timings().max_attempts
+    if _is_set(env, "max_attempts"):
+        attempts = _read_number(env, "max_attempts", int)
+    return check_timings(Timings(max_attempts=attempts, **seconds))
+
+
+def _is_set(env: Mapping[str, str], name: str) -> bool:
+    return bool(env.get(PREFIX + name.upper()))
+
+
+def _read_number(env: Mapping[str, str], name: str, kind: Callable[[str], N]) -> N:
+    variable = PREFIX + name.upper()
+    try:
+        return kind(env[variable])
+    except ValueError as error:
+        raise InvalidInput(f"{variable}: `{env[variable]}` is no number") from error
 
 
 def read_quotas(env: Mapping[str, str]) -> Quotas:

@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Problem, Unauthenticated
@@ -46,7 +45,7 @@ def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
     folder.write_launcher(build_program_argv())
     if not folder.secrets.exists():
         folder.write_json(folder.secrets, {})
-    kept = folder.read_json(folder.settings)
+    kept = folder.read_settings()
     names = (*SHARED, "run_as", "jobs_folder")
     given = {name: env[PREFIX + name.upper()] for name in names if env.get(PREFIX + name.upper())}
     fresh = {"path": env.get("PATH", os.defpath), **given}
@@ -58,8 +57,8 @@ def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
 def read_stack_settings(folder: StackFolder) -> RunnerSettings:
     """Return the settings of the Stack's runner."""
     document = folder.read_document()
-    given: dict[str, Any] = {
-        **folder.read_json(folder.settings),
+    given: dict[str, object] = {
+        **folder.read_settings(),
         "runner_data": folder.runner,
         "runner_url": document.runner_url,
         "runner_name": _name_runner(document.terms.install),

@@ -168,7 +168,7 @@ def has_program(python: str) -> bool:
 
 def download(url: str) -> bytes:
     """Download the program; raise ValueError unless its hash is the one in this script."""
-    handlers: list[Any] = []
+    handlers: list[urllib.request.BaseHandler] = []
     if os.environ.get("EXCLAVE_PROXY"):
         proxy = os.environ["EXCLAVE_PROXY"]
         handlers.append(urllib.request.ProxyHandler({"http": proxy, "https": proxy}))

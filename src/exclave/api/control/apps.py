@@ -1,7 +1,5 @@
 """Apps, their config versions, and syncing."""
 
-from typing import Any
-
 from fastapi import Request
 
 from exclave.api.credentials import DepsOf, UserOf
@@ -9,13 +7,14 @@ from exclave.api.idempotency import idempotent
 from exclave.api.ids import AppOf
 from exclave.api.queries import DiffOf, PageOf, SyncOf
 from exclave.api.routes import UserRoute, make_router
+from exclave.base.json_values import Json
 from exclave.control.apps import apps, configs, sync
 from exclave.wire.apps import AppReply, ConfigDiffReply, ConfigReply, NewApp, SyncReply
 from exclave.wire.model import Page
 
 router = make_router("/v1/apps", "apps", UserRoute)
 
-_TAR: dict[str, Any] = {
+_TAR: dict[str, Json] = {
     "requestBody": {
         "required": True,
         "description": "The app directory as a tar archive, up to 64 MiB.",

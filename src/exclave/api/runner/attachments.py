@@ -1,7 +1,5 @@
 """Files that an execution uploads, and that a later one of the same install reads."""
 
-from typing import Any
-
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -9,13 +7,14 @@ from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.ids import ExecutionOf
 from exclave.api.queries import EpochOf
 from exclave.api.routes import RunnerRoute, make_router
+from exclave.base.json_values import Json
 from exclave.control.workflows import attachments
 from exclave.wire.terraform import AttachmentName, AttachmentReply
 
 router = make_router("/v1/executions/{execution}/attachments", "attachments", RunnerRoute)
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
-_FILE: dict[str, Any] = {
+_FILE: dict[str, Json] = {
     "requestBody": {
         "required": True,
         "description": "The file, up to 68 MiB.",

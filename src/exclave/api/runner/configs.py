@@ -1,17 +1,16 @@
 """The uploaded directories of apps, for build runners."""
 
-from typing import Any
-
 from fastapi.responses import StreamingResponse
 
 from exclave.api.credentials import DepsOf, RunnerOf
 from exclave.api.ids import ConfigOf
 from exclave.api.routes import RunnerRoute, make_router
+from exclave.base.json_values import Json
 from exclave.control.apps import configs
 
 router = make_router("/v1/configs", "configs", RunnerRoute)
 
-_TAR: dict[int | str, dict[str, Any]] = {
+_TAR: dict[int | str, dict[str, Json]] = {
     200: {
         "description": "The archive; `X-Content-Digest` is its SHA-256.",
         "content": {"application/x-tar": {"schema": {"type": "string", "format": "binary"}}},

@@ -1,7 +1,5 @@
 """Executions of a runner: start, log, result."""
 
-from typing import Any
-
 from fastapi import Request
 from pydantic import BaseModel
 
@@ -11,6 +9,7 @@ from exclave.api.ids import ExecutionOf, read_id
 from exclave.api.queries import AppendOf
 from exclave.api.requests import LIMITS, LimitedRequest, read_model
 from exclave.api.routes import RunnerRoute, make_router
+from exclave.base.json_values import Json
 from exclave.control.dispatch import executions
 from exclave.control.logs import logs
 from exclave.domain.identity import RunnerIdentity
@@ -24,7 +23,7 @@ router = make_router("/v1/executions/{execution}", "executions", RunnerRoute)
 described = make_router("/v1/executions/{execution}", "executions", RunnerRoute)
 """The bare routes for the OpenAPI document; they are never served."""
 
-_ZSTD: dict[str, Any] = {
+_ZSTD: dict[str, Json] = {
     "requestBody": {
         "required": True,
         "description": "Exactly one zstd frame of whole records, up to 1 MiB when unpacked.",

@@ -1,7 +1,6 @@
 """Terraform states of a running execution: sealed bytes behind one line of header."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
@@ -11,6 +10,7 @@ from exclave.api.ids import ExecutionOf
 from exclave.api.queries import EpochOf, StateOf, StateWriteOf
 from exclave.api.routes import RunnerRoute, make_router
 from exclave.base.errors import InvalidInput
+from exclave.base.json_values import Json
 from exclave.control.installs import sensitive_inputs
 from exclave.control.terraform import states
 from exclave.wire.terraform import (
@@ -26,7 +26,7 @@ from exclave.wire.terraform import (
 router = make_router("/v1/executions/{execution}", "states", RunnerRoute)
 
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
-_SEALED: dict[str, Any] = {
+_SEALED: dict[str, Json] = {
     "requestBody": {
         "required": True,
         "description": "One line of JSON (the header), then the sealed bytes.",

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -48,7 +47,7 @@ def _command(name: str) -> Callable[[Callable[..., int | None]], click.Command]:
     """Return a decorator that makes a function a command without a client (see `deps.verb`)."""
 
     def decorate(body: Callable[..., int | None]) -> click.Command:
-        def run(**arguments: Any) -> None:
+        def run(**arguments: object) -> None:
             click.get_current_context().exit(body(**arguments) or 0)
 
         run.__doc__ = body.__doc__

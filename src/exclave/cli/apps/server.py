@@ -2,11 +2,12 @@
 
 import tempfile
 from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
+from pydantic import BaseModel, ValidationError
 
 from exclave.appconfig.stored.packing import INSTALLS, pack_app
 from exclave.base.errors import InvalidInput
@@ -139,17 +140,23 @@ def _print_installs(session: Session, root: Path) -> None:
         session.out.say(f"{INSTALLS}/ is not part of the app; `exclave installs sync` reads it.")
 
 
-def _show_refusal(session: Session, name: str, facts: Mapping[str, Any]) -> int:
+class _Refusal(BaseModel):
+    """The facts with which the server refuses an app that has errors."""
+
+    diagnostics: list[AppFinding]
+    components: int
+
+
+def _show_refusal(session: Session, name: str, facts: Mapping[str, object]) -> int:
     try:
-        found = [AppFinding.model_validate(each) for each in facts["diagnostics"]]
-        components = int(facts["components"])
-    except (KeyError, ValueError, TypeError) as error:
+        refusal = _Refusal.model_validate(facts)
+    except ValidationError as error:
         raise InvalidInput(
             f"the app `{name}` has errors, but the server did not list them"
         ) from error
-    told = [(each, each.text) for each in found]
-    text = write_report(name, told, components, colour=session.out.colour)
-    session.out.show({"ok": False, "app": name, "diagnostics": found}, text)
+    told = [(each, each.text) for each in refusal.diagnostics]
+    text = write_report(name, told, refusal.components, colour=session.out.colour)
+    session.out.show({"ok": False, "app": name, "diagnostics": refusal.diagnostics}, text)
     if not session.out.json_mode:
         session.out.say("Nothing was stored.")
     return FAILED
@@ -192,5 +199,5 @@ def _show_version(app: AppReply) -> str:
     return str(app.config.version) if app.config else "never synced"
 
 
-def _find_synced(app: AppReply) -> Any:
+def _find_synced(app: AppReply) -> datetime | None:
     return app.config.created_at if app.config else None

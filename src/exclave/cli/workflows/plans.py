@@ -1,7 +1,6 @@
 """Terraform plans as text: what is created, changed, replaced and destroyed, and why."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
@@ -204,7 +203,7 @@ def _format_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
         yield _paint(session, text, colour)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     text = dump_json(value)
     return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
 

@@ -1,7 +1,6 @@
 """A client of any registry that speaks the OCI distribution specification."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ import httpx
 from exclave.base.clock import Clock
 from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.ids import Randomness
+from exclave.base.json_values import object_or_empty, parse_object, require_text
 from exclave.client.oci.auth import Authorization, GetToken, NoteToken
 from exclave.client.oci.auth import Login as Login
 from exclave.client.oci.blobs import hash_file, pull_blob, push_blob
@@ -90,13 +90,13 @@ class OciClient:
         """Push one file as an artifact; the same file and texts give the same digest."""
         digest, size = await asyncio.to_thread(hash_file, layer)
         empty = describe_empty()
-        await push_blob(self._calls, repository, EMPTY_BYTES, empty["digest"], len(EMPTY_BYTES))
+        await push_blob(self._calls, repository, EMPTY_BYTES, empty.digest, empty.size)
         await push_blob(self._calls, repository, layer, digest, size)
         document: dict[str, object] = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "artifactType": artifact_type,
-            "config": empty,
+            "config": empty.model_dump(include={"mediaType", "digest", "size"}),
             "layers": [{"mediaType": layer_type, "digest": digest, "size": size}],
             "annotations": dict(annotations),
         }
@@ -113,7 +113,7 @@ class OciClient:
 
         `digest` names the artifact's manifest. The file appears when it is whole and true.
         """
-        manifest: Manifest = read_document(Manifest, await self.get_manifest(repository, digest))
+        manifest = read_document(Manifest, await self.get_manifest(repository, digest))
         if len(manifest.layers) != 1:
             raise UnexpectedReply(
                 f"artifact {digest} has {len(manifest.layers)} layers instead of one",
@@ -133,9 +133,10 @@ class OciClient:
             lambda: self._calls.send("PUT", path, repository, headers, lambda: data)
         )
         pushed = PushedManifest(digest, len(data), media_type)
-        subject = json.loads(data).get("subject")
+        subject = object_or_empty(parse_object(data, "the manifest").get("subject"))
         if subject and "OCI-Subject" not in reply.headers:
-            await self._note_referrer(repository, subject["digest"], data, pushed)
+            about = require_text(subject.get("digest"), "`subject.digest` of the manifest")
+            await self._note_referrer(repository, about, data, pushed)
         return pushed
 
     async def get_manifest(self, repository: str, reference: str) -> bytes:
@@ -177,14 +178,13 @@ class OciClient:
             if problem.status != _MISSING:
                 raise
             return []
-        listed: list[Descriptor] = read_document(Index, data).manifests
-        return listed
+        return read_document(Index, data).manifests
 
     async def _note_referrer(
         self, repository: str, subject: str, data: bytes, pushed: PushedManifest
     ) -> None:
         """Keep the list of referrers ourselves, by tag, where the registry does not."""
-        manifest: Manifest = read_document(Manifest, data)
+        manifest = read_document(Manifest, data)
         listed = await self._read_fallback(repository, subject)
         if any(each.digest == pushed.digest for each in listed):
             return

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -71,6 +71,9 @@ class _Faults(_Document):
     errors: Annotated[list[_Fault], Field(min_length=1)]
 
 
+D = TypeVar("D", Manifest, Index)
+
+
 @dataclass(frozen=True, slots=True)
 class PushedManifest:
     """A manifest that is in the registry now."""
@@ -80,12 +83,12 @@ class PushedManifest:
     media_type: str = MANIFEST
 
 
-def describe_empty() -> dict[str, Any]:
+def describe_empty() -> Descriptor:
     """Describe the config of an artifact that has none."""
-    return {"mediaType": EMPTY, "digest": digest_bytes(EMPTY_BYTES), "size": len(EMPTY_BYTES)}
+    return Descriptor(mediaType=EMPTY, digest=digest_bytes(EMPTY_BYTES), size=len(EMPTY_BYTES))
 
 
-def read_document(kind: type[Manifest] | type[Index], data: bytes) -> Any:
+def read_document(kind: type[D], data: bytes) -> D:
     """Read a manifest or an index."""
     try:
         return kind.model_validate_json(data)
@@ -101,7 +104,7 @@ def read_document(kind: type[Manifest] | type[Index], data: bytes) -> Any:
 def read_refusal(response: httpx.Response) -> RemoteProblem:
     """Read a refusal in the words of the distribution specification, or in none."""
     asked = response.headers.get("Retry-After", "")
-    facts: dict[str, Any] = {"retry_after_s": float(asked)} if asked.isdecimal() else {}
+    facts = {"retry_after_s": float(asked)} if asked.isdecimal() else {}
     try:
         fault = _Faults.model_validate_json(response.content).errors[0]
     except ValidationError:

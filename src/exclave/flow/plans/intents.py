@@ -7,9 +7,11 @@ default for the steps that lack them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import assert_never
 
+from exclave.base.json_values import Json, JsonObject, require_object, require_text
 from exclave.domain.installs import component_of
+from exclave.domain.workflows import WorkflowKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +123,11 @@ class WorkflowValues:
     @property
     def is_drift_scan(self) -> bool:
         """Whether the result of a scan says if the install has drifted."""
-        return self.kind == "drift_scan"
+        return self.kind == WorkflowKind.DRIFT_SCAN
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return the values as they are stored; empty ones are left out."""
-        values = {
+        values: dict[str, Json] = {
             "env": dict(self.env),
             "role": self.role,
             "runbook_inputs": dict(self.runbook_inputs),
@@ -141,20 +143,25 @@ class StepIntent:
     intent: Intent
     values: WorkflowValues
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Json]:
         """Return what is stored in the step's spec as `intent`."""
         return {**self.values.to_json(), **write_intent(self.intent)}
 
 
-def write_intent(intent: Intent) -> dict[str, Any]:
+def write_intent(intent: Intent) -> dict[str, Json]:
     """Return an intent as JSON, without the values of its workflow."""
     match intent:
         case PlanPart():
-            delay = {} if intent.delay_s is None else {"delay_s": intent.delay_s}
+            delay: JsonObject = {} if intent.delay_s is None else {"delay_s": intent.delay_s}
             return {"do": "plan", "auto": intent.auto, **_write_part(intent), **delay}
         case ScanPart(part):
             component = intent.component
-            fields = {"part": part, "component": component, "destroy": False, "scan": True}
+            fields: JsonObject = {
+                "part": part,
+                "component": component,
+                "destroy": False,
+                "scan": True,
+            }
             return {"do": "plan", **fields}
         case ApplyPart():
             return {"do": "apply", "plan": intent.plan, **_write_part(intent)}
@@ -174,7 +181,7 @@ def write_intent(intent: Intent) -> dict[str, Any]:
             assert_never(intent)
 
 
-def read_intent(spec: Mapping[str, Any]) -> StepIntent | None:
+def read_intent(spec: JsonObject) -> StepIntent | None:
     """Return the intent in a step's spec.
 
     None if the step has none (a gate, a job that a person wrote) or a newer server stored it.
@@ -182,11 +189,12 @@ def read_intent(spec: Mapping[str, Any]) -> StepIntent | None:
     stored = spec.get("intent")
     if not stored:
         return None
-    intent = _read_intent(stored)
-    return None if intent is None else StepIntent(intent, _read_values(stored))
+    fields = require_object(stored, "the intent of a step")
+    intent = _read_intent(fields)
+    return None if intent is None else StepIntent(intent, _read_values(fields))
 
 
-def with_delay(spec: Mapping[str, Any], delay_s: float) -> dict[str, Any]:
+def with_delay(spec: JsonObject, delay_s: float) -> dict[str, Json]:
     """Return the spec of a step that plans, changed so that its next job waits first."""
     stored = read_intent(spec)
     if stored is None or not isinstance(stored.intent, PlanPart):
@@ -196,22 +204,27 @@ def with_delay(spec: Mapping[str, Any], delay_s: float) -> dict[str, Any]:
     return {**spec, "intent": again.to_json()}
 
 
-def _read_intent(stored: Mapping[str, Any]) -> Intent | None:
+def _read_intent(stored: JsonObject) -> Intent | None:
     match stored.get("do"):
         case "plan" if stored.get("scan"):
-            return ScanPart(stored["part"])
+            return ScanPart(_read_text(stored, "part"))
         case "plan":
-            auto = bool(stored.get("auto"))
-            return PlanPart(stored["part"], bool(stored["destroy"]), auto, stored.get("delay_s"))
+            return PlanPart(
+                _read_text(stored, "part"),
+                destroy=_read_flag(stored, "destroy"),
+                auto=bool(stored.get("auto")),
+                delay_s=_read_delay(stored),
+            )
         case "apply":
-            return ApplyPart(stored["part"], stored["plan"], bool(stored["destroy"]))
+            part, plan = _read_text(stored, "part"), _read_text(stored, "plan")
+            return ApplyPart(part, plan, destroy=_read_flag(stored, "destroy"))
         case "action":
             return RunAction(
-                stored["action"],
-                stored["trigger"],
-                stored.get("component", ""),
-                stored.get("runbook", ""),
-                stored.get("runbook_step", ""),
+                _read_text(stored, "action"),
+                _read_text(stored, "trigger"),
+                _read_text(stored, "component", ""),
+                _read_text(stored, "runbook", ""),
+                _read_text(stored, "runbook_step", ""),
             )
         case other:
             return _WITHOUT_FIELDS.get(str(other))
@@ -226,22 +239,51 @@ _WITHOUT_FIELDS: Mapping[str, Intent] = {
 }
 
 
-def _read_values(stored: Mapping[str, Any]) -> WorkflowValues:
+def _read_values(stored: JsonObject) -> WorkflowValues:
     return WorkflowValues(
-        stored["config"],
-        stored.get("kind", ""),
-        stored.get("env", {}),
-        stored.get("role", ""),
-        stored.get("runbook_inputs", {}),
+        _read_text(stored, "config"),
+        _read_text(stored, "kind", ""),
+        _read_texts(stored, "env"),
+        _read_text(stored, "role", ""),
+        _read_texts(stored, "runbook_inputs"),
     )
 
 
-def _write_part(intent: PlanPart | ApplyPart) -> dict[str, Any]:
-    component = {"component": intent.component} if intent.component else {}
+def _read_text(stored: JsonObject, key: str, default: str | None = None) -> str:
+    return require_text(stored.get(key, default), _name(key))
+
+
+def _read_flag(stored: JsonObject, key: str) -> bool:
+    value = stored.get(key)
+    if not isinstance(value, bool):
+        message = f"{_name(key)} is not true or false"
+        raise ValueError(message)  # noqa: TRY004 - a wrong document, like its other fields
+    return value
+
+
+def _read_delay(stored: JsonObject) -> float | None:
+    value = stored.get("delay_s")
+    if value is not None and not isinstance(value, int | float):
+        message = f"{_name('delay_s')} is not a number"
+        raise ValueError(message)
+    return value
+
+
+def _read_texts(stored: JsonObject, key: str) -> dict[str, str]:
+    texts = require_object(stored.get(key, {}), _name(key))
+    return {name: require_text(text, _name(f"{key}.{name}")) for name, text in texts.items()}
+
+
+def _name(key: str) -> str:
+    return f"`{key}` of a stored intent"
+
+
+def _write_part(intent: PlanPart | ApplyPart) -> dict[str, Json]:
+    component: JsonObject = {"component": intent.component} if intent.component else {}
     return {"part": intent.part, **component, "destroy": intent.destroy}
 
 
-def _write_action(intent: RunAction) -> dict[str, Any]:
+def _write_action(intent: RunAction) -> dict[str, Json]:
     fields = {"action": intent.action, "trigger": intent.trigger, "component": intent.component}
     if not intent.runbook:
         return {"do": "action", **fields}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.lanes import SANDBOX
 from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
     add_action,
@@ -56,7 +57,7 @@ def _add_whole(
 ) -> None:
     """Add the sandbox, secrets and all components, with the hooks around them."""
     if request.plan_only:
-        add_plan(graph, "sandbox", front)
+        add_plan(graph, SANDBOX, front)
         return
     front = add_hooks(graph, outline, f"pre-{hook}", front)
     if outline.has_sandbox:
@@ -160,7 +161,7 @@ def _run_action(graph: GraphBuilder, outline: Outline, request: Request, front: 
 
 def _scan_drift(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     if request.sandbox and outline.sandbox_deployed:
-        add_plan(graph, "sandbox", front)
+        add_plan(graph, SANDBOX, front)
     deployed = [each for each in outline.pick(request.components) if each.deployed]
     add_plans(graph, deployed, front)
 

@@ -3,10 +3,8 @@
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -36,7 +34,7 @@ from exclave.main.stack import (
 )
 from exclave.runner.executions.kill_switch import disable_runner, enable_runner
 from exclave.runner.stack import lifecycle
-from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.folder import Refusal, ReportReply, StackFolder
 from exclave.runner.stack.systemd import write_unit
 
 group = StackGroup("stack", help="Run the Stack of an install on this machine.")
@@ -191,10 +189,8 @@ def run(folder: Path) -> None:
 
 async def _supervise(stack: StackFolder) -> None:
     if not await supervise(stack):
-        told = stack.read_json(stack.ended)
-        raise lifecycle.StackFailed(
-            str(told.get("message", "the runner ended for good")), hint=str(told.get("hint", ""))
-        )
+        refusal = stack.read_refusal() or Refusal(message="the runner ended for good")
+        raise lifecycle.StackFailed(refusal.message, hint=refusal.hint)
 
 
 async def _uninstall(stack: StackFolder) -> str:
@@ -226,12 +222,12 @@ def _show(stack: StackFolder, said: str, json_mode: bool) -> None:  # noqa: FBT0
         print_err(said)
     there = asyncio.run(open_secrets(stack).list_names())
     found = lifecycle.read_status(stack, there)
-    answer(asdict(found), _write_status(stack, found), json_mode=json_mode)
+    answer(found.to_json(), _write_status(stack, found), json_mode=json_mode)
 
 
 def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
     state = found.state + (" (disabled by you)" if found.disabled else "")
-    pairs: list[tuple[str, Any]] = [
+    pairs: list[tuple[str, object]] = [
         ("install", f"{found.install} ({found.install_id})"),
         ("state", state),
         ("problem", found.problem),
@@ -252,10 +248,9 @@ def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
     return join(f"{name:15} " + indent(str(value), " " * 16) for name, value in pairs if value)
 
 
-def _write_report(report: dict[str, Any]) -> str:
-    if not report:
+def _write_report(report: ReportReply | None) -> str:
+    if report is None:
         return ""
-    if report.get("ok"):
-        at = str(report.get("at", ""))
-        return show_time(datetime.fromisoformat(at)) if at else ""
-    return f"refused: {report.get('message', '')}"
+    if report.ok:
+        return show_time(datetime.fromisoformat(report.at)) if report.at else ""
+    return f"refused: {report.message}"

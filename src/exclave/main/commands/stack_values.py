@@ -16,7 +16,7 @@ from exclave.main.commands.common import answer, json_option
 from exclave.main.stack import open_secrets
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.secrets.store import generate_secret
-from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.folder import ReportReply, StackFolder
 from exclave.runner.stack.supervisor import find_supervisor
 from exclave.wire.stacks import INPUT_SECRET, StackInput, StackSecret
 
@@ -100,7 +100,7 @@ def generate(name: str, folder: Path, *, force: bool, json_mode: bool) -> None:
 def list_inputs(folder: Path, *, json_mode: bool) -> None:
     """List the inputs that you set, with their values; sensitive ones are hidden."""
     stack = StackFolder(folder)
-    given = stack.read_json(stack.inputs)
+    given = stack.read_inputs()
     there = asyncio.run(open_secrets(stack).list_names())
     value, lines = [], []
     for one in stack.read_document().terms.inputs:
@@ -120,7 +120,7 @@ def set_inputs(
 ) -> None:
     """Set inputs. `NAME` without a value prompts for it; sensitive ones stay on this machine."""
     stack = StackFolder(folder)
-    before = stack.read_json(stack.reported)
+    before = stack.read_report_reply()
     names = [_keep_input(stack, pair, from_file) for pair in pairs]
     said = asyncio.run(_wait_for_answer(stack, before, SystemClock()))
     answer({"inputs": names, "answer": said}, said, json_mode=json_mode)
@@ -151,22 +151,22 @@ def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
     if known[name].sensitive:
         asyncio.run(open_secrets(stack).put(f"{INPUT_SECRET}{name}", value))
     else:
-        given = {**stack.read_json(stack.inputs), name: value.reveal()}
+        given = {**stack.read_inputs(), name: value.reveal()}
         stack.write_json(stack.inputs, given)
     return name
 
 
-async def _wait_for_answer(stack: StackFolder, before: dict[str, object], clock: Clock) -> str:
+async def _wait_for_answer(stack: StackFolder, before: ReportReply | None, clock: Clock) -> str:
     """Return the control plane's reply to the new values, if the Stack runs."""
     if find_supervisor(stack) is None:
         return "Stored; they are sent when the Stack runs."
     until = clock.monotonic() + _ANSWER_WITHIN_S
     while clock.monotonic() < until:
-        told = stack.read_json(stack.reported)
-        if told != before and told.get("ok"):
-            return "Stored and accepted by the control plane."
-        if told != before:
-            raise InvalidInput(str(told.get("message", "")), hint=str(told.get("hint", "")))
+        told = stack.read_report_reply()
+        if told is not None and told != before:
+            if told.ok:
+                return "Stored and accepted by the control plane."
+            raise InvalidInput(told.message, hint=told.hint)
         await clock.sleep(0.1)
     return "Stored; the control plane has not answered yet."
 

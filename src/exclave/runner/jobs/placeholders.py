@@ -2,12 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 from exclave.base.errors import Problem
 from exclave.base.hcl import escape, escape_template, quote
 from exclave.base.hcl_lexer import HclBroken, PieceKind, split_hcl
+from exclave.base.json_values import (
+    Json,
+    JsonObject,
+    object_or_empty,
+    parse_object,
+    require_object,
+)
 from exclave.base.secrets import Secret
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.jobs.executor import JobRun
@@ -75,7 +81,7 @@ class Filler:
             for piece in pieces
         )
 
-    def _fill(self, text: str, write: Any) -> str:
+    def _fill(self, text: str, write: Callable[[str], str]) -> str:
         filled = _PLACEHOLDER.sub(lambda match: write(self._get(match[1])), text)
         if _BEGIN in _PLACEHOLDER.sub("", text):
             at = text.index(_BEGIN)
@@ -121,14 +127,13 @@ async def gather_values(
     return filler
 
 
-async def read_state(uplink: Uplink, workspace: str, sealer: Sealer) -> dict[str, Any] | None:
+async def read_state(uplink: Uplink, workspace: str, sealer: Sealer) -> JsonObject | None:
     """Read and open the newest state of a workspace."""
     found = await uplink.read_state(workspace)
     if found is None:
         return None
     purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
-    state: dict[str, Any] = json.loads(sealer.unseal(found.sealed, purpose))
-    return state
+    return parse_object(sealer.unseal(found.sealed, purpose), "the state")
 
 
 async def _fetch_inputs(uplink: Uplink, names: set[str]) -> dict[str, str]:
@@ -147,10 +152,11 @@ async def _fetch_outputs(uplink: Uplink, names: set[str], sealer: Sealer) -> dic
     for workspace in sorted({name.rpartition(":")[0] for name in names}):
         try:
             state = await read_state(uplink, workspace, sealer)
-        except Problem as problem:
-            message = f"the outputs of `{workspace}` cannot be read: {problem.message}"
-            raise WorkFailed(Reason.STATE_REFUSED, message) from problem
-        outputs = (state or {}).get("outputs", {})
+            outputs = require_object((state or {}).get("outputs", {}), "`outputs` of the state")
+        except (Problem, ValueError) as error:
+            why = error.message if isinstance(error, Problem) else str(error)
+            message = f"the outputs of `{workspace}` cannot be read: {why}"
+            raise WorkFailed(Reason.STATE_REFUSED, message) from error
         for name in sorted(names):
             output = name.rpartition(":")[2]
             if name.rpartition(":")[0] != workspace:
@@ -158,11 +164,11 @@ async def _fetch_outputs(uplink: Uplink, names: set[str], sealer: Sealer) -> dic
             if output not in outputs:
                 message = f"`{workspace}` has no output `{output}`: deploy it first"
                 raise WorkFailed(Reason.SECRET_MISSING, message)
-            values[f"output:{name}"] = _tell(outputs[output].get("value"))
+            values[f"output:{name}"] = _tell(object_or_empty(outputs[output]).get("value"))
     return values
 
 
-def _tell(value: JsonValue) -> str:
+def _tell(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from exclave.base.json_values import Json
 from exclave.base.logs import Log
 from exclave.base.secrets import Secret
 from exclave.runner.logs.masking import mask_text
@@ -155,7 +155,7 @@ def _look_at(path: Path) -> Signature | None:
     return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
-def _list_texts(value: Any) -> Iterator[str]:
+def _list_texts(value: Json) -> Iterator[str]:
     match value:
         case str():
             yield value

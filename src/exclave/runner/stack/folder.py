@@ -2,13 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 from pydantic import ValidationError
 
 from exclave.base.errors import Conflict, Kind, Problem
+from exclave.base.json_values import Json, JsonObject, parse_object, require_text, text_or_empty
 from exclave.runner.control_plane.identity import IDENTITY, KEY
 from exclave.runner.data_folder import remove_durably, write_durably
 from exclave.wire.stacks import StackDocument, StackTerms
@@ -27,6 +29,39 @@ class NoStack(Problem):
     kind: ClassVar = Kind.NOT_FOUND
     code: ClassVar = "no_stack"
     hint: ClassVar = "Name the folder of the Stack, or run the script that the vendor gave you."
+
+
+@dataclass(frozen=True, slots=True)
+class ReportReply:
+    """What the control plane replied to the latest report of the Stack."""
+
+    ok: bool
+    at: str = ""
+    digest: str = ""
+    message: str = ""
+    hint: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the reply as it is stored and shown; empty texts are left out."""
+        texts = {
+            "at": self.at,
+            "digest": self.digest,
+            "message": self.message,
+            "hint": self.hint,
+        }
+        return {"ok": self.ok, **{name: text for name, text in texts.items() if text}}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the control plane refused the runner for good."""
+
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+T = TypeVar("T")
 
 
 class StackFolder:
@@ -107,19 +142,40 @@ class StackFolder:
         """Write how the customer gives a secret."""
         return f"run `{self.format_command('secrets', 'set', name)}` on the Stack's machine"
 
-    def read_json(self, file: Path) -> dict[str, Any]:
-        """Read a small document; nothing where there is none."""
-        try:
-            found = json.loads(file.read_bytes())
-        except FileNotFoundError:
-            return {}
-        except ValueError as error:
-            raise Conflict(f"`{file}` is not readable", hint="Remove or repair it.") from error
-        return found if isinstance(found, dict) else {}
+    def read_settings(self) -> JsonObject:
+        """Return the settings of the Stack's runner by name; empty if none were stored."""
+        return self._read(self.settings, lambda settings: settings) or {}
 
-    def write_json(self, file: Path, value: Mapping[str, Any]) -> None:
-        """Keep a small document."""
+    def read_inputs(self) -> dict[str, str]:
+        """Return the values that the customer set by name of the input."""
+        return self._read(self.inputs, _read_texts) or {}
+
+    def read_report_reply(self) -> ReportReply | None:
+        """Return the reply to the latest report; None before the first."""
+        return self._read(self.reported, _read_reply)
+
+    def write_report_reply(self, reply: ReportReply) -> None:
+        """Store the reply to a report."""
+        self.write_json(self.reported, reply.to_json())
+
+    def read_refusal(self) -> Refusal | None:
+        """Return why the runner was refused for good; None if it was not."""
+        return self._read(self.ended, _read_refusal)
+
+    def write_json(self, file: Path, value: JsonObject) -> None:
+        """Store a small document."""
         write_durably(file, json.dumps(value, indent=2, ensure_ascii=False).encode())
+
+    def _read(self, file: Path, read: Callable[[JsonObject], T]) -> T | None:
+        """Return what a small document says; None where there is none."""
+        try:
+            return read(parse_object(file.read_bytes(), "it"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise Conflict(
+                f"`{file}` is not readable: {error}", hint="Remove or repair it."
+            ) from error
 
     def _forget_identity(self) -> None:
         """Delete the identity: the next start enrols anew; seal key and audit trail stay."""
@@ -132,3 +188,18 @@ def _read_document(file: Path) -> StackDocument:
         return StackDocument.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
         raise NoStack(f"`{file}` cannot be read") from error
+
+
+def _read_texts(document: JsonObject) -> dict[str, str]:
+    return {name: require_text(text, f"`{name}`") for name, text in document.items()}
+
+
+def _read_reply(document: JsonObject) -> ReportReply:
+    names = ("at", "digest", "message", "hint")
+    texts = {name: text_or_empty(document.get(name)) for name in names}
+    return ReportReply(ok=bool(document.get("ok")), **texts)
+
+
+def _read_refusal(document: JsonObject) -> Refusal:
+    names = ("code", "message", "hint")
+    return Refusal(**{name: text_or_empty(document.get(name)) for name in names})

@@ -5,9 +5,9 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
@@ -20,7 +20,7 @@ from exclave.runner.data_folder import DataFolder, remove_tree
 from exclave.runner.executions.kill_switch import is_disabled
 from exclave.runner.processes import procfs
 from exclave.runner.processes.leftovers import kill_leftovers
-from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.folder import Refusal, ReportReply, StackFolder
 from exclave.runner.stack.supervisor import find_supervisor
 from exclave.wire.stacks import INPUT_SECRET, StackTerms
 
@@ -53,18 +53,23 @@ class StackStatus:
     runner_url: str
     version: str
     folder: str
-    report: dict[str, Any]
+    report: ReportReply | None
     missing_secrets: list[str]
     missing_inputs: list[str]
     problem: str = ""
+
+    def to_json(self) -> dict[str, object]:
+        """Return the status as `stack status --json` prints it."""
+        report = {} if self.report is None else self.report.to_json()
+        return {**asdict(self), "report": report}
 
 
 def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
     """Return the status of the Stack; `secrets` are the names of the stored ones."""
     document = folder.read_document()
     pid = find_supervisor(folder)
-    ended = folder.read_json(folder.ended)
-    state = "running" if pid is not None else "refused" if ended else "stopped"
+    refusal = folder.read_refusal()
+    state = "running" if pid is not None else "refused" if refusal else "stopped"
     return StackStatus(
         install=document.terms.install,
         install_id=document.terms.install_id,
@@ -75,12 +80,12 @@ def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
         runner_url=document.runner_url,
         version=document.version,
         folder=str(folder.path),
-        report=folder.read_json(folder.reported),
+        report=folder.read_report_reply(),
         missing_secrets=[
             one.name for one in document.terms.secrets if one.required and one.name not in secrets
         ],
         missing_inputs=_list_missing_inputs(folder, document.terms, secrets),
-        problem=str(ended.get("message", "")),
+        problem="" if refusal is None else refusal.message,
     )
 
 
@@ -88,7 +93,7 @@ def _list_missing_inputs(
     folder: StackFolder, terms: StackTerms, secrets: frozenset[str]
 ) -> list[str]:
     """Name the required inputs that the customer has not given; a default does not count."""
-    given = folder.read_json(folder.inputs)
+    given = folder.read_inputs()
     return [
         one.name
         for one in terms.inputs
@@ -121,9 +126,10 @@ async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
         if (folder.runner / IDENTITY).exists() and find_supervisor(folder) is not None:
             return True
         if child.poll() is not None:
-            told = folder.read_json(folder.ended)
-            message = told.get("message", f"the supervisor ended with code {child.returncode}")
-            raise StackFailed(str(message), hint=str(told.get("hint", StackFailed.hint)))
+            refusal = folder.read_refusal() or Refusal(
+                message=f"the supervisor ended with code {child.returncode}", hint=StackFailed.hint
+            )
+            raise StackFailed(refusal.message, hint=refusal.hint)
         await clock.sleep(_PAUSE_S)
     raise StackFailed(
         f"the runner is not enrolled after {START_WITHIN_S:g} s; it goes on trying",

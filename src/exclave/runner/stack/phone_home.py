@@ -12,7 +12,7 @@ from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.executions.deps import Deps
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import SecretStore
-from exclave.runner.stack.folder import StackFolder
+from exclave.runner.stack.folder import ReportReply, StackFolder
 from exclave.runner.stack.machine_facts import collect_facts
 from exclave.wire.stacks import INPUT_SECRET, StackReport, StackTerms
 
@@ -67,7 +67,7 @@ class Reporter:
         """Return the report about this Stack."""
         terms = self._folder.read_document().terms
         there = await self._secrets.list_names()
-        given = self._folder.read_json(self._folder.inputs)
+        given = self._folder.read_inputs()
         return StackReport(
             facts=collect_facts(self._folder, isolated=self._isolated),
             secrets={secret.name: secret.name in there for secret in terms.secrets},
@@ -95,15 +95,11 @@ class Reporter:
 
     def _note(self, deps: Deps, digest: str, problem: Problem | None = None) -> None:
         """Leave the answer where `stack status` and `stack inputs set` find it."""
-        told: dict[str, object] = {
-            "at": deps.clock.now().isoformat(),
-            "digest": digest,
-            "ok": problem is None,
-        }
+        message, hint = ("", "") if problem is None else (problem.message, problem.advice)
         if problem is not None:
             _log.warning("report_refused", code=problem.code, message=problem.message)
-            told |= {"message": problem.message, "hint": problem.advice}
-        self._folder.write_json(self._folder.reported, told)
+        at = deps.clock.now().isoformat()
+        self._folder.write_report_reply(ReportReply(problem is None, at, digest, message, hint))
 
 
 def _choose_inputs(terms: StackTerms, given: Mapping[str, str]) -> dict[str, str]:

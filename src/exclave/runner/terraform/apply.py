@@ -124,13 +124,10 @@ def _succeed(tf: TerraformContext, messages: MessageLog) -> Outcome:
         "serial": 0 if newest is None else newest.header.serial,
         "lineage": "" if newest is None else newest.header.lineage,
         "summary": {
-            name: messages.summary.get(key, 0)
-            for name, key in (
-                ("add", "add"),
-                ("change", "change"),
-                ("destroy", "remove"),
-                ("import", "import"),
-            )
+            "add": messages.counts.add,
+            "change": messages.counts.change,
+            "destroy": messages.counts.remove,
+            "import": messages.counts.imported,
         },
     }
     return Outcome(

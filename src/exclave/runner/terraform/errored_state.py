@@ -1,6 +1,5 @@
 """The state that Terraform leaves on disk when it could not store it: sealed, and handed in."""
 
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from exclave.runner.logs.secret_spellings import find_needles
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.users import find_owner, touch_files
 from exclave.runner.secrets.sealing import Purpose, Sealer
+from exclave.runner.terraform.state_document import parse_state
 from exclave.runner.terraform.state_store import describe_state, list_sensitive
 from exclave.runner.terraform.unsent_state import (
     MODULE,
@@ -52,11 +52,12 @@ def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer, mask: Mask) -> No
         return
     workspace, lock_id = lock
     try:
-        marked = Needles(find_needles(list_sensitive(json.loads(data))))
-        header = describe_state(data, lambda text: mask_text(marked, mask(text)))
+        document = parse_state(data)
+        marked = Needles(find_needles(list_sensitive(document)))
+        header = describe_state(document, data, lambda text: mask_text(marked, mask(text)))
         purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
         state = SealedState(header=header, sealed=sealer.seal(data, purpose))
-    except (ValueError, KeyError, TypeError, AttributeError, WorkFailed) as error:
+    except (ValueError, WorkFailed) as error:
         _log.error("errored_state_unreadable", exc=error, execution_id=uplink.execution_id)
         return
     keep_state(folder, workspace, lock_id, state)

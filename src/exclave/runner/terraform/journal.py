@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from exclave.base.clock import Clock
@@ -12,7 +12,7 @@ from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import sync_folder
-from exclave.runner.terraform.messages import Event
+from exclave.runner.terraform.messages import Message
 from exclave.runner.terraform.unsent_state import JOURNAL, send_journal
 
 _log = Log("runner.journal")
@@ -33,26 +33,24 @@ class Journal:
         self._write({"type": "begin", "workspace": workspace})
         sync_folder(folder)
 
-    def note(self, event: Event) -> None:
-        """Write an event down durably, if it is about a resource; called by the pump's thread.
+    def note(self, message: Message) -> None:
+        """Write a message down durably, if it is about a resource; called by the pump's thread.
 
         Terraform first tells all that it will do. Those lines need no wait for the disk: the first
         thing that is really done brings them there.
         """
-        is_plan = event.get("type") == "planned_change"
-        hook = event.get("change" if is_plan else "hook")
-        if event.get("type") not in _KINDS or not isinstance(hook, dict):
+        resource = message.resource
+        if message.type not in _KINDS or resource is None:
             return
-        resource = hook.get("resource")
-        told = resource if isinstance(resource, dict) else {}
+        is_plan = message.type == "planned_change"
         line = {
-            "type": event["type"],
-            "at": event.get("@timestamp"),
-            "addr": told.get("addr"),
-            "resource_type": told.get("resource_type"),
-            "action": hook.get("action"),
-            "id_key": hook.get("id_key"),
-            "id_value": hook.get("id_value"),
+            "type": message.type,
+            "at": message.at,
+            "addr": resource.address,
+            "resource_type": resource.resource_type,
+            "action": resource.action,
+            "id_key": resource.id_key,
+            "id_value": resource.id_value,
         }
         self._write(line, sync=not is_plan)
         self.events += not is_plan
@@ -65,8 +63,8 @@ class Journal:
         """Write no more."""
         os.close(self._handle)
 
-    def _write(self, line: dict[str, object], *, sync: bool = True) -> None:
-        text = {key: self._mask(str(value)) for key, value in line.items() if value is not None}
+    def _write(self, line: Mapping[str, str | None], *, sync: bool = True) -> None:
+        text = {key: self._mask(value) for key, value in line.items() if value is not None}
         os.write(self._handle, json.dumps(text, ensure_ascii=False).encode() + b"\n")
         if sync:
             os.fsync(self._handle)

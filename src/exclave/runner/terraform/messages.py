@@ -2,15 +2,14 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from exclave.base.json_values import Json, JsonObject, object_or_empty
 from exclave.base.secrets import Secret
 from exclave.runner.logs.spool import LogWriter
 from exclave.wire.logs import Stream
 
-Event = Mapping[str, Any]
 _QUIET = frozenset({"version", "outputs", "refresh_start", "refresh_complete"})
 _MOST_DIAGNOSTICS = 100
 _MAX_LINE = 16 << 20
@@ -37,16 +36,49 @@ class Diagnostic:
         return head + where + detail
 
 
+@dataclass(frozen=True, slots=True)
+class ResourceEvent:
+    """What a message says about a resource; None where it says nothing."""
+
+    address: str | None
+    resource_type: str | None
+    action: str | None
+    id_key: str | None
+    id_value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCounts:
+    """How many resources a plan or an apply changes."""
+
+    add: int = 0
+    change: int = 0
+    remove: int = 0
+    imported: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line of `-json` output."""
+
+    type: str
+    text: str
+    at: str | None = None
+    diagnostic: Diagnostic | None = None
+    counts: ChangeCounts | None = None
+    resource: ResourceEvent | None = None
+
+
 class MessageLog:
     """A log writer that turns JSON lines on stdout into text; may be called from any thread."""
 
-    def __init__(self, log: LogWriter, notice: Callable[[Event], None] | None = None) -> None:
+    def __init__(self, log: LogWriter, notice: Callable[[Message], None] | None = None) -> None:
         self._log = log
         self._notice = notice
         self._lock = threading.Lock()
         self._rest = b""
         self.diagnostics: list[Diagnostic] = []
-        self.summary: Event = {}
+        self.counts = ChangeCounts()
         """The last summary of changes."""
 
     @property
@@ -95,49 +127,84 @@ class MessageLog:
         return (0, "")
 
     def _take(self, line: bytes) -> None:
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            event = None
-        if not isinstance(event, dict) or "@message" not in event:
+        message = parse_message(line)
+        if message is None:
             self._log.write(Stream.STDOUT, line + b"\n")
             return
-        text = self._read(event)
+        text = self._read(message)
         if text:
             self._log.write(Stream.STDOUT, text.encode(errors="replace") + b"\n")
         if self._notice is not None:
-            self._notice(event)
+            self._notice(message)
 
-    def _read(self, event: Event) -> str:
-        kind = event.get("type")
-        if kind == "diagnostic":
-            found = read_diagnostic(event.get("diagnostic"))
+    def _read(self, message: Message) -> str:
+        if message.diagnostic is not None:
             if len(self.diagnostics) < _MOST_DIAGNOSTICS:
-                self.diagnostics.append(found)
-            return found.tell()
-        if kind == "change_summary" and isinstance(event.get("changes"), dict):
-            self.summary = event["changes"]
-        return "" if kind in _QUIET else str(event["@message"])
+                self.diagnostics.append(message.diagnostic)
+            return message.diagnostic.tell()
+        if message.counts is not None:
+            self.counts = message.counts
+        return "" if message.type in _QUIET else message.text
 
 
-def read_diagnostic(told: object) -> Diagnostic:
+def parse_message(line: bytes) -> Message | None:
+    """Return the message in a line of stdout; None if the line is something else."""
+    try:
+        value: Json = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or "@message" not in value:
+        return None
+    kind = str(value.get("type"))
+    subject = value.get("change" if kind == "planned_change" else "hook")
+    changes = value.get("changes") if kind == "change_summary" else None
+    return Message(
+        kind,
+        str(value["@message"]),
+        at=_read_text(value.get("@timestamp")),
+        diagnostic=read_diagnostic(value.get("diagnostic")) if kind == "diagnostic" else None,
+        counts=_read_counts(changes) if isinstance(changes, dict) else None,
+        resource=_read_resource(subject) if isinstance(subject, dict) else None,
+    )
+
+
+def _read_counts(changes: JsonObject) -> ChangeCounts:
+    names = ("add", "change", "remove", "import")
+    values = (changes.get(name) for name in names)
+    return ChangeCounts(*(value if isinstance(value, int) else 0 for value in values))
+
+
+def _read_resource(subject: JsonObject) -> ResourceEvent:
+    resource = object_or_empty(subject.get("resource"))
+    return ResourceEvent(
+        _read_text(resource.get("addr")),
+        _read_text(resource.get("resource_type")),
+        _read_text(subject.get("action")),
+        _read_text(subject.get("id_key")),
+        _read_text(subject.get("id_value")),
+    )
+
+
+def _read_text(value: Json) -> str | None:
+    return None if value is None else str(value)
+
+
+def read_diagnostic(value: Json) -> Diagnostic:
     """Read a diagnostic of `-json` output; whatever is missing stays empty."""
-    given = told if isinstance(told, dict) else {}
-    snippet = given.get("snippet")
-    code = snippet.get("code") if isinstance(snippet, dict) else ""
+    given = object_or_empty(value)
     return Diagnostic(
         severity=str(given.get("severity") or "error"),
         summary=str(given.get("summary") or "unknown"),
         detail=str(given.get("detail") or ""),
         address=str(given.get("address") or ""),
         place=_read_place(given.get("range")),
-        code=str(code or ""),
+        code=str(object_or_empty(given.get("snippet")).get("code") or ""),
     )
 
 
-def _read_place(told: object) -> str:
-    if not isinstance(told, dict):
+def _read_place(value: Json) -> str:
+    if not isinstance(value, dict):
         return ""
-    start = told.get("start")
-    line = start.get("line") if isinstance(start, dict) else None
-    return f"{told.get('filename')} line {line}" if line is not None else str(told.get("filename"))
+    line = object_or_empty(value.get("start")).get("line")
+    name = value.get("filename")
+    return f"{name} line {line}" if line is not None else str(name)

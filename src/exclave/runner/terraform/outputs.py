@@ -1,22 +1,22 @@
 """Outputs of a module as the control plane may have them: sensitive ones are placeholders."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from exclave.runner.terraform.plan_document import mask_value
+from exclave.runner.terraform.state_document import Output
 from exclave.wire.jobs import JsonValue
 
 
 def split_outputs(
-    outputs: Mapping[str, Any], workspace: str, mask: Callable[[str], str]
+    outputs: Mapping[str, Output], workspace: str, mask: Callable[[str], str]
 ) -> tuple[dict[str, JsonValue], list[str]]:
     """Return the public outputs, and the names of those whose values stay on the runner."""
     told: dict[str, JsonValue] = {}
     hidden: list[str] = []
     for name, output in sorted(outputs.items()):
-        if output.get("sensitive"):
+        if output.sensitive:
             told[name] = f"((exclave:output:{workspace}:{name}))"
             hidden.append(name)
         else:
-            told[name] = mask_value(output.get("value"), mask)
+            told[name] = mask_value(output.value, mask)
     return told, hidden

@@ -1,8 +1,8 @@
 """Plans a module: checks it, saves the plan sealed, tells what it would do, asks the policies."""
 
 import hashlib
-import json
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 from exclave.runner.commands import terraform
 from exclave.runner.outcomes import WorkFailed, fail
@@ -12,6 +12,7 @@ from exclave.runner.terraform.messages import MessageLog
 from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan_document import describe_plan, is_noop
 from exclave.runner.terraform.policies import check_policies
+from exclave.runner.terraform.saved_plan import SavedPlan, parse_plan
 from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -30,7 +31,7 @@ async def run_init(tf: TerraformContext) -> None:
             raise WorkFailed(*explain("init", (), printed.stderr + printed.stdout))
 
 
-async def run_plan(tf: TerraformContext, var_files: list[Any]) -> None:
+async def run_plan(tf: TerraformContext, var_files: Sequence[Path]) -> None:
     """Create the plan; `plan` validates the module first and reports all errors at once."""
     argv = terraform.plan(tf.tool, out=tf.plan_file, var_files=var_files, destroy=tf.spec.destroy)
     messages = MessageLog(tf.context.log)
@@ -39,15 +40,15 @@ async def run_plan(tf: TerraformContext, var_files: list[Any]) -> None:
         raise WorkFailed(*explain("plan", messages.errors, ""))
 
 
-async def read_plan(tf: TerraformContext) -> tuple[dict[str, Any], str]:
+async def read_plan(tf: TerraformContext) -> tuple[SavedPlan, str]:
     """Read the saved plan as JSON, once: with big providers each look costs seconds."""
     printed = await tf.capture("show", terraform.show(tf.tool, tf.plan_file))
     if printed.code != 0:
         raise WorkFailed(*explain("show", (), printed.stderr))
     try:
-        return json.loads(printed.stdout), printed.stdout
+        return parse_plan(printed.stdout), printed.stdout
     except ValueError as error:
-        raise WorkFailed(Reason.RUNNER_ERROR, "the plan cannot be read as JSON") from error
+        raise WorkFailed(Reason.RUNNER_ERROR, f"the plan cannot be read: {error}") from error
 
 
 async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocument) -> str:
@@ -62,19 +63,21 @@ async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocum
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[Any]) -> Outcome:
+async def plan(
+    tf: TerraformContext, sealer: Sealer, opa: str, var_files: Sequence[Path]
+) -> Outcome:
     """Run the whole job: init, plan, policies, upload."""
     await run_init(tf)
     await run_plan(tf, var_files)
-    told, text = await read_plan(tf)
+    saved, text = await read_plan(tf)
     spec, mask = tf.spec, tf.context.mask
-    document = describe_plan(told, mask, tool=spec.tool, destroy=spec.destroy)
+    document = describe_plan(saved, mask, tool=spec.tool, destroy=spec.destroy)
     if spec.policies:
         findings = await check_policies(tf, opa, text)
         document = document.model_copy(update={"policies": findings})
     digest = await hand_in_plan(tf, sealer, document)
     denied = [one for one in document.policies if one.level == "deny"]
-    outputs = _build_outputs(tf, document, told, digest)
+    outputs = _build_outputs(tf, document, saved, digest)
     if denied:
         message = "\n".join(
             f"policy `{one.name}` denies this plan: {one.message}" for one in denied
@@ -86,7 +89,7 @@ async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[A
 
 
 def _build_outputs(
-    tf: TerraformContext, document: PlanDocument, told: dict[str, Any], digest: str
+    tf: TerraformContext, document: PlanDocument, saved: SavedPlan, digest: str
 ) -> dict[str, JsonValue]:
     noop = is_noop(document)
     header = None if tf.store.newest is None else tf.store.newest.header
@@ -99,8 +102,7 @@ def _build_outputs(
         "policies": {"warn": _list_warnings(document.policies)},
     }
     if noop:
-        planned = (told.get("planned_values") or {}).get("outputs") or {}
-        now, hidden = split_outputs(planned, tf.spec.workspace, tf.context.mask)
+        now, hidden = split_outputs(saved.planned_outputs, tf.spec.workspace, tf.context.mask)
         outputs |= {"outputs": now, "sensitive_outputs": list[JsonValue](hidden)}
     return outputs
 

@@ -3,9 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
+from exclave.base.json_values import Json
 from exclave.runner.logs.masking import Mask, mask_number
+from exclave.runner.terraform.saved_plan import Change, ResourceChange, SavedPlan
+from exclave.runner.terraform.state_document import follow
 from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import (
     PlanAction,
@@ -16,19 +19,17 @@ from exclave.wire.terraform import (
     PlanSummary,
 )
 
-Change = Mapping[str, Any]
-
 _MOST_ATTRIBUTES = 500
 _MOST_CHARS = 4000
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _QUIET = frozenset({"no-op"})
 
 
-def describe_plan(plan: Mapping[str, Any], mask: Mask, *, tool: str, destroy: bool) -> PlanDocument:
-    """Describe the JSON of a saved plan; resources that do not change are left out."""
-    resources = _describe_all(plan.get("resource_changes"), mask)
-    drift = _describe_all(plan.get("resource_drift"), mask)
-    outputs = list(_describe_outputs(plan.get("output_changes"), mask))
+def describe_plan(plan: SavedPlan, mask: Mask, *, tool: str, destroy: bool) -> PlanDocument:
+    """Describe a saved plan; resources that do not change are left out."""
+    resources = _describe_all(plan.resources, mask)
+    drift = _describe_all(plan.drift, mask)
+    outputs = list(_describe_outputs(plan.outputs, mask))
     return PlanDocument(
         destroy=destroy,
         tool=tool,
@@ -46,39 +47,34 @@ def is_noop(document: PlanDocument) -> bool:
 
 def read_action(change: Change) -> PlanAction:
     """Name what happens to a resource."""
-    actions = tuple(change.get("actions") or ("no-op",))
-    match actions:
+    match change.actions:
         case ("create",) | ("update",) | ("delete",) | ("read",) | ("forget",):
-            return cast("PlanAction", actions[0])
+            return cast("PlanAction", change.actions[0])
         case ("no-op",):
-            return "import" if change.get("importing") else "no-op"
+            return "import" if change.is_import else "no-op"
         case _:
             return "replace"
 
 
-def _describe_all(changes: object, mask: Mask) -> list[PlannedResource]:
-    given = changes if isinstance(changes, list) else []
-    described = (_describe_resource(one, mask) for one in given)
+def _describe_all(changes: Sequence[ResourceChange], mask: Mask) -> list[PlannedResource]:
+    described = (_describe_resource(one, mask) for one in changes)
     return [one for one in described if one.action not in _QUIET]
 
 
-def _describe_resource(told: Mapping[str, Any], mask: Mask) -> PlannedResource:
-    change: Change = told.get("change") or {}
-    action = read_action(change)
-    previous = str(told.get("previous_address") or "")
-    if action == "no-op" and previous:
+def _describe_resource(resource: ResourceChange, mask: Mask) -> PlannedResource:
+    action = read_action(resource.change)
+    if action == "no-op" and resource.previous:
         action = "move"
-    importing = change.get("importing") or {}
     return PlannedResource(
-        address=mask(str(told.get("address", ""))),
-        type=str(told.get("type", "")),
-        name=mask(str(told.get("name", ""))),
-        module=mask(str(told.get("module_address") or "")),
+        address=mask(resource.address),
+        type=resource.type,
+        name=mask(resource.name),
+        module=mask(resource.module),
         action=action,
-        reason=str(told.get("action_reason") or ""),
-        previous=mask(previous),
-        import_id=mask(str(importing.get("id") or "")),
-        attributes=_compare(change, action, mask),
+        reason=resource.reason,
+        previous=mask(resource.previous),
+        import_id=mask(resource.change.import_id),
+        attributes=_compare(resource.change, action, mask),
     )
 
 
@@ -100,26 +96,25 @@ class _Walk:
     def __init__(self, change: Change, mask: Mask) -> None:
         self._change = change
         self._mask = mask
-        paths = change.get("replace_paths") or ()
-        self._forcing = {_write_path(path) for path in paths if isinstance(path, list)}
+        self._forcing = {_write_path(path) for path in change.replace_paths}
 
     def list_changes(self) -> Iterator[PlanAttribute]:
         given = self._change
         yield from self._walk(
             (),
-            given.get("before"),
-            given.get("after"),
-            given.get("after_unknown"),
-            (given.get("before_sensitive"), given.get("after_sensitive")),
+            given.before,
+            given.after,
+            given.after_unknown,
+            (given.before_sensitive, given.after_sensitive),
         )
 
     def _walk(
         self,
         path: tuple[str | int, ...],
-        before: Any,
-        after: Any,
-        unknown: Any,
-        hidden: tuple[Any, Any],
+        before: Json,
+        after: Json,
+        unknown: Json,
+        hidden: tuple[Json, Json],
     ) -> Iterator[PlanAttribute]:
         if unknown is not True and before == after and not _has_true(unknown):
             return
@@ -142,7 +137,7 @@ class _Walk:
             yield self._describe(path, before, after)
 
     def _describe_unknown(
-        self, path: tuple[str | int, ...], before: Any, hidden: Any
+        self, path: tuple[str | int, ...], before: Json, hidden: Json
     ) -> Iterator[PlanAttribute]:
         secret = _has_true(hidden)
         yield self._describe(path, None if secret else before, None, sensitive=secret, unknown=True)
@@ -150,8 +145,8 @@ class _Walk:
     def _describe(
         self,
         path: tuple[str | int, ...],
-        before: Any,
-        after: Any,
+        before: Json,
+        after: Json,
         *,
         sensitive: bool = False,
         unknown: bool = False,
@@ -170,16 +165,16 @@ class _Walk:
         )
 
 
-def mask_value(value: Any, mask: Mask) -> JsonValue:
+def mask_value(value: Json, mask: Mask) -> JsonValue:
     """Return a value with its secrets masked and long texts shortened."""
     match value:
         case str():
             text = mask(value)
             cut = len(text) - _MOST_CHARS
             return text if cut <= 0 else f"{text[:_MOST_CHARS]}… ({cut} more characters)"
-        case dict():
-            return {mask(str(key)): mask_value(part, mask) for key, part in value.items()}
-        case list():
+        case Mapping():
+            return {mask(key): mask_value(part, mask) for key, part in value.items()}
+        case Sequence():
             return [mask_value(part, mask) for part in value]
         case bool() | None:
             return value
@@ -187,21 +182,19 @@ def mask_value(value: Any, mask: Mask) -> JsonValue:
             return mask_number(value, mask)
 
 
-def _describe_outputs(changes: object, mask: Mask) -> Iterator[PlannedOutput]:
-    for name, change in sorted(changes.items()) if isinstance(changes, dict) else ():
+def _describe_outputs(changes: Mapping[str, Change], mask: Mask) -> Iterator[PlannedOutput]:
+    for name, change in sorted(changes.items()):
         action = read_action(change)
         if action == "no-op":
             continue
-        hidden = _has_true(change.get("before_sensitive")) or _has_true(
-            change.get("after_sensitive")
-        )
+        hidden = _has_true(change.before_sensitive) or _has_true(change.after_sensitive)
         yield PlannedOutput(
             name=name,
             action=action,
-            before=None if hidden else mask_value(change.get("before"), mask),
-            after=None if hidden else mask_value(change.get("after"), mask),
+            before=None if hidden else mask_value(change.before, mask),
+            after=None if hidden else mask_value(change.after, mask),
             sensitive=hidden,
-            unknown=_has_true(change.get("after_unknown")),
+            unknown=_has_true(change.after_unknown),
         )
 
 
@@ -220,29 +213,24 @@ def _count(resources: Sequence[PlannedResource], outputs: Sequence[PlannedOutput
     )
 
 
-def _is_walkable(before: Any, after: Any) -> bool:
+def _is_walkable(before: Json, after: Json) -> bool:
     kinds = {type(one) for one in (before, after) if one is not None}
     return kinds in ({dict}, {list}) and bool(before or after)
 
 
-def _list_keys(before: Any, after: Any, unknown: Any) -> list[Any]:
+def _list_keys(before: Json, after: Json, unknown: Json) -> list[str] | list[int]:
+    values = (before, after, unknown)
     if isinstance(before, list) or isinstance(after, list):
-        sizes = [len(one) for one in (before, after, unknown) if isinstance(one, list)]
-        return list(range(max(sizes)))
-    keys = {key for one in (before, after, unknown) if isinstance(one, dict) for key in one}
-    return sorted(keys)
+        return list(range(max(len(value) for value in values if isinstance(value, list))))
+    return sorted({key for value in values if isinstance(value, dict) for key in value})
 
 
-def _get(value: Any, key: Any) -> Any:
-    if value is True:
-        return True
-    try:
-        return value[key]
-    except (KeyError, IndexError, TypeError):
-        return None
+def _get(value: Json, key: str | int) -> Json:
+    """Return a part of a value; of one that is marked as a whole, the mark."""
+    return True if value is True else follow(value, (key,))
 
 
-def _has_true(value: Any) -> bool:
+def _has_true(value: Json) -> bool:
     match value:
         case bool():
             return value
@@ -254,7 +242,7 @@ def _has_true(value: Any) -> bool:
             return False
 
 
-def _write_path(path: Sequence[str | int]) -> str:
+def _write_path(path: Sequence[Json]) -> str:
     text = ""
     for key in path:
         if isinstance(key, str) and _PLAIN_KEY.fullmatch(key):

@@ -1,10 +1,18 @@
 """Policies on a plan, evaluated by the real `opa`; what cannot be evaluated never passes."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from exclave.base.json_values import (
+    Json,
+    JsonObject,
+    list_or_empty,
+    object_or_empty,
+    parse_object,
+    text_or_empty,
+)
 from exclave.runner.commands import opa
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.terraform.tool_context import TerraformContext
@@ -40,9 +48,9 @@ async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[Pol
     return sorted(found, key=lambda one: _LEVELS.index(one.level))
 
 
-def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[PolicyFinding]:
+def read_findings(name: str, value: Json, mask: Callable[[str], str]) -> list[PolicyFinding]:
     """Return what the rules of a policy say; a policy that has none of them is an error."""
-    rules = value if isinstance(value, dict) else {}
+    rules = object_or_empty(value)
     if not any(level in rules for level in _LEVELS):
         message = (
             f"the policy `{name}` has no `deny`, `warn` or `pass` in the package `{PACKAGE}`:"
@@ -58,7 +66,7 @@ def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[Pol
 
 async def _evaluate(
     tf: TerraformContext, tool: str, policy: RegoPolicy, file: Path, document: Path
-) -> Any:
+) -> Json:
     """Evaluate with today's syntax, and with the old one if that cannot be read."""
     problems = []
     for old_syntax in (False, True):
@@ -66,11 +74,11 @@ async def _evaluate(
             tool, policy=file, document=document, package=PACKAGE, old_syntax=old_syntax
         )
         printed = await tf.capture("opa eval", argv, cwd=file.parent)
-        told = _read(printed.stdout)
-        if printed.code == 0 and "errors" not in told:
-            results = told.get("result") or [{}]
-            return (results[0].get("expressions") or [{}])[0].get("value")
-        problems.append(_explain(told, printed.stderr))
+        answer = _read(printed.stdout)
+        if printed.code == 0 and answer is not None and "errors" not in answer:
+            expressions = _first(answer.get("result")).get("expressions")
+            return _first(expressions).get("value")
+        problems.append(_explain(answer or {}, printed.stderr))
     message = f"the policy `{policy.name}` cannot be evaluated: {problems[0]}"
     raise WorkFailed(Reason.SYNTAX, message)
 
@@ -82,7 +90,7 @@ _WITHOUT_MESSAGE: Final = {
 }
 
 
-def _list_messages(value: Any, default: str) -> Iterator[str]:
+def _list_messages(value: Json, default: str) -> Iterator[str]:
     match value:
         case None | False:
             return
@@ -90,28 +98,33 @@ def _list_messages(value: Any, default: str) -> Iterator[str]:
             yield default
         case str():
             yield value
-        case list():
+        case Sequence():
             for one in value:
                 yield from _list_messages(one, default)
-        case dict():
+        case Mapping():
             told = next((value[key] for key in ("msg", "message", "reason") if key in value), None)
             yield str(told) if told is not None else json.dumps(value, ensure_ascii=False)
         case _:
             yield str(value)
 
 
-def _read(out: str) -> dict[str, Any]:
+def _read(out: str) -> JsonObject | None:
+    """Return what OPA printed; None if it is not its JSON."""
     try:
-        told = json.loads(out)
+        return parse_object(out, "the answer of opa")
     except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+        return None
 
 
-def _explain(told: dict[str, Any], err: str) -> str:
-    errors = told.get("errors") or [{"message": err.strip() or "opa failed without a word"}]
+def _first(values: Json) -> JsonObject:
+    """Return the first object of a list; an empty one if there is none."""
+    return object_or_empty(next(iter(list_or_empty(values)), None))
+
+
+def _explain(answer: JsonObject, err: str) -> str:
     parts = []
-    for one in errors[:3]:
-        row = (one.get("location") or {}).get("row")
-        parts.append(f"line {row}: {one.get('message')}" if row else str(one.get("message")))
-    return "; ".join(parts)[:_MOST_CHARS]
+    for error in map(object_or_empty, list_or_empty(answer.get("errors"))[:3]):
+        message = text_or_empty(error.get("message"))
+        row = object_or_empty(error.get("location")).get("row")
+        parts += [f"line {row}: {message}" if row else message] if message else []
+    return ("; ".join(parts) or err.strip() or "opa failed without a word")[:_MOST_CHARS]

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
+from exclave.base.json_values import parse_object, require_text
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
@@ -60,19 +61,30 @@ def _list_files(data: Path) -> list[Path]:
     return sorted(file for file in folder.iterdir() if file.is_file()) if folder.is_dir() else []
 
 
-def _read(file: Path) -> tuple[dict[str, Any], bytes]:
+class _KeptState(NamedTuple):
+    execution_id: str
+    epoch: int
+    packed: bytes
+
+
+def _read(file: Path) -> _KeptState:
     line, _, packed = file.read_bytes().partition(b"\n")
-    return json.loads(line), packed
+    header = parse_object(line, "the first line")
+    epoch = header.get("epoch")
+    if not isinstance(epoch, int):
+        message = "`epoch` is not a number"
+        raise ValueError(message)  # noqa: TRY004 - a wrong document
+    return _KeptState(require_text(header.get("execution_id"), "`execution_id`"), epoch, packed)
 
 
 async def _send(file: Path, open_uplink: OpenUplink, audit: Audit) -> None:
     try:
-        header, packed = _read(file)
-        uplink = open_uplink(str(header["execution_id"]), int(header["epoch"]))
-        await uplink.put_attachment("errored.tfstate.sealed", packed, _ONCE)
+        kept = _read(file)
+        uplink = open_uplink(kept.execution_id, kept.epoch)
+        await uplink.put_attachment("errored.tfstate.sealed", kept.packed, _ONCE)
     except IdentityRefused:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         _log.error("rescued_state_unreadable", exc=error, file=str(file))
     except Problem as problem:
         final = isinstance(problem, RemoteProblem) and problem.kind is not Kind.TOO_LARGE

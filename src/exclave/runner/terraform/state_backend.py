@@ -7,13 +7,14 @@ import hmac
 import json
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from exclave.base.errors import Problem
 from exclave.base.ids import Randomness
+from exclave.base.json_values import parse_object
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.wire.terraform import MAX_STATE, LockInfo
@@ -220,7 +221,7 @@ class StateProxy:
 
 
 def _read_lock(body: bytes) -> LockInfo:
-    told: dict[str, Any] = json.loads(body)
+    told = parse_object(body, "the lock")
     names = ("id", "operation", "info", "who", "version", "created")
     lower = {key.lower(): value for key, value in told.items()}
     return LockInfo(**{name: str(lower.get(name) or "") for name in names})

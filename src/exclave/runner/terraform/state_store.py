@@ -3,11 +3,11 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from exclave.base.json_values import Json, parse_object
 from exclave.base.secrets import Secret
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
@@ -16,8 +16,8 @@ from exclave.runner.jobs.placeholders import STATE
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
+from exclave.runner.terraform.state_document import Output, StateDocument, parse_state
 from exclave.runner.terraform.unsent_state import forget_state, keep_state, note_lock
-from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
 
 PATIENT = RetryPolicy(first_s=0.2, longest_s=5.0)
@@ -29,16 +29,10 @@ _SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A decrypted state, and the facts of it that may be shown."""
+    """The outputs of a decrypted state, and the facts of it that may be shown."""
 
     header: StateHeader
-    document: Mapping[str, Any]
-
-    @property
-    def outputs(self) -> Mapping[str, Any]:
-        """Its outputs: by name `{"value": …, "sensitive": …}`."""
-        found = self.document.get("outputs")
-        return found if isinstance(found, dict) else {}
+    outputs: Mapping[str, Output]
 
 
 class StateStore:
@@ -71,13 +65,14 @@ class StateStore:
             raise
         if found.header.sealed_serial is not None and self.newest is None:
             self._log.system(_describe_restored(found.header))
-        self._take(found.header, data)
+        self._take(found.header, parse_state(data))
         return data
 
     async def write(self, lock_id: str, data: bytes) -> None:
         """Seal a new version, keep it on disk, and only then send it, until it arrives."""
-        header = describe_state(data, self._log.mask)
-        self._take(header, data)
+        document = parse_state(data)
+        header = describe_state(document, data, self._log.mask)
+        self._take(header, document)
         state = SealedState(header=header, sealed=self._sealer.seal(data, self._purpose))
         keep_state(self._folder, self._workspace, lock_id, state)
         try:
@@ -96,79 +91,48 @@ class StateStore:
         """Release the lock."""
         await self._uplink.unlock_state(self._workspace, lock_id, PATIENT)
 
-    def _take(self, header: StateHeader, data: bytes) -> None:
-        self.newest = State(header, json.loads(data))
-        hidden = list(dict.fromkeys(list_sensitive(self.newest.document)))[:_MOST_HIDDEN]
+    def _take(self, header: StateHeader, document: StateDocument) -> None:
+        self.newest = State(header, document.outputs)
+        hidden = list(dict.fromkeys(list_sensitive(document)))[:_MOST_HIDDEN]
         if hidden:
             self._log.hide(Secret(value) for value in hidden)
 
 
-def describe_state(data: bytes, mask: Callable[[str], str]) -> StateHeader:
-    """Describe a state without any of its values but ids; `ValueError` if it is no state."""
-    state = json.loads(data)
+def describe_state(document: StateDocument, data: bytes, mask: Callable[[str], str]) -> StateHeader:
+    """Describe a state, given also as its bytes, without any of its values but ids."""
     return StateHeader(
-        serial=state["serial"],
-        lineage=state["lineage"],
+        serial=document.serial,
+        lineage=document.lineage,
         sha256=hashlib.sha256(data).hexdigest(),
-        resources=list(_list_resources(state, mask)),
+        resources=[
+            StateResource(
+                address=mask(instance.address),
+                type=resource.type,
+                id=mask(instance.find_id()),
+            )
+            for resource in document.resources
+            if resource.managed
+            for instance in resource.instances
+        ],
     )
 
 
-def list_sensitive(state: Mapping[str, Any]) -> Iterator[str]:
+def list_sensitive(document: StateDocument) -> Iterator[str]:
     """List the texts in a state that Terraform marks as sensitive and that are worth masking."""
-    for output in (state.get("outputs") or {}).values():
-        if output.get("sensitive"):
-            yield from _list_texts(output.get("value"))
-    for resource in state.get("resources") or ():
-        for instance in resource.get("instances") or ():
-            for path in instance.get("sensitive_attributes") or ():
-                yield from _list_texts(_follow(instance.get("attributes"), path))
+    for output in document.outputs.values():
+        if output.sensitive:
+            yield from _list_texts(output.value)
+    for resource in document.resources:
+        for instance in resource.instances:
+            for value in instance.list_sensitive_values():
+                yield from _list_texts(value)
 
 
 def _describe_restored(header: StateHeader) -> str:
     return f"the state of serial {header.sealed_serial} was restored, as serial {header.serial}"
 
 
-def _list_resources(
-    state: Mapping[str, Any], mask: Callable[[str], str]
-) -> Iterator[StateResource]:
-    for resource in state.get("resources") or ():
-        if resource.get("mode") != "managed":
-            continue
-        base = f"{resource['type']}.{resource['name']}"
-        base = f"{resource['module']}.{base}" if resource.get("module") else base
-        for instance in resource.get("instances") or ():
-            yield StateResource(
-                address=mask(base + _write_key(instance.get("index_key"))),
-                type=resource["type"],
-                id=mask(_find_id(instance)),
-            )
-
-
-def _write_key(key: object) -> str:
-    return "" if key is None else f"[{json.dumps(key, ensure_ascii=False)}]"
-
-
-def _find_id(instance: Mapping[str, Any]) -> str:
-    found = (instance.get("attributes") or {}).get("id")
-    hidden = any(
-        _follow({"id": ""}, path) == "" for path in instance.get("sensitive_attributes") or ()
-    )
-    return found if isinstance(found, str) and not hidden else ""
-
-
-def _follow(value: Any, path: Iterable[Mapping[str, Any]]) -> Any:
-    for step in path:
-        key = step.get("value")
-        key = key.get("value") if isinstance(key, dict) else key
-        try:
-            value = value[key]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
-
-
-def _list_texts(value: JsonValue) -> Iterator[str]:
+def _list_texts(value: Json) -> Iterator[str]:
     match value:
         case str():
             if is_maskable(value):
@@ -188,7 +152,10 @@ def align_serial(data: bytes, header: StateHeader) -> bytes:
 
     Only the digits change: to write the document anew would round the numbers in it.
     """
-    document = json.loads(data)
+    try:
+        document = parse_object(data, "the sealed state")
+    except ValueError as error:
+        raise _refuse(str(error)) from error
     inside = header.serial if header.sealed_serial is None else header.sealed_serial
     if (document.get("serial"), document.get("lineage")) != (inside, header.lineage):
         raise _refuse(f"the sealed state is at serial {document.get('serial')}, not {inside}")

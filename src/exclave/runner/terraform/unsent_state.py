@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from exclave.base.errors import Kind, Problem
+from exclave.base.json_values import parse_object, require_text
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
 from exclave.client.retry import RetryPolicy
@@ -38,10 +39,9 @@ def note_lock(folder: Path, workspace: str, lock_id: str) -> None:
 def read_lock(folder: Path) -> tuple[str, str] | None:
     """Return the workspace and id of the lock acquired last."""
     try:
-        told = json.loads((folder / _LOCK).read_bytes())
+        return _read_note((folder / _LOCK).read_bytes())
     except (OSError, ValueError):
         return None
-    return told["workspace"], told["lock_id"]
 
 
 def forget_state(folder: Path) -> None:
@@ -97,10 +97,18 @@ async def _send_state(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None
     if not file.exists():
         return
     line, _, packed = file.read_bytes().partition(b"\n")
-    told, state = json.loads(line), unpack_state(packed)
+    (workspace, lock_id), state = _read_note(line), unpack_state(packed)
     try:
-        await uplink.write_state(told["workspace"], told["lock_id"], state, policy)
+        await uplink.write_state(workspace, lock_id, state, policy)
     except RemoteProblem as problem:
         _log.warning("state_refused", execution_id=uplink.execution_id, code=problem.code)
         await uplink.put_attachment("errored.tfstate.sealed", packed, policy)
     forget_state(folder)
+
+
+def _read_note(data: bytes) -> tuple[str, str]:
+    """Return the workspace and the id of the lock; `ValueError` if the note has another shape."""
+    note = parse_object(data, "the note of a lock")
+    names = ("workspace", "lock_id")
+    workspace, lock_id = (require_text(note.get(name), f"`{name}`") for name in names)
+    return workspace, lock_id

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from exclave.base.json_values import Json, JsonObject
 from exclave.flow.plans.intents import (
     ApplyPart,
     AwaitBuilds,
@@ -100,16 +101,49 @@ def test_the_values_of_a_workflow_are_stored_with_every_intent() -> None:
 
 
 @pytest.mark.parametrize("intent", [None, {}, {"config": "cfg1", "do": "something newer"}])
-def test_a_step_without_a_known_intent_has_none(intent: object) -> None:
+def test_a_step_without_a_known_intent_has_none(intent: Json) -> None:
     assert read_intent({"intent": intent}) is None
 
 
 def test_a_plan_that_is_made_again_waits_first() -> None:
-    plan = {"config": "c", "kind": "deploy", "do": "plan", "part": "sandbox", "destroy": False}
-    spec = {"job": None, "priority": 3, "intent": plan}
+    plan: JsonObject = {
+        "config": "c",
+        "kind": "deploy",
+        "do": "plan",
+        "part": "sandbox",
+        "destroy": False,
+    }
+    spec: JsonObject = {"job": None, "priority": 3, "intent": plan}
 
     again = with_delay(spec, 0.0)
 
     assert again == {**spec, "intent": {**plan, "auto": False, "delay_s": 0.0}}
     with pytest.raises(ValueError, match="only a plan"):
         with_delay({"intent": {"config": "c", "do": "runner"}}, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "complaint"),
+    [
+        ('"a text"', "the intent of a step is not an object"),
+        ('{"config": "c", "do": "plan", "destroy": false}', "`part` of .* is not a text"),
+        (
+            '{"config": "c", "do": "plan", "part": 1, "destroy": false}',
+            "`part` of .* is not a text",
+        ),
+        (
+            '{"config": "c", "do": "plan", "part": "sandbox"}',
+            "`destroy` of .* is not true or false",
+        ),
+        (
+            '{"config": "c", "do": "plan", "part": "a", "destroy": true, "delay_s": "1"}',
+            "`delay_s` of .* is not a number",
+        ),
+        ('{"do": "runner"}', "`config` of .* is not a text"),
+        ('{"config": "c", "do": "runner", "env": []}', "`env` of .* is not an object"),
+        ('{"config": "c", "do": "runner", "env": {"A": 1}}', "`env.A` of .* is not a text"),
+    ],
+)
+def test_an_intent_of_a_wrong_shape_is_refused(recorded: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        read_intent({"intent": json.loads(recorded)})

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from exclave.base.clock import SystemClock
+from exclave.base.json_values import JsonObject
 from exclave.cli.root import LazyCommand, build_root
 from exclave.cli.root import run as run_root
 from exclave.main.commands.stack import group
@@ -78,7 +79,7 @@ def test_help_is_given_beside_the_folder_that_the_command_adds(
 def test_the_status_names_what_is_missing_and_the_commands_that_give_it(
     folder: StackFolder,
 ) -> None:
-    told = {"ok": True, "at": "2030-01-02T03:04:05.678901+00:00"}
+    told: JsonObject = {"ok": True, "at": "2030-01-02T03:04:05.678901+00:00"}
     folder.write_json(folder.reported, told)
 
     text, value = run(folder, "status"), json.loads(run(folder, "status", "--json"))
@@ -87,6 +88,11 @@ def test_the_status_names_what_is_missing_and_the_commands_that_give_it(
     assert f"missing input   {folder.launcher} inputs set 'zone=…'\n" in text
     assert "reported        2030-01-02 03:04:05Z\n" in text
     assert (value["missing_secrets"], value["missing_inputs"]) == (["db"], ["zone", "pin"])
+    assert value["report"] == told
+
+
+def test_the_status_of_a_stack_that_never_reported_has_an_empty_report(folder: StackFolder) -> None:
+    assert json.loads(run(folder, "status", "--json"))["report"] == {}
 
 
 def test_inputs_are_listed_with_values_defaults_and_gaps(folder: StackFolder) -> None:

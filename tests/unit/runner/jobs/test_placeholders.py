@@ -1,14 +1,31 @@
 """Placeholders: filled so that a value means itself, wherever it stands."""
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exclave.base.hcl import Attribute, Index
+from exclave.base.ids import SystemRandomness
 from exclave.domain.tf_addresses import parse_address
-from exclave.runner.jobs.placeholders import Filler, find_placeholders, is_placeholder
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.jobs.executor import JobRun
+from exclave.runner.jobs.placeholders import (
+    STATE,
+    Filler,
+    find_placeholders,
+    gather_values,
+    is_placeholder,
+)
+from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
+from exclave.runner.secrets.sealing import Purpose, Sealer
+from exclave.runner.secrets.store import SecretStore
 from exclave.wire.jobs import JsonValue
+from exclave.wire.terraform import SealedState, StateHeader
 
 VALUE = 'a"b\\c${d}%{e}\nf'
 FILLER = Filler({"secret:x": VALUE, "input:y": "Y", "output:component:db:z": "Z"})
@@ -87,3 +104,57 @@ def test_names_are_found() -> None:
     assert find_placeholders(texts) == {"secret:a-1", "input:b_2", "output:sandbox:c"}
     assert is_placeholder(" ((exclave:secret:a)) ")
     assert not is_placeholder("((exclave:secret:a))x")
+
+
+class StateUplink:
+    """A control plane that has one sealed state."""
+
+    org_id, queue_id = "o", "q"
+
+    def __init__(self, sealer: Sealer, state: bytes) -> None:
+        purpose = Purpose(self.org_id, self.queue_id, "sandbox", STATE)
+        header = StateHeader(serial=1, lineage="l", sha256="0" * 64)
+        self._state = SealedState(header=header, sealed=sealer.seal(state, purpose))
+
+    async def read_state(self, workspace: str) -> SealedState:
+        assert workspace == "sandbox"
+        return self._state
+
+
+async def gather(folder: Path, state: bytes) -> Filler:
+    async def fetch(names: set[str]) -> dict[str, str]:
+        assert not names
+        return {}
+
+    sealer = Sealer(folder, SystemRandomness())
+    uplink = cast("Uplink", StateUplink(sealer, state))
+    log = SimpleNamespace(hide=lambda _: None)
+    return await gather_values(
+        cast("JobRun", SimpleNamespace(uplink=uplink)),
+        cast("LogWriter", log),
+        ["((exclave:output:sandbox:port))"],
+        cast("SecretStore", SimpleNamespace(fetch=fetch)),
+        sealer,
+    )
+
+
+async def test_outputs_come_from_the_sealed_state(tmp_path: Path) -> None:
+    filler = await gather(tmp_path, b'{"outputs": {"port": {"value": [80], "sensitive": true}}}')
+
+    assert filler.fill("((exclave:output:sandbox:port))") == "[80]"
+
+
+@pytest.mark.parametrize(
+    ("state", "complaint"),
+    [
+        (b"rubbish", "the outputs of `sandbox` cannot be read: the state is not valid JSON"),
+        (b"[]", "the outputs of `sandbox` cannot be read: the state is not an object"),
+        (b'{"outputs": [1]}', "`outputs` of the state is not an object"),
+        (b'{"outputs": {}}', "`sandbox` has no output `port`"),
+    ],
+)
+async def test_a_state_of_a_wrong_shape_has_no_outputs(
+    tmp_path: Path, state: bytes, complaint: str
+) -> None:
+    with pytest.raises(WorkFailed, match=complaint):
+        await gather(tmp_path, state)

@@ -14,7 +14,7 @@ from exclave.base.ids import SeededRandomness
 from exclave.base.secrets import Secret
 from exclave.client.problems import RemoteProblem, Unreachable
 from exclave.runner.secrets.store import FileSecrets
-from exclave.runner.stack.folder import NoStack, StackFolder
+from exclave.runner.stack.folder import NoStack, Refusal, ReportReply, StackFolder
 from exclave.runner.stack.phone_home import Reporter
 from exclave.runner.stack.rotated_log import RotatedLog
 from exclave.runner.stack.supervisor import (
@@ -103,6 +103,40 @@ def test_an_identity_is_kept_and_a_refused_one_is_forgotten(tmp_path: Path) -> N
     assert not (folder.runner / "identity.json").exists()
     assert (folder.runner / "seal.key").exists()
     assert not folder.ended.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "it is not valid JSON"),
+        ("[]", "it is not an object"),
+        ('{"port": 80}', "`port` is not a text"),
+    ],
+)
+def test_inputs_of_a_wrong_shape_are_named(tmp_path: Path, content: str, complaint: str) -> None:
+    folder = make_folder(tmp_path)
+    folder.inputs.write_text(content)
+
+    with pytest.raises(Conflict, match=f"inputs.json` is not readable: {complaint}"):
+        folder.read_inputs()
+
+
+def test_documents_that_are_not_there_say_nothing(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+
+    assert (folder.read_inputs(), folder.read_settings()) == ({}, {})
+    assert (folder.read_report_reply(), folder.read_refusal()) == (None, None)
+
+
+def test_a_reply_and_a_refusal_are_read_as_they_were_written(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    reply = ReportReply(ok=False, at="now", digest="d", message="no", hint="ask")
+
+    folder.write_report_reply(reply)
+    folder.write_json(folder.ended, {"code": "revoked", "message": "gone", "hint": "enrol"})
+
+    assert folder.read_report_reply() == reply
+    assert folder.read_refusal() == Refusal("revoked", "gone", "enrol")
 
 
 def test_the_launcher_and_the_unit_quote_their_words(tmp_path: Path) -> None:

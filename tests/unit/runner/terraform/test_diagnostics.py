@@ -2,6 +2,7 @@
 
 import pytest
 
+from exclave.base.json_values import Json
 from exclave.runner.terraform.diagnostics import CLASSES, classify, explain
 from exclave.runner.terraform.messages import Diagnostic, read_diagnostic
 from exclave.wire.jobs import Reason
@@ -91,5 +92,5 @@ def test_many_errors_are_counted() -> None:
 
 
 @pytest.mark.parametrize("told", [None, [], "x", {}, {"range": 3, "snippet": 4, "detail": None}])
-def test_odd_diagnostics_are_read(told: object) -> None:
+def test_odd_diagnostics_are_read(told: Json) -> None:
     assert read_diagnostic(told).summary == "unknown"

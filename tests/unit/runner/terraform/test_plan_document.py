@@ -1,10 +1,12 @@
 """Plans as people read them."""
 
+import json
 from typing import Any
 
 import pytest
 
 from exclave.runner.terraform.plan_document import describe_plan, is_noop, mask_value, read_action
+from exclave.runner.terraform.saved_plan import parse_plan, read_change
 from exclave.wire.jobs import JsonValue
 
 
@@ -22,7 +24,7 @@ def resource(told: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def describe(*resources: dict[str, Any], **outputs: dict[str, Any]) -> Any:
     plan = {"resource_changes": list(resources), "output_changes": outputs}
-    return describe_plan(plan, mask, tool="terraform", destroy=False)
+    return describe_plan(parse_plan(json.dumps(plan)), mask, tool="terraform", destroy=False)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +43,7 @@ def describe(*resources: dict[str, Any], **outputs: dict[str, Any]) -> Any:
     ],
 )
 def test_actions_have_names(actions: list[str], more: dict[str, Any], name: str) -> None:
-    assert read_action(change(actions, **more)) == name
+    assert read_action(read_change(change(actions, **more), "it")) == name
 
 
 def test_only_differences_are_told_with_their_paths() -> None:
@@ -170,7 +172,7 @@ def test_long_texts_and_many_attributes_are_cut() -> None:
 
 
 def test_a_plan_without_anything_is_described() -> None:
-    document = describe_plan({}, mask, tool="tofu", destroy=True)
+    document = describe_plan(parse_plan("{}"), mask, tool="tofu", destroy=True)
 
     assert is_noop(document)
     assert document.model_dump(by_alias=True)["summary"]["import"] == 0

@@ -105,3 +105,26 @@ def test_a_state_too_large_for_a_proxy_is_kept_and_handed_in_once_it_passes(
         assert "rescued_state_sent" in house.audit_events()
 
     run_scenario(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"rubbish", b"[]", b'{"epoch": 1}', b'{"execution_id": "e", "epoch": "1"}'],
+)
+def test_a_kept_state_with_a_wrong_header_stays_for_a_person(tmp_path: Path, header: bytes) -> None:
+    async def scenario(house: RunnerHarness) -> None:
+        control = NarrowControl(house.clock)
+        control.narrow = Narrow()
+        house.control, house.duties = control, [send_rescued_states]
+        kept = house.config.data / RESCUED / "e"
+        kept.parent.mkdir(parents=True)
+        kept.write_bytes(header + b"\n" + STATE.pack())
+
+        runner, task = house.start()
+        await house.clock.sleep(700)
+        await house.stop(runner, task)
+
+        assert kept.exists()
+        assert control.narrow.tries == 0
+
+    run_scenario(tmp_path, scenario)

@@ -96,8 +96,11 @@ async def test_a_damaged_body_is_refused() -> None:
             proxy.env["TF_HTTP_ADDRESS"] + "?ID=l", content=b"{}", headers={"Content-MD5": "AAAA"}
         )
         no_json = await client.request("LOCK", proxy.env["TF_HTTP_ADDRESS"], content=b"rubbish")
+        no_object = await client.request("LOCK", proxy.env["TF_HTTP_ADDRESS"], content=b"[]")
 
-    assert (damaged.status_code, no_json.status_code) == (400, 500)
+    codes = [reply.status_code for reply in (damaged, no_json, no_object)]
+    assert codes == [400, 500, 500]
+    assert no_object.content == b"the lock is not an object"
     assert backend.state is None
 
 

@@ -49,3 +49,11 @@ def test_a_serial_of_something_else_is_left_alone(document: dict[str, Any]) -> N
 def test_a_state_that_its_header_does_not_tell_of_is_refused(told: StateHeader) -> None:
     with pytest.raises(SealBroken, match="the sealed state"):
         align_serial(STATE, told)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"), [(b"{", "is not valid JSON"), (b"[]", "is not an object")]
+)
+def test_a_sealed_state_of_a_wrong_shape_is_refused(data: bytes, complaint: str) -> None:
+    with pytest.raises(SealBroken, match=f"the sealed state {complaint}"):
+        align_serial(data, header(3))
