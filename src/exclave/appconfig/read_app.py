@@ -20,6 +20,7 @@ from exclave.appconfig.stored.freezing import freeze
 from exclave.appconfig.uses import find_all
 from exclave.base.digests import digest_json
 from exclave.base.errors import InvalidInput
+from exclave.base.json_values import list_or_empty
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class CheckedApp:
         does not matter.
         """
         definition = freeze(table)
-        if "dependencies" in definition:
-            definition["dependencies"] = sorted(set(definition["dependencies"]))
+        dependencies = list_or_empty(definition.get("dependencies"))
+        if dependencies:
+            definition["dependencies"] = sorted({str(name) for name in dependencies})
         folders = {name: self.folders.get(name, "") for name in list_folders(table)}
         if folders:
             definition["folders of the app directory"] = folders

@@ -1,16 +1,19 @@
 """JSON Schema of each file kind, generated from the field descriptions, for editors."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from exclave.appconfig.catalog import FileKind
-from exclave.appconfig.model.fields import Field, Need, Shape, Table
+from exclave.appconfig.model.fields import NOTHING, Field, Need, Shape, Table
 from exclave.appconfig.model.sections import COMPONENT_TYPES
+from exclave.base.json_values import Json, JsonObject
+
+Tables = dict[str, dict[str, Json]]
+"""The schemas of tables that others contain, by name."""
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 """The newest that the TOML plugins of editors understand."""
 _SCALAR = ["string", "integer", "number", "boolean"]
-_SIMPLE: Mapping[Shape, Mapping[str, Any]] = {
+_SIMPLE: Mapping[Shape, JsonObject] = {
     Shape.TEXT: {"type": "string"},
     Shape.FLAG: {"type": "boolean"},
     Shape.NUMBER: {"type": "integer"},
@@ -22,23 +25,21 @@ _SIMPLE: Mapping[Shape, Mapping[str, Any]] = {
 }
 
 
-def build_schema(kind: FileKind) -> dict[str, Any]:
+def build_schema(kind: FileKind) -> dict[str, Json]:
     """Return the schema of a file kind."""
-    tables: dict[str, dict[str, Any]] = {}
-    body = _build_table(kind.model, tables)
-    schema = {"$schema": _DIALECT, "title": kind.name, **body}
+    tables: Tables = {}
     type_name = getattr(kind.model, "TYPE", "")
-    if type_name:
-        schema["properties"]["type"] = {**body["properties"]["type"], "const": type_name}
+    body = _build_table(kind.model, tables, {"type": {"const": type_name}} if type_name else {})
+    schema: dict[str, Json] = {"$schema": _DIALECT, "title": kind.name, **body}
     if tables:
         schema["definitions"] = dict(sorted(tables.items()))
     return schema
 
 
-def build_component_schema() -> dict[str, Any]:
+def build_component_schema() -> dict[str, Json]:
     """Return the schema of any component; its `type` selects the keys."""
-    tables: dict[str, dict[str, Any]] = {}
-    rules = [
+    tables: Tables = {}
+    rules: list[Json] = [
         {
             "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
             "then": {"$ref": f"#/definitions/{_define(model, tables)}"},
@@ -57,8 +58,14 @@ def build_component_schema() -> dict[str, Any]:
     }
 
 
-def _build_table(model: type[Table], tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    properties = {key: _build_field(field, tables) for key, field in model.FIELDS.items()}
+def _build_table(
+    model: type[Table], tables: Tables, more: Mapping[str, JsonObject] = NOTHING
+) -> dict[str, Json]:
+    """Return the schema of a table; `more` adds to the schemas of its keys."""
+    properties: dict[str, Json] = {
+        key: {**_build_field(field, tables), **more.get(key, {})}
+        for key, field in model.FIELDS.items()
+    }
     for alias, key in model.ALIASES.items():
         properties[alias] = properties[key]
     for key, dead in model.DEAD.items():
@@ -69,7 +76,7 @@ def _build_table(model: type[Table], tables: dict[str, dict[str, Any]]) -> dict[
         for key, field in model.FIELDS.items()
         if field.need is Need.REQUIRED and field.unless is None
     ]
-    body: dict[str, Any] = {
+    body: dict[str, Json] = {
         "description": (model.__doc__ or "").strip(),
         "type": "object",
         "properties": properties,
@@ -78,14 +85,14 @@ def _build_table(model: type[Table], tables: dict[str, dict[str, Any]]) -> dict[
     return {**body, "required": needed} if needed else body
 
 
-def _build_field(field: Field, tables: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    built: dict[str, Any] = {"description": _write_doc(field)}
+def _build_field(field: Field, tables: Tables) -> dict[str, Json]:
+    built: dict[str, Json] = {"description": _write_doc(field)}
     if field.model is None:
         built |= _SIMPLE[field.shape]
         if field.shape is Shape.TEXT and not field.is_strict:
             built["type"] = ["string", "integer", "boolean"]
     else:
-        inner = {"$ref": f"#/definitions/{_define(field.model, tables)}"}
+        inner: JsonObject = {"$ref": f"#/definitions/{_define(field.model, tables)}"}
         match field.shape:
             case Shape.TABLES:
                 built |= {"type": "array", "items": inner}
@@ -102,8 +109,8 @@ def _build_field(field: Field, tables: dict[str, dict[str, Any]]) -> dict[str, A
     return built
 
 
-def _build_choices(field: Field) -> dict[str, Any]:
-    values = [*field.choices, *field.other_choices, *field.old_choices]
+def _build_choices(field: Field) -> dict[str, Json]:
+    values: list[Json] = [*field.choices, *field.other_choices, *field.old_choices]
     if field.need is not Need.REQUIRED:
         values.append("")
     if field.templated:
@@ -111,7 +118,7 @@ def _build_choices(field: Field) -> dict[str, Any]:
     return {"enum": values}
 
 
-def _define(model: type[Table], tables: dict[str, dict[str, Any]]) -> str:
+def _define(model: type[Table], tables: Tables) -> str:
     name = model.__name__
     if name not in tables:
         tables[name] = {}

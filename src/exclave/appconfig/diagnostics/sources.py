@@ -2,9 +2,9 @@
 
 import bisect
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from exclave.appconfig.diagnostics.positions import KeyPath, Spot, index_keys, locate_characters
 
@@ -19,6 +19,13 @@ class Position:
 
 WHOLE = Position(1, 1)
 """The position of findings about a file as a whole."""
+
+
+class _Inner(NamedTuple):
+    """Where the lines and the characters of a string value begin."""
+
+    starts: list[int]
+    offsets: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +55,11 @@ class Source:
         spot = self._find(at)
         if spot is None or at not in self._keys:
             return self.locate_key(at)
-        if self._inner.get("at") != at:
+        if at not in self._inner:
             offsets = locate_characters(self.text, spot.value, len(content) + 1)
-            self._inner.update(at=at, starts=_find_lines(content), offsets=offsets)
-        starts, offsets = self._inner["starts"], self._inner["offsets"]
+            self._inner.clear()
+            self._inner[at] = _Inner(_find_lines(content), offsets)
+        starts, offsets = self._inner[at]
         line = min(max(inner.line, 1), len(starts))
         count = starts[line - 1] + max(inner.column, 1) - 1
         return self.locate_offset(offsets[min(count, len(offsets) - 1)] if offsets else spot.value)
@@ -76,7 +84,7 @@ class Source:
         return Spot(0, 0) if self.text else None
 
     @functools.cached_property
-    def _inner(self) -> dict[str, Any]:
+    def _inner(self) -> dict[KeyPath, _Inner]:
         """A cache of the last text, because findings about one text come together."""
         return {}
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, dataclass_transform
+from typing import Any, ClassVar, Final, Never, dataclass_transform
 
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, Never]] = MappingProxyType({})
 
 
 class Shape(StrEnum):

@@ -1,7 +1,6 @@
 """Checks of keys and choices: unknown, missing, or in an old spelling."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Place, Report, guess, list_words
@@ -29,7 +28,9 @@ def check_choice(report: Report, place: Place, spec: Field, content: str) -> boo
     return False
 
 
-def check_needs(report: Report, place: Place, model: type[Table], data: Mapping[str, Any]) -> None:
+def check_needs(
+    report: Report, place: Place, model: type[Table], data: Mapping[str, object]
+) -> None:
     """Report required keys of a table that are missing or empty."""
     for key, spec in model.FIELDS.items():
         if spec.need is Need.OPTIONAL or data.get(key) not in (None, "", [], {}):

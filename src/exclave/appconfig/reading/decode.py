@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.positions import KeyPath
@@ -36,7 +36,7 @@ class Decoder:
     """Top-level keys that came from another file."""
     texts: list[Text] = field(default_factory=list)
 
-    def decode(self, model: type[Table], data: Mapping[str, Any], at: KeyPath = ()) -> Table:
+    def decode(self, model: type[Table], data: Mapping[str, object], at: KeyPath = ()) -> Table:
         """Return a typed value; invalid keys keep their default."""
         values: dict[str, object] = {}
         for written, raw in data.items():

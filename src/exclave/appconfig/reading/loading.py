@@ -4,7 +4,6 @@ import dataclasses
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.positions import KeyPath
@@ -138,7 +137,9 @@ class Loader:
                 for name in _NAMES.findall(source.text):
                     yield Entry(section.name, model(name=name), Place(source))
 
-    def _open(self, source: Source, data: dict[str, Any], model: type[Table], base: str) -> Decoder:
+    def _open(
+        self, source: Source, data: dict[str, object], model: type[Table], base: str
+    ) -> Decoder:
         own = posixpath.dirname(source.path)
         first = own if base == OWN else base
         # The last resort is the folder of the section, where older tools looked.
@@ -155,7 +156,7 @@ class Loader:
                 data |= included[1]
         return decoder
 
-    def _read_include(self, path: object, place: Place) -> tuple[Source, dict[str, Any]] | None:
+    def _read_include(self, path: object, place: Place) -> tuple[Source, dict[str, object]] | None:
         if not isinstance(path, str) or not path:
             return None
         clean = posixpath.normpath(path)
@@ -169,12 +170,12 @@ class Loader:
             return None
         return self._read(clean)
 
-    def _read(self, path: str) -> tuple[Source, dict[str, Any]] | None:
+    def _read(self, path: str) -> tuple[Source, dict[str, object]] | None:
         source = self.directory.read(path, toml=True)
         data = None if source is None else parse_toml(source, self.report)
         return None if source is None or data is None else (source, data)
 
-    def _choose_component(self, decoder: Decoder, data: dict[str, Any]) -> type[Component]:
+    def _choose_component(self, decoder: Decoder, data: dict[str, object]) -> type[Component]:
         place, kind = decoder.place(("type",)).value, data.get("type")
         known = f"Possible are {list_words(COMPONENT_TYPES)}."
         if kind is None:
@@ -251,7 +252,7 @@ def _folders(section: Section) -> list[str]:
     return [form.path for form in section.folders]
 
 
-def _sketch(data: dict[str, Any]) -> Component:
+def _sketch(data: dict[str, object]) -> Component:
     """Return a component of unknown type with only its name, so that references to it resolve."""
     name, needs = data.get("name"), data.get("dependencies")
     return Component(

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Place, Report
@@ -32,7 +32,7 @@ _LINE_LONG = ("Invalid value", _TWICE, "Unescaped '\\'")
 _MOST_MISTAKES = 10
 
 
-def parse_toml(source: Source, report: Report) -> dict[str, Any] | None:
+def parse_toml(source: Source, report: Report) -> dict[str, object] | None:
     """Return a parsed file; report and return None if it is invalid."""
     if _refuse_long_key(source, report, source.text):
         return None
@@ -113,7 +113,7 @@ def _holds_zero(value: object) -> bool:
             return False
 
 
-def _refuse_depth(data: dict[str, Any]) -> None:
+def _refuse_depth(data: dict[str, object]) -> None:
     """Raise if tables are nested too deep for recursive code."""
     level: list[object] = [data]
     for _ in range(_DEEPEST):

@@ -1,10 +1,11 @@
 """Conversion of typed tables to JSON and back, as stored in a config version."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from exclave.appconfig.model.fields import Field, Shape, Table
 from exclave.base.errors import Conflict
+from exclave.base.json_values import Json, JsonObject, require_list, require_object
 
 T = TypeVar("T", bound=Table)
 
@@ -16,7 +17,7 @@ class FrozenElsewhere(Conflict):
     hint = "The app was synced by a newer server; upgrade this one."
 
 
-def freeze(table: Table) -> dict[str, Any]:
+def freeze(table: Table) -> dict[str, Json]:
     """Return a table as JSON: keys as in TOML, only values that differ from their default.
 
     The contents of referenced files are included, so nothing else is needed to read it.
@@ -28,18 +29,21 @@ def freeze(table: Table) -> dict[str, Any]:
     }
 
 
-def thaw(model: type[T], frozen: Mapping[str, Any]) -> T:
+def thaw(model: type[T], frozen: JsonObject) -> T:
     """Return the table that `freeze` was called with."""
     values: dict[str, object] = {}
     for key, value in frozen.items():
         field = model.FIELDS.get(key)
         if field is None:
             raise FrozenElsewhere(f"`{key}` is not a key of {model.__name__}", key=key)
-        values[field.attribute] = _thaw_value(field, value)
+        try:
+            values[field.attribute] = _thaw_value(field, value)
+        except ValueError as error:
+            raise FrozenElsewhere(f"{error} in {model.__name__}", key=key) from error
     return model(**values)
 
 
-def _freeze_value(value: object) -> object:
+def _freeze_value(value: object) -> Json:
     match value:
         case Table():
             return freeze(value)
@@ -47,20 +51,26 @@ def _freeze_value(value: object) -> object:
             return {name: _freeze_value(each) for name, each in value.items()}
         case tuple():
             return [_freeze_value(each) for each in value]
-        case _:
+        case str() | bool() | int() | float() | None:
             return value
+        case _:
+            message = f"a {type(value).__name__} has no form as JSON"
+            raise TypeError(message)
 
 
-def _thaw_value(field: Field, value: Any) -> object:
-    model = field.model
+def _thaw_value(field: Field, value: Json) -> object:
+    model, what = field.model, f"`{field.key}`"
     match field.shape:
         case Shape.TABLE if model is not None:
-            return thaw(model, value)
+            return thaw(model, require_object(value, what))
         case Shape.TABLES if model is not None:
-            return tuple(thaw(model, each) for each in value)
+            return tuple(
+                thaw(model, require_object(each, what)) for each in require_list(value, what)
+            )
         case Shape.TABLE_MAP if model is not None:
-            return {name: thaw(model, each) for name, each in value.items()}
+            tables = require_object(value, what)
+            return {name: thaw(model, require_object(each, what)) for name, each in tables.items()}
         case Shape.TEXTS:
-            return tuple(value)
+            return tuple(require_list(value, what))
         case _:
             return value

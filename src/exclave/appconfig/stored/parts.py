@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from exclave.appconfig.model.app import Entry
 from exclave.appconfig.model.kinds.actions import Action
@@ -11,6 +11,7 @@ from exclave.appconfig.model.kinds.inputs import InputGroup
 from exclave.appconfig.read_app import CheckedApp
 from exclave.appconfig.stored.freezing import freeze
 from exclave.base.digests import digest_json
+from exclave.base.json_values import Json, JsonObject
 
 _SECTIONS: Final[Mapping[str, str]] = {
     "inputs": "input", "secrets": "secret", "permissions": "permission",
@@ -33,7 +34,7 @@ class FrozenPart:
     name: str
     """Unique in its section; empty for sections with a single part."""
     hash: str
-    value: Mapping[str, Any]
+    value: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,17 @@ class FrozenApp:
     """An app directory, ready to be stored."""
 
     parts: tuple[FrozenPart, ...]
-    outline: Mapping[str, Any]
+    outline: JsonObject
     digest: str
     """The digest of the content, independent of file names."""
+    folders: Mapping[str, str]
+    """The digest of each folder of the app's directory, by path; also in the outline."""
 
 
 def freeze_app(checked: CheckedApp) -> FrozenApp:
     """Return the stored form of an app that has no errors."""
     parts = _freeze_parts(checked)
-    return FrozenApp(parts, _outline(checked), _digest(parts))
+    return FrozenApp(parts, _outline(checked), _digest(parts), checked.folders)
 
 
 def _freeze_parts(checked: CheckedApp) -> tuple[FrozenPart, ...]:
@@ -86,14 +89,15 @@ def _digest(parts: Sequence[FrozenPart]) -> str:
     return digest_json([ordered, others])
 
 
-def _outline(checked: CheckedApp) -> dict[str, Any]:
+def _outline(checked: CheckedApp) -> dict[str, Json]:
     app, graph = checked.app, checked.graph
     sandbox = app.sandbox
     return {
         "components": [_outline_component(checked, component) for component in app.components],
         "order": [list(names) for names in graph.groups()],
-        "sandbox": sandbox
-        and {
+        "sandbox": None
+        if sandbox is None
+        else {
             "inputs": sorted(graph.sandbox_inputs),
             "hash": checked.hash_of(sandbox),
         },
@@ -106,7 +110,7 @@ def _outline(checked: CheckedApp) -> dict[str, Any]:
     }
 
 
-def _outline_component(checked: CheckedApp, component: Component) -> dict[str, Any]:
+def _outline_component(checked: CheckedApp, component: Component) -> dict[str, Json]:
     name = component.name
     return {
         "name": name,
@@ -119,7 +123,7 @@ def _outline_component(checked: CheckedApp, component: Component) -> dict[str, A
     }
 
 
-def _outline_action(action: Action) -> dict[str, Any]:
+def _outline_action(action: Action) -> dict[str, Json]:
     triggers = [
         {
             "type": trigger.type,

@@ -69,7 +69,7 @@ def show_stored(
         app=app.name,
         before=before.version if before else None,
         after=config.version,
-        parts=show_parts(diff_parts(old, frozen.parts, folders, frozen.outline["folders"])),
+        parts=show_parts(diff_parts(old, frozen.parts, folders, frozen.folders)),
         builds=[row.part for row in started],
         installs=impact.installs,
         more_installs=impact.more,

@@ -4,6 +4,7 @@ from typing import Any
 
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.stored.freezing import thaw
+from exclave.base.json_values import Json
 from exclave.control.install_state.reported_outputs import read_count
 from exclave.control.job_specs.component_types import ComponentType, get_type, select_policies
 from exclave.control.job_specs.context import NotReady, Scope
@@ -54,7 +55,7 @@ def _refuse_stale(scope: Scope, intent: ApplyPart, planned: int) -> None:
         raise NotReady(Reason.PLAN_STALE, message)
 
 
-def _find_value(scope: Scope, intent: PartIntent) -> dict[str, object]:
+def _find_value(scope: Scope, intent: PartIntent) -> dict[str, Json]:
     section = "component" if intent.component else "sandbox"
     return dict(scope.find_part(section, intent.component))
 

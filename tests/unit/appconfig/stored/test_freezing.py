@@ -11,6 +11,7 @@ from exclave.appconfig.model.kinds.terraform_module import TerraformModule
 from exclave.appconfig.model.kinds.triggers import Filter
 from exclave.appconfig.read_app import read_app
 from exclave.appconfig.stored.freezing import FrozenElsewhere, freeze, thaw
+from exclave.base.json_values import JsonObject
 from tests.unit.appconfig.directories import APPS, WHOLE, read
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -94,3 +95,17 @@ def test_a_key_of_a_newer_format_is_refused() -> None:
         thaw(TerraformModule, {"name": "a", "quantum": True})
 
     assert "quantum" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "complaint"),
+    [
+        ({"dependencies": "api"}, "`dependencies` is not a list in TerraformModule"),
+        ({"var_file": ["a"]}, "`var_file` is not an object in TerraformModule"),
+        ({"public_repo": "here"}, "`public_repo` is not an object in TerraformModule"),
+        ({"public_repo": {"quantum": 1}}, "`quantum` is not a key of Repo"),
+    ],
+)
+def test_a_value_of_another_shape_is_refused(frozen: JsonObject, complaint: str) -> None:
+    with pytest.raises(FrozenElsewhere, match=complaint):
+        thaw(TerraformModule, frozen)
