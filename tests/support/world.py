@@ -1,8 +1,10 @@
 """A control plane in memory, with an org, an install and fake runners that use the real protocol."""
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography.fernet import Fernet
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -18,6 +20,7 @@ from exclave.control.installs import installs
 from exclave.control.keyring import Keyring
 from exclave.control.orgs import accounts
 from exclave.control.runtime.parked_polls import ParkedPolls
+from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.control.vault import Vault
 from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, Role, RunnerIdentity, User
@@ -132,6 +135,7 @@ def make_deps(
         ids=ids,
         keys=keyring,
         vault=Vault(SEAL),
+        sync_folders=SyncFolders(Path(tempfile.gettempdir())),
         timings=timings or Timings(),
         parked_polls=parked_polls,
     )

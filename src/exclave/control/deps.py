@@ -15,6 +15,7 @@ from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.runtime.postponed_steps import Postponed
 from exclave.control.runtime.rates import Rates
 from exclave.control.runtime.request_slots import RequestSlots
+from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.control.runtime.token_uses import TokenUses
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import InlineWorkers, Workers
@@ -37,6 +38,7 @@ class Deps:
     ids: Ids
     keys: Keyring
     vault: Vault
+    sync_folders: SyncFolders
     timings: Timings = field(default_factory=Timings)
     runner_url: str = "http://127.0.0.1:8701"
     registry_url: str = ""

@@ -18,6 +18,7 @@ from exclave.control.runtime.loop_shares import LoopShares
 from exclave.control.runtime.parked_polls import ParkedPolls
 from exclave.control.runtime.rates import Limits, Rates
 from exclave.control.runtime.request_slots import RequestSlots
+from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.control.vault import Vault
 from exclave.control.workers.pool import WorkerProcesses
 from exclave.main.data_folder import prepare_data_folder
@@ -65,6 +66,7 @@ def build_deps(settings: ServerSettings) -> ServerDeps:
         ids=ids,
         keys=keyring,
         vault=Vault(seal),
+        sync_folders=SyncFolders(settings.data / "syncs"),
         timings=settings.timings,
         runner_url=get_runner_url(settings),
         registry_url=settings.registry_url,

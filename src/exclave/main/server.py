@@ -76,6 +76,8 @@ async def run_control_plane(
     settings = settings.model_copy(update=ports)
     deps = replace(build_deps(settings), runs_stacks=runs_stacks)
     deps.hub.attach(asyncio.get_running_loop())
+    if removed := deps.sync_folders.remove_stale():
+        log.info("stale_sync_folders_removed", count=removed)
     metrics = Metrics()
     files = raise_file_limit(_FILES_OF_DEV if runs_stacks else None)
     shares = share_connections(files, settings.max_connections)

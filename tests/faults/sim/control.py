@@ -3,7 +3,9 @@
 import asyncio
 import functools
 import sqlite3
+import tempfile
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from random import Random
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from exclave.control.chores import run_chore
 from exclave.control.deps import Deps, ServerDeps
 from exclave.control.keyring import Keyring
 from exclave.control.runtime.parked_polls import ParkedPolls
+from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.control.vault import Vault
 from exclave.domain.timings import Timings, check_timings
 from exclave.storage import keys as stored_keys
@@ -108,6 +111,7 @@ class SimControl:
             ids=self._ids,
             keys=Keyring(SEAL, self._ids, self._clock),
             vault=Vault(SEAL),
+            sync_folders=SyncFolders(Path(tempfile.gettempdir())),
             timings=self._timings,
             parked_polls=QuietPolls(),
         )

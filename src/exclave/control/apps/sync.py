@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-import shutil
-import tempfile
 from collections.abc import AsyncIterable, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,9 +81,9 @@ async def sync_app(
     The content decides: what is the same as in the current version makes no version and no job.
     """
     known = await deps.db.read(lambda tx: _look(tx, user, app))
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="exclave-sync-"))
+    folder = await asyncio.to_thread(deps.sync_folders.make)
     try:
-        upload = await _receive(chunks, folder, known.name)
+        upload = await _receive(chunks, folder.path, known.name)
         for _ in range(_ATTEMPTS):
             try:
                 return await _take(deps, user, known, upload, wish)
@@ -93,7 +91,7 @@ async def sync_app(
                 known = await deps.db.read(lambda tx: _look(tx, user, app))
         raise _Moved(f"the app `{known.name}` changes all the time")
     finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(folder.remove)
 
 
 async def _receive(chunks: AsyncIterable[bytes], folder: Path, name: str) -> _Upload:

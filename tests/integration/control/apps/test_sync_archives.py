@@ -4,6 +4,7 @@ import io
 import os
 import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from exclave.base.errors import NotFound
 from exclave.control.apps import configs
 from exclave.control.apps.sync import SyncWish, sync_app
 from exclave.control.deps import Deps
+from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.domain.identity import QueueId, QueueKind, RunnerId, RunnerIdentity, User
 from tests.integration.control.syncing_kit import count_synced, list_archives
 from tests.support.apps import in_chunks, make_app, pack, sync, write_app
@@ -24,9 +26,9 @@ HOSTILE = ["climbs", "absolute", "link", "hard", "device", "twice", "bomb"]
 
 @pytest.mark.parametrize("kind", [*HOSTILE, "noise", "empty", "cut"])
 async def test_hostile_archives_are_refused_and_leave_nothing(
-    deps: Deps, user: User, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deps: Deps, user: User, kind: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    deps = replace(deps, sync_folders=SyncFolders(tmp_path))
     await make_app(deps, user)
     if kind == "cut":
         data = pack(write_app(tmp_path))[:9000]
@@ -69,9 +71,9 @@ def make_hostile(kind: str) -> bytes:
 
 
 async def test_an_upload_that_breaks_off_leaves_nothing(
-    deps: Deps, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deps: Deps, user: User, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    deps = replace(deps, sync_folders=SyncFolders(tmp_path))
     await make_app(deps, user)
 
     async def break_off() -> Any:

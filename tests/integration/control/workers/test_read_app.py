@@ -12,6 +12,7 @@ import pytest
 from exclave.control.apps import configs
 from exclave.control.apps.sync import AppInvalid
 from exclave.control.deps import Deps
+from exclave.control.runtime.sync_folders import SyncFolders
 from exclave.control.workers.pool import InlineWorkers, TookTooLong, WorkerProcesses
 from exclave.control.workers.read_app import MOST_BYTES
 from exclave.domain.identity import User
@@ -44,19 +45,18 @@ def list_codes(problem: AppInvalid) -> set[str]:
 
 
 async def test_a_directory_that_takes_too_long_leaves_nothing(
-    deps: Deps, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deps: Deps, user: User, tmp_path: Path
 ) -> None:
     app = write_app(tmp_path / "apps")
     await make_app(deps, user)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    folders = SyncFolders(tmp_path / "syncs")
 
     with pytest.raises(TookTooLong):
-        await sync(replace(deps, workers=SlowWorkers()), user, app)
+        await sync(replace(deps, workers=SlowWorkers(), sync_folders=folders), user, app)
 
     assert set((await count_synced(deps)).values()) == {0}
     assert await list_archives(deps) == []
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert list((tmp_path / "syncs").iterdir()) == []
 
 
 async def test_a_key_of_ten_thousand_parts_is_refused_unparsed(
