@@ -14,7 +14,7 @@ from exclave.domain.identity import (
     allows,
     list_granted,
 )
-from exclave.storage import accounts, credentials, installs, runners
+from exclave.storage import accounts, credentials, installs, runner_access
 from exclave.storage.engine.database import Tx
 
 API_TOKEN = "xcl"  # noqa: S105 - a prefix
@@ -64,7 +64,9 @@ async def recognise_runner(deps: Deps, token: str) -> RunnerIdentity:
     """Return the runner of an access token, for a caller that confirms its generation."""
     if not token.startswith(f"{ACCESS_TOKEN}_"):
         raise Unauthenticated("this is not a runner's access token")
-    found = await deps.db.read(lambda tx: runners.find_identity(tx, hash_token(token)), alone=True)
+    found = await deps.db.read(
+        lambda tx: runner_access.find_identity(tx, hash_token(token)), alone=True
+    )
     if found is None:
         raise Unauthenticated("the access token is unknown, expired or revoked")
     return found
@@ -73,7 +75,7 @@ async def recognise_runner(deps: Deps, token: str) -> RunnerIdentity:
 def confirm_generation(tx: Tx, who: RunnerIdentity) -> None:
     """Record that a runner has used its newest token, if it is the first time."""
     if who.unconfirmed is not None:
-        runners.confirm_generation(tx, who.org, who.runner, who.unconfirmed)
+        runner_access.confirm_generation(tx, who.org, who.runner, who.unconfirmed)
 
 
 class InstanceAdminNeeded(Forbidden):

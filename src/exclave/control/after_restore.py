@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from exclave.control.deps import Deps
 from exclave.control.dispatch.completion import end_interrupted, withdraw_offers
 from exclave.domain.jobs import ExecutionState, Reason
-from exclave.storage import executions, keys, queues, runners
+from exclave.storage import executions, keys, queues, runner_access
 from exclave.storage.engine.database import Tx
 from exclave.storage.executions import STARTED
 
@@ -34,7 +34,7 @@ def settle_restore(tx: Tx, deps: Deps) -> Restored:
     withdraw_offers(tx, deps, offers)
     for execution in running:
         end_interrupted(tx, deps, execution, Reason.RESTORED, STARTED)
-    runners.forget_generations(tx)
+    runner_access.forget_generations(tx)
     why = "restored: what was still to be done here may have been done since the backup"
     blocked = queues.block_wanted_lanes(tx, generation, why)
     return Restored(generation, len(running), blocked)

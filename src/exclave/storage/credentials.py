@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from sqlalchemy import CTE, ColumnElement, Table, delete, select, update
 
-from exclave.domain.identity import InstallId, OrgId, QueueId, RunnerId, TokenId
+from exclave.domain.identity import InstallId, OrgId, QueueId, TokenId
 from exclave.domain.registry_tokens import RegistryToken
+from exclave.domain.runners import Runner, RunnerState
 from exclave.storage.engine.database import Tx
-from exclave.storage.runners import ACTIVE
 from exclave.storage.tables.core import api_tokens, enrolments, runners
 from exclave.storage.tables.registry import registry_tokens
 from exclave.storage.tables.stacks import stack_codes
@@ -36,15 +36,6 @@ class MadeCode(NamedTuple):
     id: str
     install_id: InstallId
     expires_at: datetime
-
-
-class MadeRunner(NamedTuple):
-    """A runner that joined by an enrolment token."""
-
-    org_id: OrgId
-    id: RunnerId
-    queue_id: QueueId
-    name: str
 
 
 def hold_token(tx: Tx, org: OrgId, token: TokenId) -> bool:
@@ -129,21 +120,24 @@ def list_made_codes(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeCode]:
     return tx.all(select(*_CODE).where(made, stack_codes.c.expires_at > tx.now), MadeCode)
 
 
-def list_made_runners(tx: Tx, org: OrgId, token: TokenId) -> Sequence[MadeRunner]:
+def list_made_runners(tx: Tx, org: OrgId, token: TokenId) -> Sequence[Runner]:
     """List the active runners that joined by an enrolment token of a token and its family."""
     joined = enrolments.join(
         runners,
         (runners.c.org_id == enrolments.c.org_id) & (runners.c.id == enrolments.c.runner_id),
     )
-    made = select(*_RUNNER).select_from(joined).where(_made_by(enrolments, org, token))
-    query = made.where(runners.c.state == ACTIVE).order_by(runners.c.id)
-    return tx.all(query, MadeRunner)
+    made = (
+        select(*(runners.c[name] for name in Runner._fields))
+        .select_from(joined)
+        .where(_made_by(enrolments, org, token), runners.c.state == RunnerState.ACTIVE)
+        .order_by(runners.c.id)
+    )
+    return tx.all(made, Runner)
 
 
 _TOKEN = (api_tokens.c.id, api_tokens.c.name, api_tokens.c.expires_at)
 _ENROLMENT = (enrolments.c.id, enrolments.c.queue_id)
 _CODE = (stack_codes.c.id, stack_codes.c.install_id, stack_codes.c.expires_at)
-_RUNNER = (runners.c.org_id, runners.c.id, runners.c.queue_id, runners.c.name)
 
 
 def _draw_family(org: OrgId, token: TokenId) -> CTE:

@@ -11,9 +11,9 @@ from exclave.base.json_values import JsonObject
 from exclave.domain.executions import Execution, NewExecution, OpenExecution, ResultReceipt
 from exclave.domain.identity import OrgId, RunnerId
 from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Reason, Silence
+from exclave.domain.runners import RunnerState
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
-from exclave.storage.runners import ACTIVE
 from exclave.storage.tables.core import execution_lanes, executions, jobs, lanes, runners
 
 PAGE = 500
@@ -300,7 +300,7 @@ _HELD = (*_CLAIMED, executions.c.runner_id == bindparam("runner"))
 _TRUSTED = exists().where(
     runners.c.org_id == executions.c.org_id,
     runners.c.id == executions.c.runner_id,
-    runners.c.state == ACTIVE,
+    runners.c.state == RunnerState.ACTIVE,
 )
 
 

@@ -1,15 +1,13 @@
-"""Queries for queues, lanes and the tickets by which workflows take turns."""
+"""Queries for queues and their lanes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    Integer,
     Text,
     bindparam,
-    delete,
     exists,
-    func,
     insert,
     literal,
     select,
@@ -19,8 +17,8 @@ from sqlalchemy import (
 from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.lanes import SANDBOX, LaneState
-from exclave.domain.workflows import WorkflowId
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.queues import Lane, Queue
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.engine.types import Instant
 from exclave.storage.tables.core import cluster, lanes, queues, tickets
@@ -32,21 +30,10 @@ def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:
 
 
 _MINE = (queues.c.org_id == bindparam("org"), queues.c.id == bindparam("queue"))
-_FIND = Prepared(select(queues).where(*_MINE))
-_LOCK = Prepared(select(queues.c.counter).where(*_MINE).with_for_update())
-_GENERATION = Prepared(select(cluster.c.generation))
-_CLAIM = Prepared(
-    select(queues.c.counter, select(cluster.c.generation).scalar_subquery().label("generation"))
-    .where(*_MINE)
-    .with_for_update()
-)
-_BUSY = Prepared(select(lanes.c.name).where(
-    lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"),
-    lanes.c.state != LaneState.FREE,
-))  # fmt: skip
+_FIND = Prepared(select(*(queues.c[name] for name in Queue._fields)).where(*_MINE), Queue)
 
 
-def find_queue(tx: Tx, org: OrgId, queue: QueueId) -> AnyRow | None:
+def find_queue(tx: Tx, org: OrgId, queue: QueueId) -> Queue | None:
     """Find a queue of this org."""
     return tx.first(_FIND, org=org, queue=queue)
 
@@ -57,6 +44,31 @@ def find_build_queue(tx: Tx, org: OrgId) -> QueueId:
     return QueueId(tx.run(select(queues.c.id).where(*where)).scalar_one())
 
 
+class EpochCounter(NamedTuple):
+    """What the next epoch of a queue is made of: the generation, and the counter below it."""
+
+    counter: int
+    generation: int
+
+
+class _Counter(NamedTuple):
+    counter: int
+
+
+class _Generation(NamedTuple):
+    generation: int
+
+
+_LOCK = Prepared(select(queues.c.counter).where(*_MINE).with_for_update(), _Counter)
+_GENERATION = Prepared(select(cluster.c.generation), _Generation)
+_CLAIM = Prepared(
+    select(queues.c.counter, select(cluster.c.generation).scalar_subquery().label("generation"))
+    .where(*_MINE)
+    .with_for_update(),
+    EpochCounter,
+)
+
+
 def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> None:
     """Lock a queue for this transaction, before anything else that it asks from now on."""
     tx.execute_later(_LOCK, org=org, queue=queue)
@@ -64,10 +76,10 @@ def lock_queue(tx: Tx, org: OrgId, queue: QueueId) -> None:
 
 def read_counter(tx: Tx, org: OrgId, queue: QueueId) -> int:
     """Lock a queue for this transaction; return the counter of its epochs."""
-    return int(tx.one(_LOCK, org=org, queue=queue).counter)
+    return tx.one(_LOCK, org=org, queue=queue).counter
 
 
-def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Deferred[AnyRow]:
+def ask_for_claims(tx: Tx, org: OrgId, queue: QueueId) -> Deferred[EpochCounter]:
     """Lock a queue for this transaction; ask for the counter and the generation of its epochs."""
     return tx.select_later(_CLAIM, org=org, queue=queue)
 
@@ -79,17 +91,21 @@ def set_counter(tx: Tx, org: OrgId, queue: QueueId, counter: int) -> None:
 
 def read_generation(tx: Tx) -> int:
     """Return the generation of epochs, which every restore raises."""
-    return int(tx.one(_GENERATION).generation)
+    return tx.one(_GENERATION).generation
 
 
+class _LaneName(NamedTuple):
+    name: str
+
+
+_LANES_OF = (lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
 _LANES = Prepared(
-    select(lanes)
-    .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
-    .order_by(lanes.c.name)
+    select(*(lanes.c[name] for name in Lane._fields)).where(*_LANES_OF).order_by(lanes.c.name), Lane
 )
+_BUSY = Prepared(select(lanes.c.name).where(*_LANES_OF, lanes.c.state != LaneState.FREE), _LaneName)
 
 
-def list_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
+def list_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[Lane]:
     """List the lanes of a queue that were ever used."""
     return tx.all(_LANES, org=org, queue=queue)
 
@@ -158,10 +174,17 @@ def release_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, epoch: int) -> b
     return freed.rowcount == 1
 
 
+class _WantedLane(NamedTuple):
+    org_id: OrgId
+    queue_id: QueueId
+    lane: str
+
+
 def block_wanted_lanes(tx: Tx, generation: int, reason: str) -> int:
     """Set to `needs_reconcile` every lane, of all orgs, that a workflow still wants to work on."""
     epoch = generation << 32
-    wanted = tx.all(select(tickets.c.org_id, tickets.c.queue_id, tickets.c.lane).distinct())
+    columns = (tickets.c[name] for name in _WantedLane._fields)
+    wanted = tx.all(select(*columns).distinct(), _WantedLane)
     state = LaneState.NEEDS_RECONCILE
     for row in wanted:
         mine = {"org_id": row.org_id, "queue_id": row.queue_id, "name": row.lane}
@@ -169,54 +192,6 @@ def block_wanted_lanes(tx: Tx, generation: int, reason: str) -> int:
         tx.run(tx.insert_missing(lanes), fresh)
         _set_lane(tx, row.org_id, row.queue_id, row.lane, state=state, epoch=epoch, reason=reason)
     return len(wanted)
-
-
-_DRAW = Prepared(update(queues).where(*_MINE).values(seq=queues.c.seq + 1).returning(queues.c.seq))
-_TICKETS = (tickets.c.org_id == bindparam("org"), tickets.c.queue_id == bindparam("queue"))
-_LINE = Prepared(select(tickets).where(*_TICKETS).order_by(tickets.c.seq, tickets.c.lane))
-_COUNT_LINE = Prepared(
-    select(func.count(tickets.c.lane, type_=Integer).label("total")).where(*_TICKETS)
-)
-_DROP = Prepared(
-    delete(tickets)
-    .where(*_TICKETS, tickets.c.workflow_id == bindparam("workflow"))
-    .where(tickets.c.lane.in_(bindparam("names", expanding=True)))
-)
-
-
-def next_ticket(tx: Tx, org: OrgId, queue: QueueId) -> int:
-    """Draw the next place in line; takes the queue's lock until commit."""
-    return int(tx.one(_DRAW, org=org, queue=queue).seq)
-
-
-def add_tickets(
-    tx: Tx, org: OrgId, queue: QueueId, workflow: WorkflowId, names: Iterable[str], seq: int
-) -> None:
-    """Queue up a workflow on some lanes."""
-    rows = [
-        {"org_id": org, "queue_id": queue, "lane": lane, "workflow_id": workflow, "seq": seq}
-        for lane in sorted(names)
-    ]
-    tx.insert_each(tickets, rows)
-
-
-def drop_tickets(
-    tx: Tx, org: OrgId, queue: QueueId, workflow: WorkflowId, names: Iterable[str]
-) -> None:
-    """Delete tickets."""
-    given = sorted(names)
-    if given:
-        tx.execute_later(_DROP, org=org, queue=queue, workflow=workflow, names=given)
-
-
-def count_tickets(tx: Tx, org: OrgId, queue: QueueId) -> int:
-    """Count all places in line of a queue."""
-    return int(tx.one(_COUNT_LINE, org=org, queue=queue).total)
-
-
-def list_tickets(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
-    """List all places in line of a queue, first come first."""
-    return tx.all(_LINE, org=org, queue=queue)
 
 
 def list_busy_lanes(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[str]:
@@ -233,8 +208,8 @@ def list_lanes_to_reconcile(
         lanes.c.queue_id == queue,
         lanes.c.state == LaneState.NEEDS_RECONCILE,
     )
-    found = [row.name for row in tx.all(select(lanes.c.name).where(*where))]
-    return [n for n in found if SANDBOX in names or n == SANDBOX or n in names]
+    blocked = [lane.name for lane in tx.all(select(lanes.c.name).where(*where), _LaneName)]
+    return [name for name in blocked if SANDBOX in names or name == SANDBOX or name in names]
 
 
 def _set_lane(tx: Tx, org: OrgId, queue: QueueId, name: str, **values: object) -> None:

@@ -11,6 +11,7 @@ from exclave.domain.configs import NewConfig
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, QueueId, QueueKind, RunnerId
 from exclave.domain.installs import InstallState, NewAppInstall
+from exclave.domain.runners import NewRunner
 from exclave.domain.schedules import Schedule, ScheduleKind
 from exclave.domain.stacks import Cloud
 from exclave.storage import app_installs, apps, builds, configs, queues, runners, schedules
@@ -96,15 +97,15 @@ def add_runner(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind, runner: Runn
     kinds = [JobKind.BUILD] if kind is QueueKind.BUILD else [JobKind.SCRIPT, JobKind.NOOP]
     runners.add_runner(
         tx,
-        org,
-        runner,
-        {
-            "queue_id": queue,
-            "kind": kind,
-            "name": runner,
-            "public_key": runner,
-            "version": "test",
-            "protocol": PROTOCOL,
-            "capabilities": kinds,
-        },
+        NewRunner(
+            org_id=org,
+            id=runner,
+            queue_id=queue,
+            kind=kind,
+            name=runner,
+            public_key=runner,
+            version="test",
+            protocol=PROTOCOL,
+            capabilities=kinds,
+        ),
     )

@@ -14,6 +14,7 @@ from exclave.storage import executions, jobs, queues, runners
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred
 from exclave.storage.jobs import Queued
+from exclave.storage.queues import EpochCounter
 from exclave.wire.runner import Dispatch
 
 _PAGE = 50
@@ -46,10 +47,10 @@ class Search:
         self._first = self._ask(0)
         self._flushes = tx.flushes
 
-    def read_turn(self) -> tuple[int, int]:
+    def read_turn(self) -> EpochCounter:
         """Return the counter and the generation of the queue's epochs."""
-        (row,) = self._turn()
-        return row.counter, row.generation
+        (counter,) = self._turn()
+        return counter
 
     def choose(self, slot: PollSlot) -> Iterator[Queued]:
         """Yield jobs of the runner's kinds with free lanes, as many as it has capacity for."""

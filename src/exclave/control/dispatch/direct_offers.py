@@ -13,7 +13,7 @@ too long for NOTIFY), the job stays queued as usual, and the poll finds it when 
 `docs/internals/group-commit.md`, and `control/runtime/parked_polls.py` for the life of a poll.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from pydantic import BaseModel, ValidationError
 
@@ -24,12 +24,13 @@ from exclave.control.dispatch.offers import check_turn, make_offers
 from exclave.control.dispatch.presence import latest_lost_due
 from exclave.control.runtime.parked_polls import ParkedPolls, PollSlot
 from exclave.domain.capabilities import KINDS
-from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerIdentity
+from exclave.domain.identity import OrgId, QueueId, RunnerIdentity
 from exclave.domain.jobs import StaleRequest
 from exclave.storage import runners
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.hub import Hub
 from exclave.storage.engine.statements import Deferred
+from exclave.storage.runners import Turn, WaitingPoll
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PollReply
 
@@ -52,11 +53,12 @@ class DirectOffer:
         # Popped, not only found: no second transaction may make an offer to the same poll. One
         # that gets no offer here still watches its queue, and is parked again after a wake-up.
         self._parked = parked = deps.parked_polls.pop_oldest(org, queue)
-        self._turn: Deferred[AnyRow] | None = None
+        self._turn: Deferred[Turn] | None = None
+        self._waiting: Deferred[WaitingPoll] | None = None
         if parked is not None:
             self._turn = runners.ask_turn(tx, org, parked.slot.who.runner)
         elif deps.hub.has_peers():
-            self._turn = runners.ask_any_turn(tx, org, queue, latest_lost_due(tx, deps))
+            self._waiting = runners.ask_any_turn(tx, org, queue, latest_lost_due(tx, deps))
         self._search: Search | None = None
 
     def look_ahead(self) -> None:
@@ -64,7 +66,7 @@ class DirectOffer:
 
         Its query shares an exchange with what the transaction asks next.
         """
-        if self._turn is not None:
+        if self._turn is not None or self._waiting is not None:
             self._search = self._begin_search()
 
     def finish(self) -> None:
@@ -90,15 +92,15 @@ class DirectOffer:
 
     def _find_slot(self) -> PollSlot | None:
         """Return the poll to answer, with its runner's row locked; None if it was replaced."""
-        rows: Sequence[AnyRow] = () if self._turn is None else self._turn()
-        if self._parked is None:
-            return _read_slot(rows[0]) if rows else None
+        if self._parked is None or self._turn is None:
+            waiting = () if self._waiting is None else self._waiting()
+            return _read_slot(waiting[0]) if waiting else None
         try:
-            runner = check_turn(rows, self._parked.slot)
+            turn = check_turn(self._turn(), self._parked.slot)
         except (StaleRequest, Unauthenticated):
             return None
         # Another server sets `poll_free` to 0 when it has answered this poll already.
-        return self._parked.slot if runner.poll_free != 0 else None
+        return self._parked.slot if turn.poll_free != 0 else None
 
 
 def offer_listener(parked_polls: ParkedPolls, hub: Hub) -> Callable[[str], None]:
@@ -126,9 +128,8 @@ class OfferMessage(BaseModel):
     reply: PollReply
 
 
-def _read_slot(row: AnyRow) -> PollSlot:
-    """Return the poll that a runner's row describes; it is parked on another server."""
-    kind = QueueKind(row.kind)
-    who = RunnerIdentity(row.org_id, row.id, row.queue_id, kind, row.name)
-    kinds = tuple(name for name in row.capabilities if name in KINDS[kind])
-    return PollSlot(who, row.boot, row.poll_no, row.poll_nonce, row.poll_free, kinds)
+def _read_slot(poll: WaitingPoll) -> PollSlot:
+    """Return the slot of a poll that is parked on another server."""
+    who = RunnerIdentity(poll.org_id, poll.id, poll.queue_id, poll.kind, poll.name)
+    kinds = tuple(name for name in poll.capabilities if name in KINDS[poll.kind])
+    return PollSlot(who, poll.boot, poll.poll_no, poll.poll_nonce, poll.poll_free, kinds)

@@ -1,6 +1,5 @@
 """Enrol runners, and issue short-lived access tokens to holders of a runner's key."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from exclave.base.digests import hash_token
@@ -12,10 +11,17 @@ from exclave.control.dispatch import nonces
 from exclave.control.dispatch.polls import check_protocol
 from exclave.control.dispatch.runners import revoke_identity
 from exclave.domain.capabilities import KINDS
-from exclave.domain.identity import OrgId, QueueKind, RunnerId
-from exclave.domain.jobs import JobKind
-from exclave.storage import queues, runners
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.identity import OrgId, RunnerId
+from exclave.domain.queues import Queue
+from exclave.domain.runners import (
+    UNKNOWN_GENERATION,
+    Enrolment,
+    NewRunner,
+    Runner,
+    RunnerState,
+)
+from exclave.storage import queues, runner_access, runners
+from exclave.storage.engine.database import Tx
 from exclave.wire.envelope import verify_signature
 from exclave.wire.runner import (
     AskToken,
@@ -60,39 +66,43 @@ async def enrol_runner(deps: Deps, request: Enrol) -> Enrolled:
     check_protocol(request.protocol)
 
     def enrol(tx: Tx) -> Enrolled | Unauthenticated:
-        row = runners.find_enrolment(tx, hash_token(request.token))
-        if row is None or (row.used_at is None and row.expires_at <= tx.now):
+        enrolment = runner_access.find_enrolment(tx, hash_token(request.token))
+        if enrolment is None or (enrolment.used_at is None and enrolment.expires_at <= tx.now):
             raise _unknown_token()
-        if row.used_at is not None:
-            return _enrol_again(tx, deps, row, request)
-        runner = RunnerId(deps.ids.new("run"))
-        queue = queues.find_queue(tx, row.org_id, row.queue_id)
-        kind = queue.kind if queue is not None else ""
-        runners.add_runner(
-            tx,
-            row.org_id,
-            runner,
-            {
-                "queue_id": row.queue_id,
-                "kind": kind,
-                "name": request.name,
-                "public_key": request.public_key,
-                "version": request.version,
-                "protocol": request.protocol,
-                "capabilities": _list_allowed(kind, request.capabilities),
-            },
-        )
-        runners.use_enrolment(tx, row.org_id, row.id, runner)
-        record(tx, deps, OrgId(row.org_id), row.created_by, "runner_enrolled", runner)
-        return _welcome(tx, deps, row.org_id, runner)
+        if enrolment.used_at is not None:
+            return _enrol_again(tx, deps, enrolment, request)
+        org = enrolment.org_id
+        queue = queues.find_queue(tx, org, enrolment.queue_id)
+        if queue is None:
+            raise _unknown_token()
+        runner = _make_runner(RunnerId(deps.ids.new("run")), queue, request)
+        runners.add_runner(tx, runner)
+        runner_access.use_enrolment(tx, org, enrolment.id, runner.id)
+        record(tx, deps, org, enrolment.created_by, "runner_enrolled", runner.id)
+        return _welcome(tx, deps, org, runner.id)
 
     return await deps.db.write(enrol)
 
 
+def _make_runner(runner: RunnerId, queue: Queue, request: Enrol) -> NewRunner:
+    """Return the runner of a request, with those of its capabilities that its queue allows."""
+    return NewRunner(
+        org_id=queue.org_id,
+        id=runner,
+        queue_id=queue.id,
+        kind=queue.kind,
+        name=request.name,
+        public_key=request.public_key,
+        version=request.version,
+        protocol=request.protocol,
+        capabilities=[str(kind) for kind in request.capabilities if kind in KINDS[queue.kind]],
+    )
+
+
 async def issue_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
     """Return a nonce to sign. An unknown runner gets one too, so that it learns nothing."""
-    row = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
-    generation = runners.UNKNOWN_GENERATION if row is None else row.generation
+    found = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
+    generation = UNKNOWN_GENERATION if found is None else found.generation
     return NonceReply(nonce=nonces.make_nonce(deps, runner, generation))
 
 
@@ -100,12 +110,12 @@ async def issue_token(deps: Deps, request: AskToken) -> TokenReply:
     """Issue an access token to the holder of the key; an old generation reveals a copied key."""
 
     def give(tx: Tx) -> TokenReply | Unauthenticated:
-        row = _prove(tx, deps, request)
-        if not _is_expected(row, request.generation):
-            revoke_identity(tx, row, runners.LOCKED, _CLONED)
-            record(tx, deps, OrgId(row.org_id), row.name, "runner_locked", row.id, reason=_CLONED)
+        runner = _prove(tx, deps, request)
+        if not _is_expected(runner, request.generation):
+            revoke_identity(tx, runner, RunnerState.LOCKED, _CLONED)
+            record(tx, deps, runner.org_id, runner.name, "runner_locked", runner.id, reason=_CLONED)
             return RunnerLocked(_CLONED)
-        return _renew_token(tx, deps, row, request.generation + 1)
+        return _renew_token(tx, deps, runner, request.generation + 1)
 
     patient = request.runner_id in deps.parked_polls.idle and deps.parked_polls.may_wait(
         deps.timings
@@ -122,66 +132,65 @@ def _make_nonce(deps: Deps) -> str:
     return deps.ids.token("non")[4:]
 
 
-def _prove(tx: Tx, deps: Deps, request: AskToken) -> AnyRow:
+def _prove(tx: Tx, deps: Deps, request: AskToken) -> Runner:
     refused = Unauthenticated("the runner is unknown, or its signature or nonce is wrong")
-    row = runners.find_runner_anywhere(tx, RunnerId(request.runner_id))
-    if row is None:
+    runner = runners.find_runner_anywhere(tx, RunnerId(request.runner_id))
+    if runner is None:
         raise refused
     message = token_message(request.runner_id, request.nonce, request.generation)
-    if not verify_signature(row.public_key, message, request.signature):
+    if not verify_signature(runner.public_key, message, request.signature):
         raise refused
-    if not _spend_nonce(tx, deps, row, request.nonce):
+    if not _spend_nonce(tx, deps, runner, request.nonce):
         raise refused
-    if row.state == runners.LOCKED:
-        raise RunnerLocked(f"the runner is locked: {row.state_reason}")
-    if row.state != runners.ACTIVE:
-        raise RunnerRevoked(f"the runner was revoked: {row.state_reason}")
-    return row
+    match runner.state:
+        case RunnerState.ACTIVE:
+            return runner
+        case RunnerState.LOCKED:
+            raise RunnerLocked(f"the runner is locked: {runner.state_reason}")
+        case RunnerState.REVOKED:
+            raise RunnerRevoked(f"the runner was revoked: {runner.state_reason}")
 
 
-def _spend_nonce(tx: Tx, deps: Deps, row: AnyRow, nonce: str) -> bool:
+def _spend_nonce(tx: Tx, deps: Deps, runner: Runner, nonce: str) -> bool:
     """Spend a nonce; return False if it is another runner's, expired, used or superseded.
 
     Those of a past generation end when a newer one is confirmed: a late copy of the runner's own
     request must not look like a copied key.
     """
+    org, newest = runner.org_id, runner.generation
     if not nonces.is_signed(nonce):
-        return runners.use_nonce(tx, row.org_id, row.id, nonce)
-    alive = (row.generation,) if row.generation_used else (row.generation, row.generation - 1)
-    if not nonces.is_genuine(deps, nonce, row.id, alive, tx.now):
+        return runner_access.use_nonce(tx, org, runner.id, nonce)
+    alive = (newest,) if runner.generation_used else (newest, newest - 1)
+    if not nonces.is_genuine(deps, nonce, runner.id, alive, tx.now):
         return False
-    return runners.mark_used(tx, row.org_id, row.id, nonce, expires_at=tx.now + nonces.KEPT)
+    return runner_access.mark_used(tx, org, runner.id, nonce, expires_at=tx.now + nonces.KEPT)
 
 
-def _is_expected(row: AnyRow, generation: int) -> bool:
+def _is_expected(runner: Runner, generation: int) -> bool:
     """Accept the newest generation, or the one before while nobody has used the newest.
 
     After a restore from a backup nobody here knows the newest: the first one presented is it.
     """
-    behind = generation == row.generation - 1 and not row.generation_used
-    return bool(
-        generation == row.generation or behind or row.generation == runners.UNKNOWN_GENERATION
-    )
+    behind = generation == runner.generation - 1 and not runner.generation_used
+    return behind or runner.generation in {generation, UNKNOWN_GENERATION}
 
 
-def _renew_token(tx: Tx, deps: Deps, row: AnyRow, generation: int) -> TokenReply:
+def _renew_token(tx: Tx, deps: Deps, runner: Runner, generation: int) -> TokenReply:
     secret, nonce = deps.ids.token(ACCESS_TOKEN), _make_nonce(deps)
     life = deps.timings.access_token_s
-    runners.update_runner(
-        tx, row.org_id, row.id, {"generation": generation, "generation_used": False}
-    )
-    runners.add_access_token(
+    runner_access.set_generation(tx, runner.org_id, runner.id, generation)
+    runner_access.add_access_token(
         tx,
-        row.org_id,
-        row.id,
+        runner.org_id,
+        runner.id,
         hashed=hash_token(secret),
         generation=generation,
         expires_at=tx.now + timedelta(seconds=life),
     )
-    runners.add_nonce(
+    runner_access.add_nonce(
         tx,
-        row.org_id,
-        row.id,
+        runner.org_id,
+        runner.id,
         nonce,
         generation=generation,
         expires_at=tx.now + timedelta(seconds=_NEXT_NONCE_S),
@@ -196,18 +205,18 @@ def _renew_token(tx: Tx, deps: Deps, row: AnyRow, generation: int) -> TokenReply
 
 
 def _enrol_again(
-    tx: Tx, deps: Deps, enrolment: AnyRow, request: Enrol
+    tx: Tx, deps: Deps, enrolment: Enrolment, request: Enrol
 ) -> Enrolled | Unauthenticated:
-    row = runners.find_runner(tx, enrolment.org_id, enrolment.runner_id, lock=True)
-    if row is not None and row.public_key == request.public_key and row.state == runners.ACTIVE:
-        return _welcome(tx, deps, row.org_id, row.id)
+    runner = _find_enrolled(tx, enrolment)
+    if runner is not None and runner.public_key == request.public_key:
+        return _welcome(tx, deps, runner.org_id, runner.id)
     if enrolment.expires_at <= tx.now:
-        _raise_alarm(tx, deps, row)
+        _raise_alarm(tx, deps, runner)
         return _unknown_token()
     why = "the one-time enrolment token was used twice"
-    if row is not None and row.state == runners.ACTIVE:
-        revoke_identity(tx, row, runners.REVOKED, why)
-        record(tx, deps, OrgId(row.org_id), row.name, "runner_revoked", row.id, reason=why)
+    if runner is not None:
+        revoke_identity(tx, runner, RunnerState.REVOKED, why)
+        record(tx, deps, runner.org_id, runner.name, "runner_revoked", runner.id, reason=why)
     return Unauthenticated(
         why,
         hint=(
@@ -217,38 +226,41 @@ def _enrol_again(
     )
 
 
-def _raise_alarm(tx: Tx, deps: Deps, row: AnyRow | None) -> None:
+def _find_enrolled(tx: Tx, enrolment: Enrolment) -> Runner | None:
+    """Return the runner that has used an enrolment, locked, as long as it is active."""
+    if enrolment.runner_id is None:
+        return None
+    runner = runners.find_runner(tx, enrolment.org_id, enrolment.runner_id, lock=True)
+    return runner if runner is not None and runner.state is RunnerState.ACTIVE else None
+
+
+def _raise_alarm(tx: Tx, deps: Deps, runner: Runner | None) -> None:
     """Record that a runner's expired token was tried, at most once in `_ALARM_EVERY`.
 
     Anybody who holds the old token can repeat this; more rows would tell nothing more.
     """
-    if row is None or row.state != runners.ACTIVE:
+    if runner is None:
         return
-    if row.alarm_at is not None and tx.now - row.alarm_at < _ALARM_EVERY:
+    if runner.alarm_at is not None and tx.now - runner.alarm_at < _ALARM_EVERY:
         return
-    runners.update_runner(tx, row.org_id, row.id, {"alarm": _TRIED_LATE, "alarm_at": tx.now})
-    record(tx, deps, OrgId(row.org_id), row.name, "runner_alarm", row.id, reason=_TRIED_LATE)
+    runners.set_alarm(tx, runner.org_id, runner.id, _TRIED_LATE)
+    record(tx, deps, runner.org_id, runner.name, "runner_alarm", runner.id, reason=_TRIED_LATE)
 
 
 def _unknown_token() -> Unauthenticated:
     return Unauthenticated("the enrolment token is unknown or expired", hint="Ask for a new one.")
 
 
-def _list_allowed(queue: str, kinds: Sequence[JobKind]) -> list[str]:
-    """Return the capabilities of a runner that its queue allows."""
-    return [str(kind) for kind in kinds if queue and kind in KINDS[QueueKind(queue)]]
-
-
-def _welcome(tx: Tx, deps: Deps, org: str, runner: RunnerId) -> Enrolled:
-    row = runners.find_runner(tx, OrgId(org), runner)
-    if row is None:
+def _welcome(tx: Tx, deps: Deps, org: OrgId, runner: RunnerId) -> Enrolled:
+    found = runners.find_runner(tx, org, runner)
+    if found is None:
         raise Conflict("the runner is gone")
     return Enrolled(
         runner_id=runner,
         org_id=org,
-        queue_id=row.queue_id,
-        kind=row.kind,
-        generation=row.generation,
+        queue_id=found.queue_id,
+        kind=found.kind,
+        generation=found.generation,
         keys=deps.keys.list_public(tx),
         timings=_timings(deps),
     )

@@ -9,8 +9,10 @@ from exclave.control.runtime.parked_polls import PollSlot
 from exclave.domain.executions import OpenExecution
 from exclave.domain.identity import RunnerIdentity
 from exclave.domain.jobs import ExecutionState, StaleRequest
+from exclave.domain.runners import RunnerState
 from exclave.storage import executions, runners
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
+from exclave.storage.runners import Turn
 from exclave.wire.runner import Offer, PollReply
 
 
@@ -62,20 +64,20 @@ def list_made(open_ones: Sequence[OpenExecution], slot: PollSlot) -> list[OpenEx
     ]
 
 
-def find_active(tx: Tx, who: RunnerIdentity) -> AnyRow:
-    """Return the runner's row, locked; `Unauthenticated` if it was revoked."""
+def find_active(tx: Tx, who: RunnerIdentity) -> Turn:
+    """Return the runner's turn, locked; `Unauthenticated` if it was revoked."""
     return _check_active(runners.ask_turn(tx, who.org, who.runner)())
 
 
-def check_turn(found: Sequence[AnyRow], slot: PollSlot) -> AnyRow:
-    """Return the runner's row; `StaleRequest` if it has sent a newer poll."""
-    runner = _check_active(found)
-    if runner.poll_no != slot.no or runner.boot != slot.boot:
+def check_turn(found: Sequence[Turn], slot: PollSlot) -> Turn:
+    """Return the runner's turn; `StaleRequest` if it has sent a newer poll."""
+    turn = _check_active(found)
+    if turn.poll_no != slot.no or turn.boot != slot.boot:
         raise StaleRequest("a newer poll of this runner was seen already")
-    return runner
+    return turn
 
 
-def _check_active(found: Sequence[AnyRow]) -> AnyRow:
-    if not found or found[0].state != runners.ACTIVE:
+def _check_active(found: Sequence[Turn]) -> Turn:
+    if not found or found[0].state is not RunnerState.ACTIVE:
         raise Unauthenticated("the runner was revoked")
     return found[0]

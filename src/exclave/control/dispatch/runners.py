@@ -1,7 +1,6 @@
 """Runners in the Control API: enrolment tokens, list, revocation."""
 
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import NotFound
@@ -11,10 +10,11 @@ from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.control.limits.quotas import check_count
 from exclave.control.pagination import clamp, make_page
-from exclave.domain.identity import OrgId, QueueId, Right, RunnerId, User
+from exclave.domain.identity import QueueId, Right, RunnerId, User
 from exclave.domain.quotas import Counted
-from exclave.storage import queues, runners
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.runners import Runner, RunnerState
+from exclave.storage import queues, runner_access, runners
+from exclave.storage.engine.database import Tx
 from exclave.wire.identity import EnrolmentCreated, RunnerReply
 from exclave.wire.model import Page
 from exclave.wire.runner import Stats
@@ -32,7 +32,7 @@ async def create_enrolment(deps: Deps, user: User, queue: QueueId) -> EnrolmentC
         check_count(tx, deps, user.org, Counted.ENROLMENTS)
         enrolment = deps.ids.new("enr")
         expires = tx.now + timedelta(seconds=deps.timings.enrolment_s)
-        runners.add_enrolment(
+        runner_access.add_enrolment(
             tx,
             user.org,
             queue,
@@ -62,10 +62,12 @@ async def list_runners(
     wanted = clamp(limit)
 
     def find(tx: Tx) -> Page[RunnerReply]:
-        rows = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
-        running = runners.count_running(tx, user.org, [row.id for row in rows])
+        found = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
+        running = runners.count_running(tx, user.org, [runner.id for runner in found])
         return make_page(
-            rows, wanted, lambda row: show_runner_row(deps, row, tx.now, running.get(row.id, 0))
+            found,
+            wanted,
+            lambda runner: write_runner(deps, runner, tx.now, running.get(runner.id, 0)),
         )
 
     return await deps.db.read(find)
@@ -75,12 +77,12 @@ async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
     """Return a runner with its presence."""
 
     def find(tx: Tx) -> RunnerReply:
-        row = runners.find_runner(tx, user.org, runner)
-        if row is None:
+        found = runners.find_runner(tx, user.org, runner)
+        if found is None:
             raise NotFound("there is no such runner")
-        require_on(tx, user, Right.READ, row.queue_id, noun="runner")
+        require_on(tx, user, Right.READ, found.queue_id, noun="runner")
         running = runners.count_running(tx, user.org, [runner])
-        return show_runner_row(deps, row, tx.now, running.get(runner, 0))
+        return write_runner(deps, found, tx.now, running.get(runner, 0))
 
     return await deps.db.read(find)
 
@@ -89,60 +91,44 @@ async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -
     """Revoke a runner: all its later requests are refused."""
 
     def revoke(tx: Tx) -> None:
-        row = runners.find_runner(tx, user.org, runner, lock=True)
-        if row is None:
+        found = runners.find_runner(tx, user.org, runner, lock=True)
+        if found is None:
             raise NotFound("there is no such runner")
-        require_on(tx, user, Right.OPERATE, row.queue_id, noun="runner")
-        revoke_identity(tx, row, runners.REVOKED, reason)
+        require_on(tx, user, Right.OPERATE, found.queue_id, noun="runner")
+        revoke_identity(tx, found, RunnerState.REVOKED, reason)
         record(tx, deps, user.org, user.name, "runner_revoked", runner, reason=reason)
 
     await deps.db.write(revoke)
     return await show_runner(deps, user, runner)
 
 
-class Revocable(Protocol):
-    """A runner, as far as its identity is closed."""
-
-    @property
-    def org_id(self) -> OrgId:
-        """Its org."""
-
-    @property
-    def id(self) -> RunnerId:
-        """Its id."""
-
-    @property
-    def queue_id(self) -> QueueId:
-        """The queue whose jobs it does."""
-
-
-def revoke_identity(tx: Tx, row: Revocable, state: str, reason: str) -> None:
+def revoke_identity(tx: Tx, runner: Runner, state: RunnerState, reason: str) -> None:
     """Close a runner's identity and void its access tokens."""
-    runners.update_runner(tx, row.org_id, row.id, {"state": state, "state_reason": reason})
-    runners.drop_access_tokens(tx, row.org_id, row.id)
-    tx.wake(f"queue:{row.queue_id}")
+    runners.set_state(tx, runner.org_id, runner.id, state, reason)
+    runner_access.drop_access_tokens(tx, runner.org_id, runner.id)
+    tx.wake(f"queue:{runner.queue_id}")
 
 
-def show_runner_row(deps: Deps, row: AnyRow, now: datetime, running: int) -> RunnerReply:
-    """Return the reply that shows a runner's row."""
-    stats = Stats.model_validate(row.stats)
-    presence = find_presence(deps, row, now)
-    closed = row.state != runners.ACTIVE
+def write_runner(deps: Deps, runner: Runner, now: datetime, running: int) -> RunnerReply:
+    """Return the reply that shows a runner."""
+    stats = Stats.model_validate(runner.stats)
+    presence = find_presence(deps, runner, now)
+    closed = runner.state is not RunnerState.ACTIVE
     return RunnerReply(
-        id=row.id,
-        name=row.name,
-        queue_id=row.queue_id,
-        kind=row.kind,
-        state=row.state,
+        id=runner.id,
+        name=runner.name,
+        queue_id=runner.queue_id,
+        kind=runner.kind,
+        state=runner.state,
         presence=presence.state,
-        cause=row.state_reason if closed else presence.cause,
-        seen_at=row.seen_at,
-        version=row.version,
-        protocol=row.protocol,
-        capabilities=row.capabilities,
+        cause=runner.state_reason if closed else presence.cause,
+        seen_at=runner.seen_at,
+        version=runner.version,
+        protocol=runner.protocol,
+        capabilities=runner.capabilities,
         stats=stats,
         running=running,
-        created_at=row.created_at,
-        alarm=row.alarm or "",
-        alarm_at=row.alarm_at,
+        created_at=runner.created_at,
+        alarm=runner.alarm or "",
+        alarm_at=runner.alarm_at,
     )

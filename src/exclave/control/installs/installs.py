@@ -26,6 +26,7 @@ from exclave.domain.identity import (
 )
 from exclave.domain.installs import AppInstall, ApprovalOption, Install, ManagedBy, is_empty
 from exclave.domain.lanes import LaneState, check_lane
+from exclave.domain.runners import RunnerState
 from exclave.storage import (
     app_installs,
     install_inputs,
@@ -192,7 +193,7 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
         installs.lock_install(tx, user.org, install)
         found = get_install(tx, user, install, Right.OPERATE)
         for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):
-            revoke_identity(tx, runner, runners.REVOKED, "its install was deleted")
+            revoke_identity(tx, runner, RunnerState.REVOKED, "its install was deleted")
         queues.lock_queue(tx, user.org, QueueId(install))  # waits for workflows that begin now
         _refuse_in_use(tx, user, found, forget)
         installs.hide_install(tx, user.org, install, found.name)

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from exclave.control.deps import Deps
-from exclave.control.dispatch.runners import show_runner_row
+from exclave.control.dispatch.runners import write_runner
 from exclave.control.workflows import replies
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.installs import AppInstall, Drift, Install, InstallPart, PartState, may_exist
+from exclave.domain.queues import Lane
 from exclave.storage import configs, install_parts, queues, runners, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.installs import InstallDetail, InstallReply, PartReply
 from exclave.wire.jobs import LaneReply
 
@@ -60,7 +61,7 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, install: Install) -> InstallDet
         else {},
         lanes=[_show_lane(each) for each in queues.list_lanes(tx, org, queue)],
         parts=list_parts(tx, org, app) if app else [],
-        runners=[show_runner_row(deps, r, tx.now, running.get(r.id, 0)) for r in found],
+        runners=[write_runner(deps, r, tx.now, running.get(r.id, 0)) for r in found],
         workflows=[replies.summarise_workflow(each) for each in last],
     )
 
@@ -128,12 +129,12 @@ def _read_version(tx: Tx, org: OrgId, config_id: str) -> int | None:
     return None if config is None else int(config.version)
 
 
-def _show_lane(row: AnyRow) -> LaneReply:
+def _show_lane(lane: Lane) -> LaneReply:
     return LaneReply(
-        name=row.name,
-        state=row.state,
-        epoch=row.epoch,
-        execution_id=row.execution_id,
-        reason=row.reason,
-        changed_at=row.changed_at,
+        name=lane.name,
+        state=lane.state,
+        epoch=lane.epoch,
+        execution_id=lane.execution_id,
+        reason=lane.reason,
+        changed_at=lane.changed_at,
     )

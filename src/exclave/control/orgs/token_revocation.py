@@ -11,7 +11,8 @@ from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import revoke_identity
 from exclave.domain.identity import OrgId, Right, TokenId, User
 from exclave.domain.registry_tokens import RegistryToken
-from exclave.storage import accounts, credentials, runners
+from exclave.domain.runners import RunnerState
+from exclave.storage import accounts, credentials
 from exclave.storage.credentials import MadeCode, MadeEnrolment, MadeToken
 from exclave.storage.engine.database import Tx
 from exclave.wire.identity import MadeCredential, MadeKind, MadeList, TokenRevoked
@@ -72,7 +73,9 @@ def _split(
     joined = credentials.list_made_runners(tx, org, token)
     if wish.runners and not wish.dry_run:
         for runner in joined:
-            revoke_identity(tx, runner, runners.REVOKED, "the token that let it join was revoked")
+            revoke_identity(
+                tx, runner, RunnerState.REVOKED, "the token that let it join was revoked"
+            )
     shown = [_name(MadeKind.RUNNER, runner.id, runner.name) for runner in joined]
     revoked = [*(made if wish.cascade else ()), *(shown if wish.runners else ())]
     stays = [*(() if wish.cascade else made), *(() if wish.runners else shown)]

@@ -7,7 +7,7 @@ from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.lanes import conflict
 from exclave.domain.workflows import Workflow, WorkflowId
 from exclave.flow.decide import lanes_wanted
-from exclave.storage import queues
+from exclave.storage import tickets
 from exclave.storage.engine.database import Tx
 from exclave.storage.workflows import Loaded
 
@@ -24,7 +24,7 @@ class Crowded(Conflict):
 
 def refuse_crowd(tx: Tx, org: OrgId, queue: QueueId) -> None:
     """Refuse a workflow if too many wait: each event of the queue reads all their tickets."""
-    if queues.count_tickets(tx, org, queue) > MOST_TICKETS:
+    if tickets.count_tickets(tx, org, queue) > MOST_TICKETS:
         raise Crowded("too many workflows wait for the lanes of this install")
 
 
@@ -36,30 +36,32 @@ def find_blocked(tx: Tx, loaded: Loaded, value: Workflow) -> frozenset[str]:
     wanted = lanes_wanted(value)
     if not wanted:
         return frozenset()
-    rows = queues.list_tickets(tx, loaded.org, loaded.queue)
-    mine = {row.lane: row.seq for row in rows if row.workflow_id == value.id}
+    line = tickets.list_tickets(tx, loaded.org, loaded.queue)
+    mine = {ticket.lane: ticket.seq for ticket in line if ticket.workflow_id == value.id}
     if not wanted <= mine.keys():
-        queues.drop_tickets(tx, loaded.org, loaded.queue, value.id, mine)
-        seq = queues.next_ticket(tx, loaded.org, loaded.queue)
-        queues.add_tickets(tx, loaded.org, loaded.queue, value.id, wanted, seq)
+        tickets.drop_tickets(tx, loaded.org, loaded.queue, value.id, mine)
+        seq = tickets.next_ticket(tx, loaded.org, loaded.queue)
+        tickets.add_tickets(tx, loaded.org, loaded.queue, value.id, wanted, seq)
     else:
         seq = min(mine.values())
-    return frozenset(row.lane for row in rows if row.workflow_id != value.id and row.seq < seq)
+    return frozenset(
+        ticket.lane for ticket in line if ticket.workflow_id != value.id and ticket.seq < seq
+    )
 
 
 def release_turns(tx: Tx, loaded: Loaded, after: Workflow) -> Sequence[WorkflowId]:
     """Release turns that are no longer needed; return the workflows that may go on."""
     if not lanes_wanted(loaded.value):
         return []
-    rows = queues.list_tickets(tx, loaded.org, loaded.queue)
+    line = tickets.list_tickets(tx, loaded.org, loaded.queue)
     wanted = lanes_wanted(after)
-    spare = [r.lane for r in rows if r.workflow_id == after.id and r.lane not in wanted]
+    spare = [t.lane for t in line if t.workflow_id == after.id and t.lane not in wanted]
     if not spare:
         return []
-    queues.drop_tickets(tx, loaded.org, loaded.queue, after.id, spare)
+    tickets.drop_tickets(tx, loaded.org, loaded.queue, after.id, spare)
     waiting = dict.fromkeys(
-        row.workflow_id
-        for row in rows
-        if row.workflow_id != after.id and any(conflict(row.lane, lane) for lane in spare)
+        ticket.workflow_id
+        for ticket in line
+        if ticket.workflow_id != after.id and any(conflict(ticket.lane, lane) for lane in spare)
     )
-    return [WorkflowId(workflow) for workflow in waiting]
+    return list(waiting)

@@ -18,11 +18,11 @@ class ExhaustedQuotas:
     """
 
     def __init__(self) -> None:
-        self._running: Mapping[str, int] = {}
-        self._begun: Counter[str] = Counter()
+        self._running: Mapping[OrgId, int] = {}
+        self._begun: Counter[OrgId] = Counter()
         self._over: Mapping[str, QuotaExceeded] = {}
 
-    def replace(self, running: Mapping[str, int], over: Mapping[str, QuotaExceeded]) -> None:
+    def replace(self, running: Mapping[OrgId, int], over: Mapping[str, QuotaExceeded]) -> None:
         """Replace the counts by fresh ones."""
         self._running, self._over = running, over
         self._begun.clear()

@@ -33,9 +33,10 @@ from exclave.control.stacks.terms import (
 )
 from exclave.domain.identity import InstallId, OrgId, QueueId, Right, RunnerIdentity, User
 from exclave.domain.installs import AppInstall
+from exclave.domain.runners import RunnerState
 from exclave.domain.stacks import StackCode, StackState, StackVersion
 from exclave.stacks.base import StackAddress, StackFile
-from exclave.storage import installs, runners, stacks
+from exclave.storage import installs, runner_access, runners, stacks
 from exclave.storage.engine.database import Tx
 from exclave.wire.stacks import (
     Resigned,
@@ -204,10 +205,10 @@ async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
     def resign(tx: Tx) -> None:
         installs.lock_install(tx, who.org, who.queue)
         version = stacks.find_newest(tx, who.org, who.queue, lock=True)
-        row = runners.find_runner(tx, who.org, who.runner, lock=True)
-        if version is None or row is None:
+        runner = runners.find_runner(tx, who.org, who.runner, lock=True)
+        if version is None or runner is None:
             raise NotFound("this runner belongs to no Stack", hint="Its vendor can revoke it.")
-        revoke_identity(tx, row, runners.REVOKED, "removed by the customer")
+        revoke_identity(tx, runner, RunnerState.REVOKED, "removed by the customer")
         record(tx, deps, who.org, who.name, "runner_resigned", who.runner)
         stacks.set_state(tx, who.org, version.id, StackState.REMOVED)
         _write_stack_state(tx, who.org, who.queue, {"status": StackState.REMOVED})
@@ -242,7 +243,7 @@ def _enrol(
     stacks.void_enrolments(tx, org, install, tx.now)
     token, enrolment = deps.ids.token(ENROLMENT_TOKEN), deps.ids.new("enr")
     expires = expires_at or tx.now + timedelta(seconds=deps.timings.enrolment_s)
-    runners.add_enrolment(
+    runner_access.add_enrolment(
         tx,
         org,
         QueueId(install),

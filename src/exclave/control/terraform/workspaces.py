@@ -126,7 +126,8 @@ def refuse_busy(tx: Tx, user: User, queue: QueueId, workspace: str) -> None:
     """Refuse to change a state while a job holds its lane; the caller has locked the queue."""
     for lane in queues.list_lanes(tx, user.org, queue):
         if lane.state == LaneState.BUSY and conflict(lane.name, workspace):
-            holder = executions.find_execution(tx, user.org, lane.execution_id)
+            held_by = lane.execution_id
+            holder = None if held_by is None else executions.find_execution(tx, user.org, held_by)
             job = "a job" if holder is None else f"job {holder.job_id}"
             raise Conflict(
                 f"{job} works on lane `{lane.name}`",

@@ -3,19 +3,24 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from exclave.control.deps import Deps
 from exclave.control.dispatch.presence import find_presence
 from exclave.domain.identity import OrgId, QueueId, QueueKind
 from exclave.domain.installs import AppInstall
-from exclave.domain.jobs import ExecutionId, Job, JobState
+from exclave.domain.jobs import Job, JobState
 from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.presence import PresenceState
+from exclave.domain.queues import Lane, Ticket
+from exclave.domain.runners import Runner, RunnerState
 from exclave.domain.workflow_records import StepRecord, WorkflowRecord
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
-from exclave.storage import executions, installs, jobs, queues, runners, steps, workflows
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage import executions, installs, jobs, queues, runners, steps, tickets, workflows
+from exclave.storage.engine.database import Tx
 from exclave.wire.jobs import Blocker
+
+T = TypeVar("T")
 
 _MOST_RUNNERS = 100
 
@@ -58,31 +63,31 @@ class _QueueState:
     """Blockers that were found already, by lane, workflow or kind of job."""
 
     @cached_property
-    def taken(self) -> dict[str, AnyRow]:
+    def taken(self) -> dict[str, Lane]:
         """The lanes that are not free."""
-        rows = queues.list_lanes(self.tx, self.org, self.queue)
-        return {row.name: row for row in rows if row.state != LaneState.FREE}
+        lanes = queues.list_lanes(self.tx, self.org, self.queue)
+        return {lane.name: lane for lane in lanes if lane.state is not LaneState.FREE}
 
     @cached_property
-    def line(self) -> Sequence[AnyRow]:
+    def line(self) -> Sequence[Ticket]:
         """All tickets, oldest first."""
-        return queues.list_tickets(self.tx, self.org, self.queue)
+        return tickets.list_tickets(self.tx, self.org, self.queue)
 
     @cached_property
-    def first(self) -> dict[str, AnyRow]:
+    def first(self) -> dict[str, Ticket]:
         """The oldest ticket by lane."""
-        return {row.lane: row for row in reversed(self.line)}
+        return {ticket.lane: ticket for ticket in reversed(self.line)}
 
     @cached_property
-    def places(self) -> dict[str, int]:
+    def places(self) -> dict[WorkflowId, int]:
         """The oldest ticket number by workflow."""
-        return {row.workflow_id: row.seq for row in reversed(self.line)}
+        return {ticket.workflow_id: ticket.seq for ticket in reversed(self.line)}
 
     def find_for_job(self, kind: str, lanes: Sequence[str]) -> Blocker | None:
         """Return the blocker of a queued job; a lane that needs reconciliation comes first."""
-        rows = _pick_conflicting(self.taken, lanes)
-        if rows:
-            lane = min(rows, key=lambda row: (row.state == LaneState.BUSY, row.name))
+        taken = _pick_conflicting(self.taken, lanes)
+        if taken:
+            lane = min(taken, key=lambda lane: (lane.state is LaneState.BUSY, lane.name))
             return self._once(
                 f"lane {lane.name}", lambda: _block_on_lane(self.tx, self.org, self.queue, lane)
             )
@@ -94,17 +99,17 @@ class _QueueState:
     def find_turn(self, workflow: WorkflowId, lanes: Sequence[str]) -> Blocker | None:
         """Return the earlier workflow that holds up a step on one of its lanes."""
         mine = self.places.get(workflow, 0)
-        ahead = [row for row in _pick_conflicting(self.first, lanes) if row.seq < mine]
+        ahead = [held for held in _pick_conflicting(self.first, lanes) if held.seq < mine]
         if not ahead:
             return None
-        row = min(ahead, key=lambda ticket: (ticket.seq, ticket.lane))
+        ticket = min(ahead, key=lambda held: (held.seq, held.lane))
         found = self._once(
-            f"turn {row.workflow_id}", lambda: _block_on_workflow(self.tx, self.org, row)
+            f"turn {ticket.workflow_id}", lambda: _block_on_workflow(self.tx, self.org, ticket)
         )
-        if found is None or found.lane == row.lane:
+        if found is None or found.lane == ticket.lane:
             return found
-        message = found.message.replace(f"on lane {found.lane}", f"on lane {row.lane}")
-        return found.model_copy(update={"lane": row.lane, "message": message})
+        message = found.message.replace(f"on lane {found.lane}", f"on lane {ticket.lane}")
+        return found.model_copy(update={"lane": ticket.lane, "message": message})
 
     def _once(self, name: str, find: Callable[[], Blocker | None]) -> Blocker | None:
         if name not in self.known:
@@ -112,23 +117,23 @@ class _QueueState:
         return self.known[name]
 
 
-def _pick_conflicting(rows: Mapping[str, AnyRow], lanes: Sequence[str]) -> list[AnyRow]:
-    """Return the rows of lanes that exclude one of `lanes`."""
+def _pick_conflicting(by_lane: Mapping[str, T], lanes: Sequence[str]) -> list[T]:
+    """Return the values of lanes that exclude one of `lanes`."""
     if not lanes:
         return []
     if SANDBOX in lanes:
-        return list(rows.values())
-    return [rows[lane] for lane in dict.fromkeys((SANDBOX, *lanes)) if lane in rows]
+        return list(by_lane.values())
+    return [by_lane[lane] for lane in dict.fromkeys((SANDBOX, *lanes)) if lane in by_lane]
 
 
-def _block_on_lane(tx: Tx, org: OrgId, queue: QueueId, lane: AnyRow) -> Blocker:
+def _block_on_lane(tx: Tx, org: OrgId, queue: QueueId, lane: Lane) -> Blocker:
     job = _find_holder(tx, org, lane)
     about = {
         "lane": lane.name,
         "job_id": None if job is None else job.id,
         "workflow_id": None if job is None else job.workflow_id,
     }
-    if lane.state == LaneState.BUSY:
+    if lane.state is LaneState.BUSY:
         end = "Wait for it" + ("" if job is None else f", or end it: exclave jobs cancel {job.id}")
         return Blocker(message=f"lane {lane.name} is in use by {_name_job(job)}", hint=end, **about)
     place = _name_install(tx, org, queue)
@@ -145,18 +150,18 @@ def _is_ready(step: StepRecord, states: Mapping[int, StepState]) -> bool:
     return is_job and all(states[need].lets_pass for need in step.needs)
 
 
-def _block_on_workflow(tx: Tx, org: OrgId, place: AnyRow) -> Blocker | None:
-    first = workflows.find_workflow(tx, org, place.workflow_id)
+def _block_on_workflow(tx: Tx, org: OrgId, ticket: Ticket) -> Blocker | None:
+    first = workflows.find_workflow(tx, org, ticket.workflow_id)
     if first is None:
         return None
     gate = _find_gate(tx, org, first.id)
     waits = f", and waits for approval of `{gate}`" if gate else ""
     answer = f"Answer it: exclave workflows approve {first.id} {gate}" if gate else "Wait for it"
     return Blocker(
-        lane=place.lane,
+        lane=ticket.lane,
         workflow_id=first.id,
         job_id=None,
-        message=f"workflow `{first.name}` ({first.id}) came first on lane {place.lane}{waits}",
+        message=f"workflow `{first.name}` ({first.id}) came first on lane {ticket.lane}{waits}",
         hint=f"{answer}, or cancel it: exclave workflows cancel {first.id}",
     )
 
@@ -166,10 +171,10 @@ def _find_gate(tx: Tx, org: OrgId, workflow: WorkflowId) -> str:
     return next((step.name for step in open_steps if step.kind is StepKind.GATE), "")
 
 
-def _find_holder(tx: Tx, org: OrgId, lane: AnyRow) -> Job | None:
+def _find_holder(tx: Tx, org: OrgId, lane: Lane) -> Job | None:
     if lane.execution_id is None:
         return None
-    execution = executions.find_execution(tx, org, ExecutionId(lane.execution_id))
+    execution = executions.find_execution(tx, org, lane.execution_id)
     return None if execution is None else jobs.find_job(tx, org, execution.job_id)
 
 
@@ -179,8 +184,8 @@ def _name_job(job: Job | None) -> str:
     return f"job {job.id} (`{job.step_name}` of workflow {job.workflow_id})"
 
 
-def _describe_loss(lane: AnyRow, job: Job | None) -> str:
-    return str(lane.reason) if job is None else f"{_name_job(job)} was lost half-way"
+def _describe_loss(lane: Lane, job: Job | None) -> str:
+    return lane.reason if job is None else f"{_name_job(job)} was lost half-way"
 
 
 def _name_install(tx: Tx, org: OrgId, queue: str) -> str:
@@ -192,25 +197,25 @@ def _find_missing_runner(
     tx: Tx, deps: Deps, org: OrgId, queue: QueueId, kind: str
 ) -> Blocker | None:
     """Return why no runner of a queue can take a job of that kind; None if one can."""
-    rows = runners.list_runners(tx, org, "", _MOST_RUNNERS, queue)
-    active = [row for row in rows if row.state == runners.ACTIVE]
-    presences = [(row, find_presence(deps, row, tx.now)) for row in active]
-    able = [(row, presence) for row, presence in presences if kind in row.capabilities]
+    found = runners.list_runners(tx, org, "", _MOST_RUNNERS, queue)
+    active = [runner for runner in found if runner.state is RunnerState.ACTIVE]
+    presences = [(runner, find_presence(deps, runner, tx.now)) for runner in active]
+    able = [(runner, presence) for runner, presence in presences if kind in runner.capabilities]
     if any(presence.state is PresenceState.UP for _, presence in able):
         return None
     enrol = _advise_enrolment(tx, org, queue)
     if not active:
-        return _block_on_runner(_describe_closed(rows), enrol)
+        return _block_on_runner(_describe_closed(found), enrol)
     if not able:
         return _block_on_runner(f"no runner does `{kind}` jobs", "Update the runner's program.")
-    row, presence = min(able, key=lambda item: list(PresenceState).index(item[1].state))
+    runner, presence = min(able, key=lambda item: list(PresenceState).index(item[1].state))
     if presence.state is PresenceState.DISABLED:
         return _block_on_runner(
-            f"the customer has disabled runner `{row.name}`",
+            f"the customer has disabled runner `{runner.name}`",
             "It goes on when the customer enables it: exclave stack enable",
         )
     return _block_on_runner(
-        f"runner `{row.name}` is {presence.state}: {presence.cause}",
+        f"runner `{runner.name}` is {presence.state}: {presence.cause}",
         f"On its machine, `exclave runner doctor` tells what is wrong. {enrol}",
     )
 
@@ -220,8 +225,8 @@ def _block_on_runner(message: str, hint: str) -> Blocker:
 
 
 def _advise_enrolment(tx: Tx, org: OrgId, queue: QueueId) -> str:
-    row = queues.find_queue(tx, org, queue)
-    if row is not None and row.kind == QueueKind.BUILD:
+    found = queues.find_queue(tx, org, queue)
+    if found is not None and found.kind is QueueKind.BUILD:
         return "Start a build runner: exclave runners enrol --build"
     install = installs.find_install(tx, org, queue)
     if isinstance(install, AppInstall):
@@ -230,8 +235,8 @@ def _advise_enrolment(tx: Tx, org: OrgId, queue: QueueId) -> str:
     return f"Start a runner: exclave runners enrol --install {name}"
 
 
-def _describe_closed(rows: Sequence[AnyRow]) -> str:
-    if not rows:
+def _describe_closed(closed: Sequence[Runner]) -> str:
+    if not closed:
         return "no runner was ever enrolled"
-    last = rows[-1]
+    last = closed[-1]
     return f"runner `{last.name}` is {last.state}: {last.state_reason}"

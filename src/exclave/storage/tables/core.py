@@ -16,7 +16,10 @@ from sqlalchemy import (
 )
 
 from exclave.domain.accounts import read_grants
+from exclave.domain.identity import QueueKind
 from exclave.domain.jobs import ExecutionState, JobKind, JobState
+from exclave.domain.lanes import LaneState
+from exclave.domain.runners import RunnerState
 from exclave.domain.workflows import StepKind, StepState, WorkflowState
 from exclave.storage.engine.types import EnumText, Instant, IntegerList, Json, JsonAs, NameList
 
@@ -107,7 +110,7 @@ queues = Table(
     metadata,
     org_column(),
     Column("id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", EnumText(QueueKind), nullable=False),
     Column("counter", Integer, nullable=False, default=0),
     Column("seq", BigInteger, nullable=False, default=0),
     PrimaryKeyConstraint("org_id", "id"),
@@ -135,7 +138,7 @@ lanes = Table(
     Column("queue_id", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(LaneState), nullable=False),
     Column("execution_id", Text),
     Column("reason", Text, nullable=False, default=""),
     Column("changed_at", Instant, nullable=False),
@@ -178,9 +181,9 @@ runners = Table(
     org_column(),
     Column("id", Text, nullable=False, unique=True),
     Column("queue_id", Text, nullable=False),
-    Column("kind", Text, nullable=False),
+    Column("kind", EnumText(QueueKind), nullable=False),
     Column("name", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(RunnerState), nullable=False),
     Column("state_reason", Text, nullable=False, default=""),
     Column("public_key", Text, nullable=False),
     Column("generation", Integer, nullable=False),
