@@ -50,13 +50,13 @@ async def show_inputs(
     def show(tx: Tx) -> InputsReply:
         found = get_app_install(tx, user, install, Right.READ)
         values = read_values(tx, deps, user.org, install, version)
-        if version is not None and values.row is None:
+        if version is not None and values.stored is None:
             raise NotFound("there is no such version of the inputs")
         groups = configs.list_parts(tx, user.org, found.config_id, "input_group")
         return InputsReply(
             version=values.version,
-            at=values.row.at if values.row else None,
-            by=values.row.by if values.row else "",
+            at=values.stored.at if values.stored else None,
+            by=values.stored.by if values.stored else "",
             groups=[_show_group(thaw(InputGroup, each.value)) for each in groups],
             inputs=[
                 _show_input(each, values.clear)
