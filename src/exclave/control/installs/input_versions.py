@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.appconfig.stored.freezing import thaw
@@ -10,6 +9,7 @@ from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import write_state
 from exclave.control.installs import input_validation
+from exclave.domain.configs import AppOutline
 from exclave.domain.identity import OrgId
 from exclave.domain.install_state import StateDocument
 from exclave.domain.installs import AppInstall, InputVersion
@@ -130,7 +130,7 @@ def find_touched(
     return sandbox, add_dependents(outline, touched)
 
 
-def add_dependents(outline: Mapping[str, Any], names: Collection[str]) -> list[str]:
+def add_dependents(outline: AppOutline, names: Collection[str]) -> list[str]:
     """List components and all that need them, in deploy order."""
     needs = {each["name"]: set(each["needs"]) for each in outline["components"]}
     ordered = [name for group in outline["order"] for name in group]

@@ -29,6 +29,7 @@ from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.install_state import StateDocument, add_components
 from exclave.domain.installs import AppInstall, InstallState, PartState, may_exist, takes_deploys
+from exclave.domain.workflows import WorkflowId
 from exclave.storage import app_installs, configs, install_parts, stacks
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
@@ -70,7 +71,8 @@ async def upgrade_install(
             raise move.obstacles[0]
         _move(tx, deps, user, move)
         workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
-        return _tell(move).model_copy(update={"workflow": show_begun(tx, user.org, workflow)})
+        begun = None if workflow is None else show_begun(tx, user.org, workflow)
+        return _tell(move).model_copy(update={"workflow": begun})
 
     return await deps.db.write(upgrade, key=install)
 
@@ -240,7 +242,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
     )
 
 
-def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
+def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> WorkflowId | None:
     """Start the workflow that deploys what differs; None if nothing does."""
     org, install = user.org, move.install
     if not takes_deploys(install.state):
