@@ -8,7 +8,7 @@ from typing import Any
 
 from exclave.control.apps import apps
 from exclave.control.deps import Deps
-from exclave.control.install_state.state import read_state
+from exclave.control.install_state.state import read_named_state
 from exclave.control.installs import installs
 from exclave.control.installs.workflow_requests import start_work
 from exclave.control.orgs.accounts import who_am_i
@@ -127,7 +127,10 @@ class InstallFixture:
 
     async def state(self) -> dict[str, Any]:
         """Return the latest install state."""
-        return await self.deps.db.read(lambda tx: read_state(tx, self.user.org, self.install))
+        _, state = await self.deps.db.read(
+            lambda tx: read_named_state(tx, self.user.org, self.install)
+        )
+        return dict(state)
 
     def _answer(self, name: str, dispatch: Dispatch) -> Outcome:
         if self.answers.get(name):

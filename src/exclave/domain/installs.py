@@ -128,6 +128,18 @@ class InstallPart:
 
 
 @dataclass(frozen=True, slots=True)
+class InputVersion:
+    """All values of an install's inputs that were set at a time; versions are only ever added."""
+
+    version: int
+    values: Mapping[str, str]
+    sealed: Mapping[str, str]
+    """Sensitive values, encrypted."""
+    at: datetime
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class NewAppInstall:
     """What a new install of an app is stored with."""
 

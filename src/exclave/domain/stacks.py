@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.identity import OrgId
 
 STACK_FILE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$")
@@ -43,7 +44,7 @@ class StackVersion:
     version: int
     state: StackState
     config_id: str
-    outputs: Mapping[str, object]
+    outputs: JsonObject
     created_at: datetime
     run_at: datetime | None
     """When its last changed report arrived."""

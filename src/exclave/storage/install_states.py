@@ -1,14 +1,15 @@
 """Queries for the versions of an install's state, and for what the state is made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import Select, insert, select
 
 from exclave.domain.identity import OrgId
+from exclave.domain.install_state import StateDocument, StateVersion
 from exclave.domain.quotas import Stored
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json
 from exclave.storage.tables.core import orgs
 from exclave.storage.tables.installs import install_states
@@ -28,7 +29,7 @@ def add_state(
     version: int,
     cause: str,
     workflow: str | None,
-    document: Mapping[str, Any],
+    document: StateDocument,
 ) -> None:
     """Store the next version; those before it stay."""
     note_document(tx, org, install, document)
@@ -40,14 +41,14 @@ def add_state(
             at=tx.now,
             cause=cause,
             workflow_id=workflow,
-            document=dict(document),
+            document=document,
         )
     )
 
 
-def note_document(tx: Tx, org: OrgId, install: str, *documents: Mapping[str, Any]) -> None:
+def note_document(tx: Tx, org: OrgId, install: str, *documents: Mapping[str, object]) -> None:
     """Count a version of an install's documents: for the install, and for its org."""
-    amount = Amount(sum(len(write_json(each)) for each in documents), 1)
+    amount = Amount(sum(len(write_json(document)) for document in documents), 1)
     note_growth(tx, Account(org, Stored.DOCUMENTS), amount)
     note_growth(tx, Account(org, Stored.DOCUMENTS, install), amount)
 
@@ -60,39 +61,27 @@ def list_change_times(tx: Tx, org: OrgId, install: str, cause: str, limit: int) 
     return [row.at for row in rows]
 
 
-def find_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> AnyRow | None:
+def find_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> StateVersion | None:
     """Find one version, or the newest."""
-    query = _of(org, install)
+    query = _select(org, install)
     if version is not None:
         query = query.where(install_states.c.version == version)
-    row: AnyRow | None = tx.first(query.order_by(install_states.c.version.desc()).limit(1))
-    return row
+    return tx.first(query, StateVersion)
 
 
-def find_state_at(tx: Tx, org: OrgId, install: str, at: datetime) -> AnyRow | None:
+def find_state_at(tx: Tx, org: OrgId, install: str, at: datetime) -> StateVersion | None:
     """Find the version that was the newest at a moment."""
-    query = _of(org, install).where(install_states.c.at <= at)
-    row: AnyRow | None = tx.first(query.order_by(install_states.c.version.desc()).limit(1))
-    return row
+    return tx.first(_select(org, install).where(install_states.c.at <= at), StateVersion)
 
 
-def list_states(
-    tx: Tx, org: OrgId, install: str, before: int | None, limit: int
-) -> Sequence[AnyRow]:
-    """List the versions without their documents, newest first."""
-    light = (
+def _select(org: OrgId, install: str) -> Select[Any]:
+    """Select the newest version."""
+    mine = (install_states.c.org_id == org, install_states.c.install_id == install)
+    columns = (
         install_states.c.version,
         install_states.c.at,
         install_states.c.cause,
         install_states.c.workflow_id,
+        install_states.c.document,
     )
-    mine = (install_states.c.org_id == org, install_states.c.install_id == install)
-    query = select(*light).where(*mine)
-    if before is not None:
-        query = query.where(install_states.c.version < before)
-    return tx.all(query.order_by(install_states.c.version.desc()).limit(limit))
-
-
-def _of(org: OrgId, install: str) -> Any:
-    mine = (install_states.c.org_id == org, install_states.c.install_id == install)
-    return select(install_states).where(*mine)
+    return select(*columns).where(*mine).order_by(install_states.c.version.desc()).limit(1)

@@ -1,10 +1,10 @@
 """Queries for Stacks: versions of an install's Stack, and the codes that fetch their files."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from sqlalchemy import delete, insert, select, update
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.identity import OrgId
 from exclave.domain.stacks import StackCode, StackState, StackVersion
 from exclave.storage.engine.database import Tx
@@ -12,40 +12,51 @@ from exclave.storage.tables.core import enrolments
 from exclave.storage.tables.installs import stack_versions
 from exclave.storage.tables.stacks import stack_codes
 
+_SELECT_VERSION = select(
+    stack_versions.c.id,
+    stack_versions.c.version,
+    stack_versions.c.state,
+    stack_versions.c.config_id,
+    stack_versions.c.outputs,
+    stack_versions.c.created_at,
+    stack_versions.c.run_at,
+)
+_SELECT_CODE = select(
+    stack_codes.c.org_id.label("org"),
+    stack_codes.c.id,
+    stack_codes.c.install_id,
+    stack_codes.c.enrolment_id,
+    stack_codes.c.created_by,
+    stack_codes.c.expires_at,
+    stack_codes.c.parent_id,
+    enrolments.c.used_at.is_not(None).label("is_used"),
+)
+
 
 def add_version(tx: Tx, org: OrgId, stack: str, install: str, version: int, config_id: str) -> None:
     """Store a new version of an install's Stack, which the customer is to run."""
-    row = {"org_id": org, "id": stack, "install_id": install, "version": version}
-    told = {
-        "config_id": config_id,
-        "state": StackState.AWAITING,
-        "outputs": {},
-        "created_at": tx.now,
-    }
-    tx.run(insert(stack_versions).values(**row, **told))
+    tx.run(
+        insert(stack_versions).values(
+            org_id=org,
+            id=stack,
+            install_id=install,
+            version=version,
+            config_id=config_id,
+            state=StackState.AWAITING,
+            outputs={},
+            created_at=tx.now,
+        )
+    )
 
 
 def find_newest(tx: Tx, org: OrgId, install: str, *, lock: bool = False) -> StackVersion | None:
     """Return the newest version of an install's Stack, or None."""
     mine = (stack_versions.c.org_id == org, stack_versions.c.install_id == install)
-    query = select(stack_versions).where(*mine).order_by(stack_versions.c.version.desc()).limit(1)
-    row = tx.first(query.with_for_update() if lock else query)
-    if row is None:
-        return None
-    return StackVersion(
-        id=row.id,
-        version=row.version,
-        state=StackState(row.state),
-        config_id=row.config_id,
-        outputs=row.outputs,
-        created_at=row.created_at,
-        run_at=row.run_at,
-    )
+    query = _SELECT_VERSION.where(*mine).order_by(stack_versions.c.version.desc()).limit(1)
+    return tx.first(query.with_for_update() if lock else query, StackVersion)
 
 
-def store_report(
-    tx: Tx, org: OrgId, stack: str, state: StackState, outputs: Mapping[str, object]
-) -> None:
+def store_report(tx: Tx, org: OrgId, stack: str, state: StackState, outputs: JsonObject) -> None:
     """Store the outputs that a version reported now, and the state that they lead to."""
     row = {"org_id": org, "id": stack, "state": state, "outputs": outputs, "run_at": tx.now}
     tx.update_each(stack_versions, [row])
@@ -80,22 +91,9 @@ def find_code(tx: Tx, hashed: str, *, lock: bool = True) -> StackCode | None:
         (enrolments.c.org_id == stack_codes.c.org_id)
         & (enrolments.c.id == stack_codes.c.enrolment_id),
     )
-    query = select(stack_codes, enrolments.c.used_at).select_from(joined)
-    where = (stack_codes.c.hash == hashed, stack_codes.c.expires_at > tx.now)
-    query = query.where(*where)
-    row = tx.first(query.with_for_update() if lock else query)
-    if row is None:
-        return None
-    return StackCode(
-        org=OrgId(row.org_id),
-        id=row.id,
-        install_id=row.install_id,
-        enrolment_id=row.enrolment_id,
-        created_by=row.created_by,
-        expires_at=row.expires_at,
-        parent_id=row.parent_id,
-        is_used=row.used_at is not None,
-    )
+    query = _SELECT_CODE.select_from(joined)
+    query = query.where(stack_codes.c.hash == hashed, stack_codes.c.expires_at > tx.now)
+    return tx.first(query.with_for_update() if lock else query, StackCode)
 
 
 def point_code(tx: Tx, org: OrgId, code: str, enrolment: str) -> None:

@@ -1,10 +1,9 @@
 """The base of all wire models, pages and problems."""
 
+from collections.abc import Mapping
 from typing import Annotated, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
-
-from exclave.base.json_values import JsonObject
 
 Item = TypeVar("Item")
 
@@ -34,9 +33,8 @@ class Reply(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-def show_json(document: JsonObject) -> dict[str, JsonValue]:
+def show_json(document: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return a JSON object as a field of a reply, which checks it."""
-    # The two types say the same, but one of lists and dicts, the other of what cannot be changed.
     return cast("dict[str, JsonValue]", document)
 
 

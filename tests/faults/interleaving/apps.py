@@ -57,7 +57,7 @@ def add_app(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> App:
     apps.set_config(tx, org, app, config)
     new = NewAppInstall(app, config, "test", Cloud.LOCAL, state=InstallState.ACTIVE)
     app_installs.add_app_install(tx, org, install, new)
-    first_state(tx, org, install, _OUTLINE, {})
+    first_state(tx, org, install, [], {})
     made = (deps.ids.new("bui"), deps.ids.new("bui"))
     row = configs.find_config(tx, org, config)
     assert row is not None

@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw
+from exclave.domain.configs import OutlinedComponent
 from exclave.domain.installs import AppInstall, Overrides
 from exclave.wire.installs import InstallConfig, ValueChange
 
 _KINDS = {"tf_vars": "terraform_module", "helm_values": "helm_chart"}
 
 
-def is_enabled(component: Mapping[str, Any], toggles: Mapping[str, bool]) -> bool:
+def is_enabled(component: OutlinedComponent, toggles: Mapping[str, bool]) -> bool:
     """Return whether an install has a component of its app."""
     if not component.get("toggleable"):
         return True
@@ -28,7 +28,7 @@ def merge_overrides(before: Overrides, wish: InstallConfig) -> dict[str, dict[st
 
 
 def find_flaws(
-    components: Sequence[Mapping[str, Any]], toggles: Mapping[str, bool], wish: InstallConfig
+    components: Sequence[OutlinedComponent], toggles: Mapping[str, bool], wish: InstallConfig
 ) -> Iterator[str]:
     """Yield what is wrong with a requested config; `toggles` are those after the change."""
     known = {each["name"]: each for each in components}
@@ -46,7 +46,7 @@ def find_flaws(
 
 
 def _find_override_flaws(
-    known: Mapping[str, Mapping[str, Any]], wish: InstallConfig
+    known: Mapping[str, OutlinedComponent], wish: InstallConfig
 ) -> Iterator[str]:
     for name, override in wish.components.items():
         if name not in known:

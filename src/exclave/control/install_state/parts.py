@@ -1,11 +1,14 @@
 """Store what became of the parts of an install: the sandbox and each component."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from exclave.base.json_values import JsonObject
-from exclave.control.install_state.state import Document, write_state
+from exclave.control.install_state.state import write_state
 from exclave.domain.identity import OrgId
+from exclave.domain.install_state import (
+    ComponentEntry,
+    SandboxEntry,
+    StateDocument,
+    make_component_entry,
+)
 from exclave.domain.installs import PartState, component_of
 from exclave.domain.lanes import SANDBOX
 from exclave.storage import builds, install_parts
@@ -53,15 +56,18 @@ def note_deployed(
         build=build_id or None,
     )
     source = {} if build is None else build.source
-    fields = {
-        "status": "active",
-        "outputs": dict(outputs),
-        "populated": True,
-        "build_id": build_id,
-        "type": str(source.get("directory", "")),
-        "version": str(source.get("ref", "")),
-    }
-    write_state(tx, org, install, f"{part} deployed", _setter(install, part, fields), workflow)
+
+    def change(document: StateDocument) -> None:
+        entry = _get_entry(document, install, part)
+        entry["status"], entry["populated"] = "active", True
+        entry["outputs"] = dict(outputs)
+        if part == SANDBOX:
+            document["sandbox"]["type"] = str(source.get("directory", ""))
+            document["sandbox"]["version"] = str(source.get("ref", ""))
+        else:
+            document["components"][component_of(part)]["build_id"] = build_id
+
+    write_state(tx, org, install, f"{part} deployed", change, workflow)
 
 
 def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> None:
@@ -69,27 +75,33 @@ def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> Non
     install_parts.save_deployment(
         tx, org, install, part, PartState.ABSENT, workflow=workflow, config=None, build=None
     )
-    fields = {"status": "inactive", "outputs": None, "populated": False, "build_id": ""}
-    write_state(tx, org, install, f"{part} torn down", _setter(install, part, fields), workflow)
+
+    def change(document: StateDocument) -> None:
+        entry = _get_entry(document, install, part)
+        entry["status"], entry["populated"] = "inactive", False
+        entry["outputs"] = None
+        if part != SANDBOX:
+            document["components"][component_of(part)]["build_id"] = ""
+
+    write_state(tx, org, install, f"{part} torn down", change, workflow)
 
 
 def note_failed(tx: Tx, org: OrgId, install: str, part: str, workflow: str, message: str) -> None:
     """Store that work on a part failed."""
     note_part(tx, org, install, part, PartState.FAILED, workflow=workflow, message=message)
-    change = _setter(install, part, {"status": "error"})
+
+    def change(document: StateDocument) -> None:
+        _get_entry(document, install, part)["status"] = "error"
+
     write_state(tx, org, install, f"{part} failed", change, workflow)
 
 
-def _setter(install: str, part: str, fields: Mapping[str, Any]) -> Any:
-    def change(document: Document) -> None:
-        if part == SANDBOX:
-            document["sandbox"] = {**document["sandbox"], **fields}
-            document["sandbox"].pop("build_id", None)
-            return
-        name = component_of(part)
-        kept = {key: value for key, value in fields.items() if key not in {"type", "version"}}
-        ids = {"name": name, "component_id": name, "install_component_id": f"{install}:{name}"}
-        old = document["components"].get(name, {"outputs": None, "populated": False})
-        document["components"][name] = {**old, **ids, **kept}
-
-    return change
+def _get_entry(document: StateDocument, install: str, part: str) -> SandboxEntry | ComponentEntry:
+    """Return the entry of a part; that of a component gets its ids."""
+    if part == SANDBOX:
+        return document["sandbox"]
+    name = component_of(part)
+    entry = document["components"].setdefault(name, make_component_entry(name))
+    entry["name"], entry["component_id"] = name, name
+    entry["install_component_id"] = f"{install}:{name}"
+    return entry

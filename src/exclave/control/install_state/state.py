@@ -4,12 +4,13 @@ Each event changes a part of the newest document and stores the result as the ne
 transaction of the event. What the tree shows twice is stored once and mirrored on reading.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias, cast
 
 from exclave.base.errors import NotFound
 from exclave.control.install_state.reported_outputs import OutputsInvalid
 from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.install_state import StateDocument, add_components
 from exclave.domain.stacks import StackState
 from exclave.storage import app_installs, install_states, queues
 from exclave.storage.engine.database import Tx
@@ -19,8 +20,7 @@ MOST_BYTES = 1024 * 1024
 """Of a version of the state: every template reads it, and every event writes it anew."""
 _SMALL = 4096
 _COPIED = 3
-Document = dict[str, Any]
-Change = Callable[[Document], None]
+Change: TypeAlias = Callable[[StateDocument], None]
 
 
 class StateTooLarge(OutputsInvalid):
@@ -31,13 +31,13 @@ class StateTooLarge(OutputsInvalid):
 
 
 def first_state(
-    tx: Tx, org: OrgId, install: str, outline: Mapping[str, Any], inputs: Mapping[str, str]
+    tx: Tx, org: OrgId, install: str, components: Collection[str], inputs: Mapping[str, str]
 ) -> int:
     """Store the first version of a new install."""
     found = app_installs.find_app_install(tx, org, install)
     if found is None:
         raise NotFound("there is no such install of an app")
-    document: Document = {
+    document: StateDocument = {
         "id": install,
         "name": found.name,
         "org": {"id": org, "name": install_states.find_org_name(tx, org), "status": "active"},
@@ -53,47 +53,20 @@ def first_state(
         "actions": {"populated": False, "workflows": {}},
         "secrets": {},
     }
-    add_components(document, outline)
+    add_components(document, components)
     _store(tx, org, install, 1, "created", None, document)
     return 1
 
 
-def add_components(document: Document, outline: Mapping[str, Any]) -> None:
-    """Add an entry for every component of the app; drop those that were never deployed."""
-    known = {each["name"] for each in outline["components"]}
-    components = document["components"]
-    for name in [name for name, each in components.items() if not each["populated"]]:
-        if name not in known:
-            del components[name]
-    for name in known - components.keys():
-        components[name] = {
-            "name": name,
-            "status": "",
-            "build_id": "",
-            "component_id": "",
-            "install_component_id": "",
-            "outputs": None,
-            "populated": False,
-        }
-
-
-def read_state(tx: Tx, org: OrgId, install: str, version: int | None = None) -> Document:
-    """Read a version of the document, or the newest."""
-    row = install_states.find_state(tx, org, install, version)
-    if row is None:
-        raise NotFound("there is no such version of the install's state")
-    return complete(row.document)
-
-
-def read_named_state(tx: Tx, org: OrgId, install: str) -> tuple[str, Document]:
+def read_named_state(tx: Tx, org: OrgId, install: str) -> tuple[str, Mapping[str, object]]:
     """Read the newest version, and a name that no other version has."""
-    row = install_states.find_state(tx, org, install)
-    if row is None:
+    newest = install_states.find_state(tx, org, install)
+    if newest is None:
         raise NotFound("there is no such version of the install's state")
-    return f"{install}@{row.version}", complete(row.document)
+    return f"{install}@{newest.version}", complete(newest.document)
 
 
-def complete(document: Mapping[str, Any]) -> Document:
+def complete(document: StateDocument) -> Mapping[str, object]:
     """Show a stored document as templates see it, with the older paths of the tree."""
     outputs = document["sandbox"]["outputs"] or {}
     domains = {
@@ -118,27 +91,31 @@ def write_state(
 ) -> int:
     """Change the newest document and store it as the next version; no change makes no version."""
     queues.lock_queue(tx, org, QueueId(install))
-    row = install_states.find_state(tx, org, install)
-    if row is None:
+    newest = install_states.find_state(tx, org, install)
+    if newest is None:
         raise NotFound("the install has no state")
-    document = _copy(row.document, _COPIED)
+    document = _copy(newest.document)
     change(document)
-    if document == row.document:
-        return int(row.version)
-    _refuse_growth(row.document, document)
-    _store(tx, org, install, row.version + 1, cause, workflow, document)
-    return int(row.version) + 1
+    if document == newest.document:
+        return newest.version
+    _refuse_growth(newest.document, document)
+    _store(tx, org, install, newest.version + 1, cause, workflow, document)
+    return newest.version + 1
 
 
-def _copy(table: Mapping[str, Any], depth: int) -> Document:
+def _copy(document: StateDocument) -> StateDocument:
     """Copy a document as deep as changes go; copying all of a large one takes long."""
+    return cast("StateDocument", _copy_table(document, _COPIED))
+
+
+def _copy_table(table: Mapping[str, object], depth: int) -> dict[str, object]:
     return {
-        key: _copy(value, depth - 1) if depth and isinstance(value, dict) else value
+        key: _copy_table(value, depth - 1) if depth and isinstance(value, dict) else value
         for key, value in table.items()
     }
 
 
-def _refuse_growth(before: Mapping[str, Any], after: Document) -> None:
+def _refuse_growth(before: StateDocument, after: StateDocument) -> None:
     """Refuse what makes the state too large; small changes of a large one are still possible."""
     size = len(write_json(after))
     if size > MOST_BYTES and size > len(write_json(before)) + _SMALL:
@@ -154,7 +131,7 @@ def _store(
     version: int,
     cause: str,
     workflow: str | None,
-    document: Document,
+    document: StateDocument,
 ) -> None:
     install_states.add_state(tx, org, install, version, cause, workflow, document)
     app_installs.set_state_version(tx, org, install, version)

@@ -1,7 +1,6 @@
 """Use cases of actions: list them, list their runs, run one."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from exclave.appconfig.model.kinds.actions import Action, ActionTrigger
 from exclave.appconfig.stored.freezing import thaw
@@ -47,7 +46,7 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
     def run(tx: Tx) -> WorkflowReply:
         found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
         parts = configs.list_parts(tx, user.org, found.config_id, "action")
-        _refuse_unfit(wish.action, {part.name: part.value for part in parts})
+        _refuse_unfit(wish.action, {part.name: part for part in parts})
         if wish.env or wish.role:
             # A variable such as PATH or BASH_ENV makes another script of it.
             require_on(tx, user, Right.APPROVE, install, noun="install")
@@ -61,9 +60,7 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
             Request(action=wish.action, env=wish.env, role=wish.role),
         )
         record(tx, deps, user.org, user.name, "action_started", workflow, name=wish.action)
-        shown = show_begun(tx, user.org, workflow)
-        assert shown is not None  # noqa: S101 - it was stored a moment ago
-        return shown
+        return show_begun(tx, user.org, workflow)
 
     return await deps.db.write(run, key=install)
 
@@ -84,10 +81,10 @@ async def list_runs(
     return await deps.db.read(read)
 
 
-def _refuse_unfit(name: str, found: Mapping[str, Mapping[str, Any]]) -> None:
-    if name not in found:
-        raise NotFound(f"the app has no action `{name}`", hint=suggest(name, found))
-    triggers = [each["type"] for each in found[name].get("triggers", [])]
+def _refuse_unfit(name: str, known: Mapping[str, ConfigPart]) -> None:
+    if name not in known:
+        raise NotFound(f"the app has no action `{name}`", hint=suggest(name, known))
+    triggers = [trigger.type for trigger in thaw(Action, known[name].value).triggers]
     if "manual" not in triggers:
         raise Conflict(
             f"the action `{name}` cannot be run by hand: it runs on {', '.join(triggers)}",

@@ -78,7 +78,8 @@ def add_app_install(
     defaults = _read_labels(tx, texts, user.org, config, app, install, wish.name)
     labels = {**defaults, **wish.labels}
     installs.set_labels(tx, user.org, install, labels)
-    first_state(tx, user.org, install, config.outline, hidden)
+    components = [each["name"] for each in config.outline["components"]]
+    first_state(tx, user.org, install, components, hidden)
     stacks.add_version(tx, user.org, deps.ids.new("stk"), install, 1, config.id)
     if not wish.provision:
         return install, None

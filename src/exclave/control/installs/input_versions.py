@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.appconfig.stored.freezing import thaw
@@ -10,10 +9,12 @@ from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import write_state
 from exclave.control.installs import input_validation
+from exclave.domain.configs import AppOutline
 from exclave.domain.identity import OrgId
-from exclave.domain.installs import AppInstall
+from exclave.domain.install_state import StateDocument
+from exclave.domain.installs import AppInstall, InputVersion
 from exclave.storage import app_installs, configs, install_inputs, installs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Values:
 
     version: int
     clear: Mapping[str, str]
-    row: AnyRow | None = None
+    stored: InputVersion | None = None
+    """None as long as nothing was set."""
 
 
 def list_declared(tx: Tx, org: OrgId, config_id: str) -> tuple[Input, ...]:
@@ -32,11 +34,11 @@ def list_declared(tx: Tx, org: OrgId, config_id: str) -> tuple[Input, ...]:
 
 def read_values(tx: Tx, deps: Deps, org: OrgId, install: str, version: int | None = None) -> Values:
     """Return the unsealed values of an install's inputs."""
-    row = install_inputs.find_version(tx, org, install, version)
-    if row is None:
+    stored = install_inputs.find_version(tx, org, install, version)
+    if stored is None:
         return Values(0, {})
-    opened = {name: deps.vault.unseal(sealed) for name, sealed in row.sealed.items()}
-    return Values(row.version, {**row.values, **opened}, row)
+    opened = {name: deps.vault.unseal(sealed) for name, sealed in stored.sealed.items()}
+    return Values(stored.version, {**stored.values, **opened}, stored)
 
 
 def read_sensitive(
@@ -84,7 +86,7 @@ def put_into_state(
     """Make the next version of the state, with placeholders for what is sensitive."""
     hidden = input_validation.hide_values(declared, values)
 
-    def change(document: dict[str, Any]) -> None:
+    def change(document: StateDocument) -> None:
         document["inputs"] = {"inputs": hidden}
 
     return write_state(tx, org, install, "inputs", change)
@@ -128,7 +130,7 @@ def find_touched(
     return sandbox, add_dependents(outline, touched)
 
 
-def add_dependents(outline: Mapping[str, Any], names: Collection[str]) -> list[str]:
+def add_dependents(outline: AppOutline, names: Collection[str]) -> list[str]:
     """List components and all that need them, in deploy order."""
     needs = {each["name"]: set(each["needs"]) for each in outline["components"]}
     ordered = [name for group in outline["order"] for name in group]

@@ -24,6 +24,7 @@ from exclave.control.workflows import replies
 from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.installs import AppInstall, ManagedBy, may_exist
+from exclave.domain.workflows import WorkflowId
 from exclave.storage import (
     configs,
     install_parts,
@@ -50,13 +51,13 @@ async def show_inputs(
     def show(tx: Tx) -> InputsReply:
         found = get_app_install(tx, user, install, Right.READ)
         values = read_values(tx, deps, user.org, install, version)
-        if version is not None and values.row is None:
+        if version is not None and values.stored is None:
             raise NotFound("there is no such version of the inputs")
         groups = configs.list_parts(tx, user.org, found.config_id, "input_group")
         return InputsReply(
             version=values.version,
-            at=values.row.at if values.row else None,
-            by=values.row.by if values.row else "",
+            at=values.stored.at if values.stored else None,
+            by=values.stored.by if values.stored else "",
             groups=[_show_group(thaw(InputGroup, each.value)) for each in groups],
             inputs=[
                 _show_input(each, values.clear)
@@ -156,7 +157,7 @@ def begin_update(
     changed: Sequence[str],
     approve_all: bool | None,  # noqa: FBT001 - None is the third answer
     again: Sequence[str] = (),
-) -> str | None:
+) -> WorkflowId | None:
     """Start the workflow that redeploys what reads changed inputs; None if nothing does."""
     sandbox, components = find_touched(tx, org, install.config_id, changed)
     parts = install_parts.list_parts(tx, org, install.id)
@@ -171,16 +172,21 @@ def begin_update(
     )
 
 
-def show_begun(tx: Tx, org: OrgId, workflow: str | None) -> WorkflowReply | None:
+def show_begun(tx: Tx, org: OrgId, workflow: WorkflowId) -> WorkflowReply:
     """Show a workflow that this transaction began."""
-    row = workflows.find_workflow(tx, org, workflow) if workflow else None  # type: ignore[arg-type]
-    if row is None:
-        return None
-    return replies.show_workflow(row, steps.list_steps(tx, org, row.id))
+    begun = workflows.find_workflow(tx, org, workflow)
+    if begun is None:
+        raise NotFound("there is no such workflow")
+    return replies.show_workflow(begun, steps.list_steps(tx, org, begun.id))
 
 
 def _tell_change(
-    tx: Tx, org: OrgId, install: AppInstall, version: int, changed: list[str], workflow: str | None
+    tx: Tx,
+    org: OrgId,
+    install: AppInstall,
+    version: int,
+    changed: list[str],
+    workflow: WorkflowId | None,
 ) -> InputsChanged:
     sandbox, components = find_touched(tx, org, install.config_id, changed)
     return InputsChanged(
@@ -188,7 +194,7 @@ def _tell_change(
         changed=changed,
         sandbox=sandbox,
         components=components,
-        workflow=show_begun(tx, org, workflow),
+        workflow=None if workflow is None else show_begun(tx, org, workflow),
     )
 
 

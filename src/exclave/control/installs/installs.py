@@ -24,6 +24,7 @@ from exclave.domain.identity import (
     allows,
     list_granted,
 )
+from exclave.domain.install_state import StateDocument
 from exclave.domain.installs import AppInstall, ApprovalOption, Install, ManagedBy, is_empty
 from exclave.domain.lanes import LaneState, check_lane
 from exclave.domain.runners import RunnerState
@@ -144,13 +145,11 @@ def replace_labels(
     """Replace the labels of an install, also where templates read them."""
     installs.set_labels(tx, user.org, install.id, labels)
     if isinstance(install, AppInstall):
-        write_state(
-            tx,
-            user.org,
-            install.id,
-            "labels",
-            lambda document: document.update(labels=dict(labels)),
-        )
+
+        def change(document: StateDocument) -> None:
+            document["labels"] = dict(labels)
+
+        write_state(tx, user.org, install.id, "labels", change)
     told = " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
     record(tx, deps, user.org, user.name, "labels_set", install.id, labels=told)
 

@@ -1,11 +1,11 @@
 """Load the outline of an install and its app that step graphs are built from."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from exclave.base.json_values import JsonObject
 from exclave.control.install_state.options import is_enabled
 from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
-from exclave.domain.configs import Config
+from exclave.domain.configs import AppOutline, Config, OutlinedAction, OutlinedComponent
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
 from exclave.domain.lanes import SANDBOX
@@ -39,24 +39,24 @@ def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Out
     )
 
 
-def _in_order(outline: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    by_name = {each["name"]: each for each in outline["components"]}
+def _in_order(outline: AppOutline) -> Sequence[OutlinedComponent]:
+    by_name = {component["name"]: component for component in outline["components"]}
     return [by_name[name] for group in outline["order"] for name in group]
 
 
 def _make_component(
-    each: Mapping[str, Any],
-    value: Mapping[str, Any] | None,
+    outlined: OutlinedComponent,
+    value: JsonObject | None,
     parts: Mapping[str, InstallPart],
     toggles: Mapping[str, bool],
     *,
     auto: bool,
 ) -> Component:
-    name = each["name"]
+    name = outlined["name"]
     return Component(
         name=name,
-        needs=tuple(each["needs"]),
-        enabled=is_enabled(each, toggles),
+        needs=tuple(outlined["needs"]),
+        enabled=is_enabled(outlined, toggles),
         deployed=_is_there(parts.get(name_part(name))),
         auto_approve=auto or (value is not None and _is_auto(name, value)),
     )
@@ -66,14 +66,19 @@ def _is_there(part: InstallPart | None) -> bool:
     return part is not None and may_exist(part.state)
 
 
-def _is_auto(component: str, value: Mapping[str, Any]) -> bool:
+def _is_auto(component: str, value: JsonObject) -> bool:
     return read_definition(component, value).auto_approve_on_policies_passing
 
 
-def _list_hooks(actions: Sequence[Mapping[str, Any]]) -> Sequence[Hook]:
+def _list_hooks(actions: Sequence[OutlinedAction]) -> Sequence[Hook]:
     return [
-        Hook(action["name"], each["type"], each.get("component") or "", each.get("index") or 0)
+        Hook(
+            action["name"],
+            trigger["type"],
+            trigger.get("component") or "",
+            trigger.get("index") or 0,
+        )
         for action in actions
-        for each in action["triggers"]
-        if each["type"] not in _TRIGGERED
+        for trigger in action["triggers"]
+        if trigger["type"] not in _TRIGGERED
     ]

@@ -65,9 +65,7 @@ async def run_runbook(
             sealed={name: deps.vault.seal(values[name]) for name in sorted(secret)},
         )
         record(tx, deps, user.org, user.name, "runbook_started", workflow, name=runbook.name)
-        shown = show_begun(tx, user.org, workflow)
-        assert shown is not None  # noqa: S101 - it was stored a moment ago
-        return shown
+        return show_begun(tx, user.org, workflow)
 
     return await deps.db.write(run, key=install)
 

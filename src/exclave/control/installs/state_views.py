@@ -12,6 +12,7 @@ from exclave.domain.identity import InstallId, Right, User
 from exclave.storage import configs, install_states
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import ReadmeReply, StateReply
+from exclave.wire.model import show_json
 
 
 async def show_state(
@@ -27,17 +28,17 @@ async def show_state(
     def show(tx: Tx) -> StateReply:
         get_app_install(tx, user, install, Right.READ)
         if at is not None:
-            row = install_states.find_state_at(tx, user.org, install, at)
+            state = install_states.find_state_at(tx, user.org, install, at)
         else:
-            row = install_states.find_state(tx, user.org, install, version)
-        if row is None:
+            state = install_states.find_state(tx, user.org, install, version)
+        if state is None:
             raise NotFound("there is no such version of the state", hint=_HINT)
         return StateReply(
-            version=row.version,
-            at=row.at,
-            cause=row.cause,
-            workflow_id=row.workflow_id,
-            document=complete(row.document),
+            version=state.version,
+            at=state.at,
+            cause=state.cause,
+            workflow_id=state.workflow_id,
+            document=show_json(complete(state.document)),
         )
 
     return await deps.db.read(show)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from exclave.appconfig.model.kinds.inputs import Input
 from exclave.base.errors import Conflict, NotFound, Problem
@@ -10,7 +9,7 @@ from exclave.control.apps.unapproved_content import list_unasked, require_unaske
 from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
-from exclave.control.install_state.state import add_components, write_state
+from exclave.control.install_state.state import write_state
 from exclave.control.installs import input_validation
 from exclave.control.installs.access import get_app_install
 from exclave.control.installs.creation import require_same_cloud
@@ -28,7 +27,9 @@ from exclave.control.progress.install_endings import start_schedules
 from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
+from exclave.domain.install_state import StateDocument, add_components
 from exclave.domain.installs import AppInstall, InstallState, PartState, may_exist, takes_deploys
+from exclave.domain.workflows import WorkflowId
 from exclave.storage import app_installs, configs, install_parts, stacks
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import Obstacle, PartChange, Upgrade, UpgradeReply
@@ -70,7 +71,8 @@ async def upgrade_install(
             raise move.obstacles[0]
         _move(tx, deps, user, move)
         workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
-        return _tell(move).model_copy(update={"workflow": show_begun(tx, user.org, workflow)})
+        begun = None if workflow is None else show_begun(tx, user.org, workflow)
+        return _tell(move).model_copy(update={"workflow": begun})
 
     return await deps.db.write(upgrade, key=install)
 
@@ -217,9 +219,9 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
         declared = list_declared(tx, org, target.id)
         store_values(tx, deps, org, install.id, declared, move.values, user.name)
 
-    def change(document: dict[str, Any]) -> None:
+    def change(document: StateDocument) -> None:
         document["inputs"] = {"inputs": dict(move.hidden)}
-        add_components(document, target.outline)
+        add_components(document, [each["name"] for each in target.outline["components"]])
 
     write_state(tx, org, install.id, f"config {target.version}", change)
     if install.state is InstallState.ACTIVE:
@@ -240,7 +242,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
     )
 
 
-def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str | None:
+def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> WorkflowId | None:
     """Start the workflow that deploys what differs; None if nothing does."""
     org, install = user.org, move.install
     if not takes_deploys(install.state):

@@ -44,9 +44,7 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
             approve_all=wish.approve_all,
         )
         record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=wish.kind)
-        shown = show_begun(tx, user.org, workflow)
-        assert shown is not None  # noqa: S101 - it was stored a moment ago
-        return shown
+        return show_begun(tx, user.org, workflow)
 
     return await deps.db.write(start, key=install)
 

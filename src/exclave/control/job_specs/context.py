@@ -11,7 +11,7 @@ from exclave.appconfig.templates import ROOT, Fault, is_template
 from exclave.base.digests import digest_json
 from exclave.base.errors import Kind, Problem
 from exclave.control.deps import Deps
-from exclave.control.install_state.state import Document, read_named_state
+from exclave.control.install_state.state import read_named_state
 from exclave.control.job_specs.rendering import NotRendered, Renderings, render_inline
 from exclave.domain.builds import BuildState
 from exclave.domain.identity import OrgId
@@ -66,7 +66,7 @@ class Scope:
         return found
 
     @cached_property
-    def state(self) -> tuple[str, Document]:
+    def state(self) -> tuple[str, Mapping[str, object]]:
         """The newest version of the install's state, and its name."""
         return read_named_state(self.tx, self.org, self.install)
 

@@ -12,10 +12,11 @@ from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_state import parts
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
-from exclave.control.install_state.state import Document, write_state
+from exclave.control.install_state.state import write_state
 from exclave.control.job_specs.component_types import get_type, read_definition
 from exclave.control.progress.build_results import FinishedBuild, apply_build_result
 from exclave.domain.identity import OrgId
+from exclave.domain.install_state import SecretEntry, StateDocument
 from exclave.domain.installs import PartState, decide_drift
 from exclave.domain.jobs import EndedJob, JobKind, JobState, Reason
 from exclave.flow.events import GateDecision
@@ -187,9 +188,9 @@ def _record_action(tx: Tx, finished: FinishedJob) -> None:
     if run is None:
         return
 
-    def change(document: Document) -> None:
-        known = document["actions"]["workflows"].get(run.action, {})
-        outputs = dict(finished.outputs) if finished.outputs else known.get("outputs")
+    def change(document: StateDocument) -> None:
+        known = document["actions"]["workflows"].get(run.action)
+        outputs = dict(finished.outputs) or (known["outputs"] if known else None)
         document["actions"]["populated"] = True
         document["actions"]["workflows"][run.action] = {
             "status": state,
@@ -207,20 +208,24 @@ def _record_secrets(tx: Tx, finished: FinishedJob) -> None:
     table = read_table(finished.outputs, "secrets")
     found = {name: _read_secret(name, facts) for name, facts in table.items()}
 
-    def change(document: Document) -> None:
+    def change(document: StateDocument) -> None:
         document["secrets"] = found
 
     job = finished.job
     write_state(tx, OrgId(job.org_id), job.queue_id, "secrets", change, job.workflow_id)
 
 
-def _read_secret(name: str, facts: object) -> dict[str, Any]:
+def _read_secret(name: str, facts: object) -> SecretEntry:
     if not isinstance(facts, dict):
         raise OutputsInvalid("an entry of the output `secrets` is not a table")
     if not _SECRET.fullmatch(name):
         raise OutputsInvalid("an entry of the output `secrets` has a name that no secret has")
-    known = {"exists": bool(facts.get("exists")), "length": read_count(facts, "length")}
-    return {"name": name, "arn": f"((exclave:secret:{name}))", **known}
+    return {
+        "name": name,
+        "arn": f"((exclave:secret:{name}))",
+        "exists": bool(facts.get("exists")),
+        "length": read_count(facts, "length"),
+    }
 
 
 def _load_intent(tx: Tx, job: EndedJob) -> StepIntent | None:

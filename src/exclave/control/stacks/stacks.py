@@ -1,10 +1,10 @@
 """Use cases of Stacks: create, show, fetch by code, take reports, resign."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from exclave.base.digests import hash_token
 from exclave.base.errors import NotFound
+from exclave.base.json_values import JsonObject
 from exclave.control.access import ENROLMENT_TOKEN, hold_token
 from exclave.control.audit import record
 from exclave.control.deps import Deps
@@ -32,6 +32,7 @@ from exclave.control.stacks.terms import (
     show_terms,
 )
 from exclave.domain.identity import InstallId, OrgId, QueueId, Right, RunnerIdentity, User
+from exclave.domain.install_state import StateDocument
 from exclave.domain.installs import AppInstall
 from exclave.domain.runners import RunnerState
 from exclave.domain.stacks import StackCode, StackState, StackVersion
@@ -211,7 +212,7 @@ async def resign_runner(deps: Deps, who: RunnerIdentity) -> Resigned:
         revoke_identity(tx, runner, RunnerState.REVOKED, "removed by the customer")
         record(tx, deps, who.org, who.name, "runner_resigned", who.runner)
         stacks.set_state(tx, who.org, version.id, StackState.REMOVED)
-        _write_stack_state(tx, who.org, who.queue, {"status": StackState.REMOVED})
+        write_state(tx, who.org, who.queue, "stack", _mark_removed)
         tx.wake("installs")
 
     await deps.db.write(resign, key=who.queue)
@@ -257,23 +258,21 @@ def _enrol(
 
 
 def _store_report(
-    tx: Tx, who: RunnerIdentity, version: StackVersion, outputs: dict[str, Any], owed: list[str]
+    tx: Tx, who: RunnerIdentity, version: StackVersion, outputs: JsonObject, owed: list[str]
 ) -> None:
     """Store the outputs of a report, if they changed, and the state of the install's Stack."""
     state = StackState.INCOMPLETE if owed else StackState.ACTIVE
     reported = {**outputs, "owed_inputs": owed} if owed else outputs
     if (version.state, version.outputs) != (state, reported):
         stacks.store_report(tx, who.org, version.id, state, reported)
-    changes = {"populated": not owed, "status": state, "outputs": outputs}
-    _write_stack_state(tx, who.org, who.queue, changes, runner=who.runner)
+
+    def change(document: StateDocument) -> None:
+        document["install_stack"] = {"populated": not owed, "status": state, "outputs": outputs}
+        document["runner"]["id"] = who.runner
+        document["runner"]["status"] = "active"
+
+    write_state(tx, who.org, who.queue, "stack", change)
 
 
-def _write_stack_state(
-    tx: Tx, org: OrgId, install: str, changes: dict[str, Any], runner: str | None = None
-) -> None:
-    def change(document: dict[str, Any]) -> None:
-        document["install_stack"] = {**document["install_stack"], **changes}
-        if runner is not None:
-            document["runner"] = {**document["runner"], "id": runner, "status": "active"}
-
-    write_state(tx, org, install, "stack", change)
+def _mark_removed(document: StateDocument) -> None:
+    document["install_stack"]["status"] = StackState.REMOVED

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from exclave.appconfig.model.kinds.secrets import Secret
 from exclave.appconfig.stored.freezing import thaw
 from exclave.appconfig.templates import ROOT, Fault
+from exclave.base.json_values import Json
 from exclave.control.install_state.state import read_named_state
 from exclave.control.installs.input_versions import list_declared
 from exclave.control.job_specs.rendering import Renderings
@@ -52,7 +52,7 @@ def show_terms(terms: StackTerms) -> wire.StackTerms:
     )
 
 
-def build_outputs(facts: StackFacts, terms: StackTerms, report: StackReport) -> dict[str, Any]:
+def build_outputs(facts: StackFacts, terms: StackTerms, report: StackReport) -> dict[str, Json]:
     """Return the Stack's outputs: facts, references to secrets, the customer's inputs."""
     return {
         **facts.to_outputs(),

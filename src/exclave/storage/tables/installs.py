@@ -14,7 +14,7 @@ from sqlalchemy import (
 from exclave.domain.installs import ApprovalOption, Drift, InstallState, ManagedBy, PartState
 from exclave.domain.jobs import JobState
 from exclave.domain.schedules import ScheduleKind
-from exclave.domain.stacks import Cloud
+from exclave.domain.stacks import Cloud, StackState
 from exclave.storage.engine.types import EnumText, Instant, Json
 from exclave.storage.tables.core import metadata, of_org, org_column
 
@@ -110,7 +110,7 @@ stack_versions = Table(
     Column("install_id", Text, nullable=False),
     Column("version", Integer, nullable=False),
     Column("config_id", Text, nullable=False),
-    Column("state", Text, nullable=False),
+    Column("state", EnumText(StackState), nullable=False),
     Column("outputs", Json, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("run_at", Instant),
