@@ -1,17 +1,17 @@
 """The OpenAPI document of an app: bare routes included, problems described once."""
 
-from typing import Any
-
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
 
+from exclave.base.json_values import Json
 from exclave.wire.model import ProblemReply
 
 
 def describe(app: FastAPI, *unserved: APIRouter) -> None:
     """Set the app's OpenAPI function; `unserved` routers describe routes served elsewhere."""
 
-    def write() -> dict[str, Any]:
+    def write() -> dict[str, Json]:
         if app.openapi_schema is None:
             app.openapi_schema = _write(app, [r for each in unserved for r in each.routes])
         return app.openapi_schema
@@ -19,7 +19,7 @@ def describe(app: FastAPI, *unserved: APIRouter) -> None:
     app.openapi = write  # type: ignore[method-assign]
 
 
-def _write(app: FastAPI, more: list[Any]) -> dict[str, Any]:
+def _write(app: FastAPI, more: list[BaseRoute]) -> dict[str, Json]:
     document = get_openapi(
         title=app.title, version=app.version, summary=app.summary, routes=[*more, *app.routes]
     )

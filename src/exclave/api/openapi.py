@@ -3,24 +3,25 @@
 import json
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from exclave.api.control import build_control_app
 from exclave.api.runner.app import build_inner_app
+from exclave.base.json_values import Json, JsonObject
 from exclave.control.deps import Deps
 
 
-def render_control() -> dict[str, Any]:
+def render_control() -> dict[str, Json]:
     """Return the OpenAPI document of the Control API."""
     return build_control_app(_NO_DEPS).openapi()
 
 
-def render_runner() -> dict[str, Any]:
+def render_runner() -> dict[str, Json]:
     """Return the OpenAPI document of the Runner API."""
     return build_inner_app(_NO_DEPS).openapi()
 
 
-def write_text(document: dict[str, Any]) -> str:
+def write_text(document: JsonObject) -> str:
     """Return a document as the text of its file."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncGenerator
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
+from exclave.base.json_values import Json
 from exclave.wire.terraform import MAX_FILE
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -79,12 +80,12 @@ class LimitedRequest(Request):
                 raise BodyTooLarge(self._limit)
             yield chunk
 
-    async def json(self) -> Any:
+    async def json(self) -> Json:
         """Parse the body."""
         return parse_json(await self.body())
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes) -> Json:
     """Parse strict JSON: no NaN, no lone surrogates, bounded depth, and no NUL in any text.
 
     PostgreSQL stores no NUL, so it is refused for all alike.
@@ -94,9 +95,10 @@ def parse_json(body: bytes) -> Any:
     if _NUL in body and _NUL in _drop_backslashes(body):
         raise json.JSONDecodeError("text may not contain a NUL character", "", 0)
     try:
-        return from_json(body, allow_inf_nan=False)
+        document: Json = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise json.JSONDecodeError(str(error), "", 0) from error
+    return document
 
 
 def _count_values(body: bytes) -> int:

@@ -1,9 +1,20 @@
 """Queries for the registry's repositories, manifests and tags."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import BigInteger, Select, cast, delete, exists, func, select, union, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    ScalarSelect,
+    Table,
+    cast,
+    delete,
+    exists,
+    func,
+    select,
+    union,
+    update,
+)
 from sqlalchemy.sql import tuple_
 
 from exclave.domain.identity import OrgId
@@ -163,12 +174,12 @@ def list_repositories(tx: Tx, org: OrgId, after: str, limit: int) -> Sequence[Re
     )
 
 
-def _count(table: Any, org: OrgId, name: Any) -> Any:
-    counted: Select[Any] = select(func.count()).select_from(table)
+def _count(table: Table, org: OrgId, name: ColumnElement[str]) -> ScalarSelect[int]:
+    counted = select(func.count()).select_from(table)
     return counted.where(table.c.org_id == org, table.c.repository == name).scalar_subquery()
 
 
-def _sum_blobs(org: OrgId, name: Any) -> Any:
+def _sum_blobs(org: OrgId, name: ColumnElement[str]) -> ScalarSelect[int]:
     return (
         select(cast(func.coalesce(func.sum(oci_blobs.c.size), 0), BigInteger))
         .join(
@@ -180,7 +191,7 @@ def _sum_blobs(org: OrgId, name: Any) -> Any:
     )
 
 
-def _manifest(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:
+def _manifest(org: OrgId, repository: str, digest: str) -> tuple[ColumnElement[bool], ...]:
     return (
         oci_manifests.c.org_id == org,
         oci_manifests.c.repository == repository,
@@ -188,7 +199,7 @@ def _manifest(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:
     )
 
 
-def _tag(org: OrgId, repository: str, tag: str) -> tuple[Any, ...]:
+def _tag(org: OrgId, repository: str, tag: str) -> tuple[ColumnElement[bool], ...]:
     return (
         oci_tags.c.org_id == org,
         oci_tags.c.repository == repository,

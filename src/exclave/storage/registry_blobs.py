@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.uploads import Upload, write_parts
@@ -123,7 +123,7 @@ def drop_upload(tx: Tx, org: OrgId, repository: str, upload: str, *, at: int) ->
     return None if gone is None else int(gone.reserved)
 
 
-def _link(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:
+def _link(org: OrgId, repository: str, digest: str) -> tuple[ColumnElement[bool], ...]:
     return (
         oci_links.c.org_id == org,
         oci_links.c.repository == repository,
@@ -131,7 +131,7 @@ def _link(org: OrgId, repository: str, digest: str) -> tuple[Any, ...]:
     )
 
 
-def _upload(org: OrgId, repository: str, upload: str) -> tuple[Any, ...]:
+def _upload(org: OrgId, repository: str, upload: str) -> tuple[ColumnElement[bool], ...]:
     return (
         oci_uploads.c.org_id == org,
         oci_uploads.c.id == upload,
