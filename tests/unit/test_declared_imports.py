@@ -16,7 +16,7 @@ SOURCE = ROOT / "src" / "exclave"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 WITHOUT_SERVER = frozenset(
-    {"appconfig", "base", "cli", "client", "domain", "runner", "template", "wire"}
+    {"appconfig", "base", "cli", "client", "domain", "jobspec", "runner", "template", "wire"}
 )
 """Rooms that are used where the extra `server` is not installed."""
 LOADED_BY_LIBRARIES = frozenset({"httptools"})

@@ -1,6 +1,7 @@
 """Rules of the house that no linter knows."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -328,3 +329,57 @@ def test_the_rules_about_types_find_what_they_should() -> None:
     assert count_nodes(ast.parse("def f(row: AnyRow) -> AnyRow: ..."), is_untyped_row) == 2
     assert [text for text in values if not list(find_untyped_annotations(ast.parse(text)))] == []
     assert not list(find_untyped_annotations(ast.parse("def f(x: str) -> int: ...")))
+
+
+DEFINITIONS = "control/definitions.py"
+"""The one module of `control` that reads the parts of a config, always as their typed classes."""
+DURATION = re.compile(r"[0-9]+(ms|s|m|h)")
+
+
+def find_raw_parts(tree: ast.Module) -> Iterator[ast.AST]:
+    """Find queries for parts of a config, whose values are dictionaries without defaults."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="configs"), attr="find_part" | "list_parts"):
+                yield node
+            case ast.ImportFrom(module="exclave.storage.configs"):
+                yield node
+
+
+def find_durations(tree: ast.Module) -> Iterator[ast.AST]:
+    """Find durations that are written as text, as in a definition."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if DURATION.fullmatch(text):
+                yield node
+
+
+def test_parts_of_a_config_are_read_in_one_module() -> None:
+    found = [
+        f"{name}:{getattr(node, 'lineno', 0)}"
+        for name, tree in modules(SOURCE / "control")
+        if name != DEFINITIONS
+        for node in find_raw_parts(tree)
+    ]
+
+    assert found == []
+
+
+def test_default_durations_are_written_in_the_definitions_only() -> None:
+    found = [
+        f"{name}:{getattr(node, 'lineno', 0)}"
+        for room in ("control", "jobspec", "flow", "domain", "storage", "api", "runner", "wire")
+        for name, tree in modules(SOURCE / room)
+        for node in find_durations(tree)
+    ]
+
+    assert found == []
+
+
+def test_the_rules_about_parts_and_durations_find_what_they_should() -> None:
+    raw = ["configs.find_part(tx, org, config, 'action')", "x = configs.list_parts(tx)"]
+    texts = ['x = value.get("timeout") or "5m"', 'f(default="90s")']
+
+    assert [line for line in raw if not list(find_raw_parts(ast.parse(line)))] == []
+    assert [line for line in texts if not list(find_durations(ast.parse(line)))] == []
+    assert not list(find_durations(ast.parse('"""Wait 5m."""\nx = "5 m"')))

@@ -15,8 +15,8 @@ from exclave.domain.four_eyes import (
     is_author,
 )
 from exclave.domain.identity import OrgId, Right, TokenId, User
+from exclave.domain.intents import read_intent
 from exclave.domain.workflows import Workflow
-from exclave.flow.plans.intents import read_intent
 from exclave.storage import accounts, configs, four_eyes, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.wire.identity import FourEyesReply

@@ -98,3 +98,8 @@ class BuildFailure:
 
 BuildEnd = BuildArtifact | BuildFailure
 """How a build ended."""
+
+
+def name_action_source(action: str, step: str) -> str:
+    """Return the name under which the source of an action's step is built."""
+    return f"action:{action}:{step}"

@@ -10,6 +10,7 @@ SANDBOX = "sandbox"
 """The lane that excludes all others of its install."""
 
 _NAME = re.compile(r"sandbox|(?:component|action):[a-z0-9][a-z0-9_-]{0,62}")
+_ODD = re.compile(r"[^a-z0-9_-]+")
 
 
 class LaneState(StrEnum):
@@ -28,6 +29,16 @@ def check_lane(name: str) -> str:
             message, hint="Use `sandbox`, `component:<name>` or `action:<name>`.", lane=name
         )
     return name
+
+
+def slug(name: str) -> str:
+    """Return a name in the form that names of steps and lanes allow."""
+    return _ODD.sub("-", name.lower()).strip("-") or "x"
+
+
+def component_lane(name: str) -> str:
+    """Return the name of the lane that guards a component."""
+    return f"component:{slug(name)}"
 
 
 def conflict(one: str, other: str) -> bool:

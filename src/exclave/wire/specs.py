@@ -2,7 +2,7 @@
 
 import math
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
 
@@ -210,6 +210,10 @@ class GitSource(Request):
     connected: bool = False
 
 
+ArtifactType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+"""What an artifact is to be used as; a runner refuses to build a type that it cannot check."""
+ACTION_SOURCE: Final = "action_source"
+"""The type of artifacts that steps of actions run in."""
 BuildSource = Annotated[UploadedSource | GitSource, Field(discriminator="type")]
 
 
@@ -222,7 +226,7 @@ class BuildSpec(Request):
     kind: Literal["build"] = "build"
     build_id: Id
     part: Annotated[str, StringConstraints(max_length=200)]
-    type: Literal["terraform_module", "action_source"]
+    type: ArtifactType
     source: BuildSource
     repository: Repository
     timeout_s: TimeoutS = 300.0

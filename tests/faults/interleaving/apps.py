@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from exclave.base.json_values import JsonObject
 from exclave.control.builds import builds as building
-from exclave.control.builds.targets import Wanted
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import first_state
 from exclave.domain.configs import NewConfig
@@ -14,6 +13,7 @@ from exclave.domain.installs import InstallState, NewAppInstall
 from exclave.domain.runners import NewRunner
 from exclave.domain.schedules import Schedule, ScheduleKind
 from exclave.domain.stacks import Cloud
+from exclave.jobspec.builds import BuildTarget
 from exclave.storage import app_installs, apps, builds, configs, queues, runners, schedules
 from exclave.storage.engine.database import Tx
 from exclave.wire.jobs import JobKind
@@ -63,7 +63,7 @@ def add_app(tx: Tx, deps: Deps, org: OrgId, install: QueueId) -> App:
     assert row is not None
     source = UploadedSource(config_id=config, archive_digest="sha256:" + "0" * 64, directory=".")
     fresh = [
-        (build, Wanted(f"component:c{number}", "terraform_module", source, build))
+        (build, BuildTarget(f"component:c{number}", "terraform_module", source, build, 300.0))
         for number, build in enumerate(made)
     ]
     building._begin(tx, deps, org, "test", row, fresh)

@@ -2,10 +2,10 @@
 
 import pytest
 
+from exclave.domain.intents import PlanPart, RunAction
 from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import find_unguarded
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.intents import PlanPart, RunAction
 from exclave.flow.plans.outline import Component, Hook, Outline, Request
 from exclave.flow.plans.script_gates import (
     SCRIPTS_GATE,

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Never, dataclass_transform
+from typing import Any, ClassVar, Final, Never, TypeVar, dataclass_transform
+
+T = TypeVar("T", bound="Table")
 
 NOTHING: Final[Mapping[str, Never]] = MappingProxyType({})
 
@@ -134,6 +136,11 @@ class Table:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
         return f"{type(self).__name__}({shown})"
+
+
+def evolve(table: T, **changes: object) -> T:
+    """Return a copy of a table with some attributes changed."""
+    return type(table)(**(vars(table) | changes))
 
 
 def _own(base: type) -> Iterable[tuple[str, Field]]:

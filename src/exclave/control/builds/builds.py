@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.access import require
 from exclave.control.audit import record
-from exclave.control.builds.targets import Wanted, find_target, list_wanted
+from exclave.control.builds.targets import find_target, list_targets
 from exclave.control.deps import Deps
 from exclave.control.pagination import clamp, make_page
 from exclave.control.progress.advance import WorkflowEvent, advance
@@ -19,11 +19,12 @@ from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
+from exclave.jobspec.builds import BuildTarget, make_build_job
 from exclave.storage import apps, builds, configs, queues, registry_blobs, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
-from exclave.wire.specs import BuildSource, BuildSpec, GitSource
+from exclave.wire.specs import BuildSource, GitSource
 
 _SOURCE: TypeAdapter[BuildSource] = TypeAdapter(BuildSource)
 
@@ -36,11 +37,11 @@ def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> li
     """
     registry_blobs.hold_off_collector(tx, org)
     config = _find_config(tx, org, config_id)
-    wanted = list_wanted(tx, org, config)
+    wanted = list_targets(tx, org, config)
     pinned = {row.pin: row for row in builds.list_pinned(tx, org, config_id)}
     missing = [one for one in wanted if not _is_good(pinned.get(one.part))]
     usable = dict(builds.find_usable(tx, org, config.app_id, [one.key for one in missing]))
-    fresh: dict[str, tuple[str, Wanted]] = {}
+    fresh: dict[str, tuple[str, BuildTarget]] = {}
     for one in missing:
         found = usable.get(one.key)
         if found is None and one.key not in fresh:
@@ -65,7 +66,7 @@ async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
         if locked is None or locked.config_id is None:
             raise Conflict(f"the app `{app.name}` has no version yet", hint="Sync it first.")
         config = _find_config(tx, user.org, locked.config_id)
-        one = _aim(find_target(list_wanted(tx, user.org, config), wish.part), wish.commit)
+        one = _aim(find_target(list_targets(tx, user.org, config), wish.part), wish.commit)
         build = deps.ids.new("bui")
         _begin(tx, deps, user.org, user.name, config, [(build, one)])
         if not _is_good(builds.find_pinned(tx, user.org, config.id, one.part)):
@@ -122,7 +123,12 @@ async def show_build(deps: Deps, user: User, build: str) -> BuildReply:
 
 
 def _begin(
-    tx: Tx, deps: Deps, org: OrgId, by: str, config: Config, fresh: Sequence[tuple[str, Wanted]]
+    tx: Tx,
+    deps: Deps,
+    org: OrgId,
+    by: str,
+    config: Config,
+    fresh: Sequence[tuple[str, BuildTarget]],
 ) -> None:
     """Store builds and one workflow that does them, all at once, on the org's build queue."""
     if not fresh:
@@ -171,17 +177,8 @@ def _begin(
         builds.set_work(tx, org, build, workflow, step.job_id)
 
 
-def _make_step(position: int, build: str, one: Wanted, repository: str) -> NewStep:
-    job = BuildSpec.model_validate(
-        {
-            "build_id": build,
-            "part": one.part,
-            "type": one.type,
-            "source": one.source,
-            "repository": repository,
-            "timeout_s": one.timeout_s,
-        }
-    )
+def _make_step(position: int, build: str, one: BuildTarget, repository: str) -> NewStep:
+    job = make_build_job(one, build_id=build, repository=repository)
     return NewStep(
         name=f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
         kind=StepKind.JOB,
@@ -189,7 +186,7 @@ def _make_step(position: int, build: str, one: Wanted, repository: str) -> NewSt
     )
 
 
-def _aim(one: Wanted, commit: str | None) -> Wanted:
+def _aim(one: BuildTarget, commit: str | None) -> BuildTarget:
     if commit is None:
         return one
     if not isinstance(one.source, GitSource):

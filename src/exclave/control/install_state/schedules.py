@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from datetime import datetime
 
+from exclave.appconfig.model.kinds.components import Component, PlannedComponent
+from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.base.errors import InvalidInput
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.install_state.cron import find_next
 from exclave.control.limits.quotas import check_count
 from exclave.domain.configs import Config
 from exclave.domain.identity import InstallId, OrgId
+from exclave.domain.installs import name_part
 from exclave.domain.quotas import Counted, QuotaExceeded
 from exclave.domain.schedules import NEVER, Schedule, ScheduleKind
-from exclave.storage import configs, schedules
+from exclave.storage import schedules
 from exclave.storage.engine.database import Tx
 
 
@@ -80,10 +84,12 @@ def _list_wanted(
         for trigger in action["triggers"]:
             if trigger["type"] == "cron" and trigger.get("cron"):
                 yield (ScheduleKind.ACTION, action["name"]), trigger["cron"]
-    parts = [("sandbox", configs.find_part(tx, org, config.id, "sandbox"))]
-    found = configs.list_parts(tx, org, config.id, "component")
-    parts += [(f"component:{row.name}", row) for row in found]
-    for part, row in parts:
-        cron = "" if row is None else str(row.value.get("drift_schedule", ""))
-        if cron and "{{" not in cron:
-            yield (ScheduleKind.DRIFT, part), cron
+    parts: dict[str, Component | Sandbox] = {
+        **list_definitions(tx, org, config.id, Sandbox),
+        **list_definitions(tx, org, config.id, Component),
+    }
+    for component, definition in parts.items():
+        if isinstance(definition, PlannedComponent | Sandbox):
+            cron = definition.drift_schedule
+            if cron and "{{" not in cron:
+                yield (ScheduleKind.DRIFT, name_part(component)), cron

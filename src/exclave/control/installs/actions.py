@@ -3,22 +3,21 @@
 from collections.abc import Mapping
 
 from exclave.appconfig.model.kinds.actions import Action, ActionTrigger
-from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import Conflict, NotFound
 from exclave.base.names import suggest
 from exclave.control.access import require_on
 from exclave.control.audit import record
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.installs.access import get_app_install
 from exclave.control.installs.inputs import show_begun
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.control.pagination import clamp, make_page
 from exclave.domain.actions import ActionRun
-from exclave.domain.configs import ConfigPart
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.domain.schedules import NEVER, Schedule, ScheduleKind
-from exclave.storage import configs, install_parts, schedules
+from exclave.storage import install_parts, schedules
 from exclave.storage.engine.database import Tx
 from exclave.wire.actions import ActionReply, RunAction, RunReply, TriggerReply, WorkflowReply
 from exclave.wire.model import Page, show_json
@@ -34,8 +33,13 @@ async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[Actio
             for schedule in schedules.list_schedules(tx, user.org, install)
             if schedule.kind is ScheduleKind.ACTION
         }
-        parts = configs.list_parts(tx, user.org, found.config_id, "action")
-        return Page(items=[_show(tx, user, install, part, crons) for part in parts])
+        actions = list_definitions(tx, user.org, found.config_id, Action)
+        return Page(
+            items=[
+                _show(tx, user, install, name, action, crons.get(name))
+                for name, action in actions.items()
+            ]
+        )
 
     return await deps.db.read(read)
 
@@ -45,8 +49,7 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
 
     def run(tx: Tx) -> WorkflowReply:
         found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        parts = configs.list_parts(tx, user.org, found.config_id, "action")
-        _refuse_unfit(wish.action, {part.name: part for part in parts})
+        _refuse_unfit(wish.action, list_definitions(tx, user.org, found.config_id, Action))
         if wish.env or wish.role:
             # A variable such as PATH or BASH_ENV makes another script of it.
             require_on(tx, user, Right.APPROVE, install, noun="install")
@@ -81,10 +84,10 @@ async def list_runs(
     return await deps.db.read(read)
 
 
-def _refuse_unfit(name: str, known: Mapping[str, ConfigPart]) -> None:
-    if name not in known:
-        raise NotFound(f"the app has no action `{name}`", hint=suggest(name, known))
-    triggers = [trigger.type for trigger in thaw(Action, known[name].value).triggers]
+def _refuse_unfit(name: str, actions: Mapping[str, Action]) -> None:
+    if name not in actions:
+        raise NotFound(f"the app has no action `{name}`", hint=suggest(name, actions))
+    triggers = [trigger.type for trigger in actions[name].triggers]
     if "manual" not in triggers:
         raise Conflict(
             f"the action `{name}` cannot be run by hand: it runs on {', '.join(triggers)}",
@@ -93,13 +96,12 @@ def _refuse_unfit(name: str, known: Mapping[str, ConfigPart]) -> None:
 
 
 def _show(
-    tx: Tx, user: User, install: str, part: ConfigPart, crons: Mapping[str, Schedule]
+    tx: Tx, user: User, install: str, name: str, action: Action, cron: Schedule | None
 ) -> ActionReply:
-    action = thaw(Action, part.value)
-    last = install_parts.list_runs(tx, user.org, install, action=part.name, before="", limit=1)
+    last = install_parts.list_runs(tx, user.org, install, action=name, before="", limit=1)
     return ActionReply(
-        name=part.name,
-        triggers=[_show_trigger(trigger, crons.get(part.name)) for trigger in action.triggers],
+        name=name,
+        triggers=[_show_trigger(trigger, cron) for trigger in action.triggers],
         steps=[step.name for step in action.steps],
         timeout=action.timeout,
         last_run=show_run(last[0]) if last else None,

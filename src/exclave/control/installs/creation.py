@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from exclave.appconfig.model.kinds.metadata import Metadata
-from exclave.appconfig.stored.freezing import thaw
 from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.errors import Conflict, InvalidInput
 from exclave.control.access import require
 from exclave.control.apps.apps import find_app
 from exclave.control.audit import record
+from exclave.control.definitions import find_definition
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_state.state import first_state
@@ -137,13 +137,13 @@ def _read_labels(
     tx: Tx, texts: Renderings, org: OrgId, config: Config, app: App, install: str, name: str
 ) -> dict[str, str]:
     """Return the labels that the app puts on every install."""
-    metadata = configs.find_part(tx, org, config.id, "metadata")
-    given = {} if metadata is None else thaw(Metadata, metadata.value).default_labels
+    metadata = find_definition(tx, org, config.id, Metadata)
+    given = {} if metadata is None else metadata.default_labels
     ids = {"id": install, "name": name}
     tree = {**ids, "install": ids, "org": {"id": org}, "app": {"id": app.id, "name": app.name}}
     labels: dict[str, str] = {}
     for key, text in list(given.items())[:_MOST_LABELS]:
-        done = texts.render(tx, str(text), {ROOT: tree}, install)
+        done = texts.render(tx, text, {ROOT: tree}, install)
         if isinstance(done, Fault):
             raise InvalidInput(f"the app's label `{key}`: {done.message}", hint=done.hint)
         labels[key] = done

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from exclave.appconfig.model.kinds.inputs import Input
-from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import NotFound
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import write_state
 from exclave.control.installs import input_validation
@@ -29,7 +29,7 @@ class Values:
 
 def list_declared(tx: Tx, org: OrgId, config_id: str) -> tuple[Input, ...]:
     """List the inputs that a config declares, in its order."""
-    return tuple(thaw(Input, row.value) for row in configs.list_parts(tx, org, config_id, "input"))
+    return tuple(list_definitions(tx, org, config_id, Input).values())
 
 
 def read_values(tx: Tx, deps: Deps, org: OrgId, install: str, version: int | None = None) -> Values:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from exclave.appconfig.model.kinds.inputs import Input, InputGroup
-from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import Conflict, NotFound
 from exclave.control.audit import record
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.installs import input_validation
@@ -26,7 +26,6 @@ from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.installs import AppInstall, ManagedBy, may_exist
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import (
-    configs,
     install_parts,
     installs,
     steps,
@@ -53,12 +52,12 @@ async def show_inputs(
         values = read_values(tx, deps, user.org, install, version)
         if version is not None and values.stored is None:
             raise NotFound("there is no such version of the inputs")
-        groups = configs.list_parts(tx, user.org, found.config_id, "input_group")
+        groups = list_definitions(tx, user.org, found.config_id, InputGroup)
         return InputsReply(
             version=values.version,
             at=values.stored.at if values.stored else None,
             by=values.stored.by if values.stored else "",
-            groups=[_show_group(thaw(InputGroup, each.value)) for each in groups],
+            groups=[_show_group(group) for group in groups.values()],
             inputs=[
                 _show_input(each, values.clear)
                 for each in list_declared(tx, user.org, found.config_id)

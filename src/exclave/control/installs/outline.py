@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from exclave.base.json_values import JsonObject
+from exclave.appconfig.model.kinds.components import Component, PlannedComponent
+from exclave.appconfig.model.kinds.sandbox import Sandbox
+from exclave.control.definitions import find_definition, list_definitions
 from exclave.control.install_state.options import is_enabled
-from exclave.control.job_specs.component_types import read_definition, refuse_unsupported
+from exclave.control.job_specs.component_types import refuse_unsupported
 from exclave.domain.configs import AppOutline, Config, OutlinedAction, OutlinedComponent
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
 from exclave.domain.lanes import SANDBOX
-from exclave.flow.plans.outline import Component, Hook, Outline
-from exclave.storage import builds, configs, install_parts
+from exclave.flow.plans.outline import Component as OutlineComponent
+from exclave.flow.plans.outline import Hook, Outline
+from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 
 _TRIGGERED = frozenset({"manual", "cron"})
@@ -23,17 +26,17 @@ def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Out
     refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])
     parts = {part.name: part for part in install_parts.list_parts(tx, org, install.id)}
     auto = install.approval is ApprovalOption.AUTO
-    sandbox = configs.find_part(tx, org, config.id, "sandbox")
-    values = {row.name: row.value for row in configs.list_parts(tx, org, config.id, "component")}
+    sandbox = find_definition(tx, org, config.id, Sandbox)
+    definitions = list_definitions(tx, org, config.id, Component)
     return Outline(
         components=tuple(
-            _make_component(each, values.get(each["name"]), parts, install.toggles, auto=auto)
+            _make_component(each, definitions.get(each["name"]), parts, install.toggles, auto=auto)
             for each in _in_order(outline)
         ),
         hooks=tuple(_list_hooks(outline["actions"])),
         has_sandbox=sandbox is not None,
         sandbox_deployed=_is_there(parts.get(SANDBOX)),
-        sandbox_auto_approve=auto or bool(sandbox and _is_auto("", sandbox.value)),
+        sandbox_auto_approve=auto or _is_auto(sandbox),
         has_secrets=bool(outline["secrets"]),
         builds_pending=builds.has_pending(tx, org, config.id, hold=True),
     )
@@ -46,19 +49,19 @@ def _in_order(outline: AppOutline) -> Sequence[OutlinedComponent]:
 
 def _make_component(
     outlined: OutlinedComponent,
-    value: JsonObject | None,
+    definition: Component | None,
     parts: Mapping[str, InstallPart],
     toggles: Mapping[str, bool],
     *,
     auto: bool,
-) -> Component:
+) -> OutlineComponent:
     name = outlined["name"]
-    return Component(
+    return OutlineComponent(
         name=name,
         needs=tuple(outlined["needs"]),
         enabled=is_enabled(outlined, toggles),
         deployed=_is_there(parts.get(name_part(name))),
-        auto_approve=auto or (value is not None and _is_auto(name, value)),
+        auto_approve=auto or _is_auto(definition),
     )
 
 
@@ -66,8 +69,10 @@ def _is_there(part: InstallPart | None) -> bool:
     return part is not None and may_exist(part.state)
 
 
-def _is_auto(component: str, value: JsonObject) -> bool:
-    return read_definition(component, value).auto_approve_on_policies_passing
+def _is_auto(definition: Component | Sandbox | None) -> bool:
+    if not isinstance(definition, PlannedComponent | Sandbox):
+        return False
+    return definition.auto_approve_on_policies_passing
 
 
 def _list_hooks(actions: Sequence[OutlinedAction]) -> Sequence[Hook]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookInput
-from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import InvalidInput, NotFound
 from exclave.base.names import suggest
 from exclave.control.audit import record
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.installs import input_validation
 from exclave.control.installs.access import get_app_install
@@ -16,7 +16,6 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, Right, User
 from exclave.flow.plans.outline import RunbookStep
-from exclave.storage import configs
 from exclave.storage.engine.database import Tx
 from exclave.wire.actions import RunbookInputReply, RunbookReply, RunRunbook, WorkflowReply
 from exclave.wire.model import Page
@@ -27,8 +26,8 @@ async def list_runbooks(deps: Deps, user: User, install: InstallId) -> Page[Runb
 
     def read(tx: Tx) -> Page[RunbookReply]:
         found = get_app_install(tx, user, install, Right.READ)
-        parts = configs.list_parts(tx, user.org, found.config_id, "runbook")
-        return Page(items=[_show(thaw(Runbook, part.value)) for part in parts])
+        runbooks = list_definitions(tx, user.org, found.config_id, Runbook)
+        return Page(items=[_show(runbook) for runbook in runbooks.values()])
 
     return await deps.db.read(read)
 
@@ -40,13 +39,12 @@ async def run_runbook(
 
     def run(tx: Tx) -> WorkflowReply:
         found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        parts = configs.list_parts(tx, user.org, found.config_id, "runbook")
-        known = {part.name: part.value for part in parts}
-        if wish.runbook not in known:
+        runbooks = list_definitions(tx, user.org, found.config_id, Runbook)
+        if wish.runbook not in runbooks:
             raise NotFound(
-                f"the app has no runbook `{wish.runbook}`", hint=suggest(wish.runbook, known)
+                f"the app has no runbook `{wish.runbook}`", hint=suggest(wish.runbook, runbooks)
             )
-        runbook = thaw(Runbook, known[wish.runbook])
+        runbook = runbooks[wish.runbook]
         values = _check_inputs(runbook, wish.inputs)
         secret = {each.name for each in runbook.input if each.sensitive} & values.keys()
         workflow = begin_install_workflow(

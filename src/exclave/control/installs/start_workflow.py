@@ -13,10 +13,10 @@ from exclave.control.progress.stack_waits import answer_active
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.installs import AppInstall, InstallState
+from exclave.domain.intents import StepIntent, WorkflowValues
 from exclave.domain.workflows import NewStep, NewWorkflow, WorkflowId
 from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.intents import StepIntent, WorkflowValues
 from exclave.flow.plans.outline import Outline
 from exclave.flow.plans.outline import Request as Request
 from exclave.flow.plans.script_gates import ask_for_every_plan, put_gate_before_scripts

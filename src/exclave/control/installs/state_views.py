@@ -2,14 +2,16 @@
 
 from datetime import datetime
 
+from exclave.appconfig.model.kinds.metadata import Metadata
 from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.errors import NotFound
+from exclave.control.definitions import find_definition
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import complete, read_named_state
 from exclave.control.installs.access import get_app_install
 from exclave.control.job_specs.rendering import Renderings, read_rendered
 from exclave.domain.identity import InstallId, Right, User
-from exclave.storage import configs, install_states
+from exclave.storage import install_states
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import ReadmeReply, StateReply
 from exclave.wire.model import show_json
@@ -49,8 +51,8 @@ async def show_readme(deps: Deps, user: User, install: InstallId) -> ReadmeReply
 
     def show(tx: Tx, texts: Renderings) -> ReadmeReply:
         found = get_app_install(tx, user, install, Right.READ)
-        metadata = configs.find_part(tx, user.org, found.config_id, "metadata")
-        text = "" if metadata is None else str(metadata.value.get("readme", ""))
+        metadata = find_definition(tx, user.org, found.config_id, Metadata)
+        text = "" if metadata is None else metadata.readme
         if not text:
             warning = "the app has no README: name one as `readme` in its metadata.toml"
             return ReadmeReply(text="", rendered=False, warnings=[warning])

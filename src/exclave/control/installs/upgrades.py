@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from exclave.appconfig.model.kinds.inputs import Input
+from exclave.appconfig.model.kinds.secrets import Secret
 from exclave.base.errors import Conflict, NotFound, Problem
 from exclave.control.apps.unapproved_content import list_unasked, require_unasked
 from exclave.control.audit import record
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.install_state.state import write_state
@@ -184,7 +186,7 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
     """Whether the customer is asked for something that their Stack does not know yet."""
 
     def read(config_id: str) -> set[str]:
-        secrets = {row.name for row in configs.list_parts(tx, org, config_id, "secret")}
+        secrets = set(list_definitions(tx, org, config_id, Secret))
         inputs = list_declared(tx, org, config_id)
         return secrets | {f"input {each.name}" for each in inputs if each.user_configurable}
 

@@ -1,7 +1,9 @@
 """Start a workflow of an install on a person's request."""
 
+from exclave.appconfig.model.kinds.components import Component
 from exclave.base.errors import InvalidInput
 from exclave.control.audit import record
+from exclave.control.definitions import list_definitions
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.installs.access import get_app_install
@@ -10,7 +12,6 @@ from exclave.control.installs.start_workflow import Request, WorkflowKind, begin
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.installs import AppInstall
-from exclave.storage import configs
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import StartWork
 from exclave.wire.workflows import WorkflowReply
@@ -72,5 +73,4 @@ def _read_request(tx: Tx, org: OrgId, install: AppInstall, wish: StartWork) -> R
 
 
 def _list_components(tx: Tx, org: OrgId, install: AppInstall) -> tuple[str, ...]:
-    parts = configs.list_parts(tx, org, install.config_id, "component")
-    return tuple(part.name for part in parts)
+    return tuple(list_definitions(tx, org, install.config_id, Component))

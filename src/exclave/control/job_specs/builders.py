@@ -6,12 +6,11 @@ from pydantic import ValidationError
 
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
-from exclave.control.job_specs.actions import make_action, make_secrets, note_run
-from exclave.control.job_specs.context import NotReady, Scope
+from exclave.control.job_specs.actions import make_run, make_secrets, note_run
+from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.planned_parts import make_apply, make_plan
 from exclave.control.job_specs.rendering import NotRendered
-from exclave.domain.jobs import Reason
-from exclave.flow.plans.intents import (
+from exclave.domain.intents import (
     ApplyPart,
     AwaitBuilds,
     AwaitEvent,
@@ -23,6 +22,8 @@ from exclave.flow.plans.intents import (
     StepIntent,
     SyncSecrets,
 )
+from exclave.domain.jobs import Reason
+from exclave.jobspec.errors import NotReady
 from exclave.storage.engine.database import StatementFailed
 from exclave.storage.engine.types import write_json
 from exclave.wire.model import Request
@@ -89,7 +90,7 @@ def _make_spec(scope: Scope, stored: StepIntent) -> Request:
         case ApplyPart() as apply:
             return make_apply(scope, apply)
         case RunAction() as run:
-            return make_action(scope, run, stored.values)
+            return make_run(scope, run, stored.values)
         case SyncSecrets():
             return make_secrets(scope)
         case AwaitRunner():

@@ -1,27 +1,28 @@
 """The component types that this version can deploy: one entry per type.
 
 An entry says how components of its type are defined, built, planned, applied, checked for drift and
-torn down. To add a type, add an entry here and an executor to the runner.
+torn down, and how the results of their jobs are read. To add a type, add an entry here and an
+executor to the runner.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
-from exclave.appconfig.model.kinds.components import PlannedComponent
+from exclave.appconfig.model.kinds.components import Component, PlannedComponent
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.terraform_module import TerraformModule
-from exclave.appconfig.stored.freezing import thaw
 from exclave.base.errors import InvalidInput
-from exclave.control.job_specs.part_facts import PartFacts
-from exclave.control.job_specs.terraform import find_state_serial, make_terraform_job
+from exclave.control.job_specs.part_results import PartResults
+from exclave.control.job_specs.terraform import TERRAFORM_RESULTS, find_state_serial
 from exclave.domain.identity import OrgId
-from exclave.domain.tf_addresses import read_name
-from exclave.flow.plans.intents import PartIntent
+from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
+from exclave.domain.jobs import JobKind
+from exclave.jobspec.facts import ApplyFacts, PlanFacts
+from exclave.jobspec.terraform import make_terraform_apply, make_terraform_plan
 from exclave.storage.engine.database import Tx
 from exclave.wire.model import Request
-from exclave.wire.specs import PlanRef
 
 D = TypeVar("D", bound=PlannedComponent | Sandbox)
 
@@ -32,76 +33,78 @@ class ComponentType(Generic[D]):
 
     definition: type[D]
     """The class of `appconfig` that their stored config is read as; it has the defaults."""
-    artifact: Literal["terraform_module"]
-    """The type of artifact that a build makes of their source."""
+    artifact: str
+    """The type of artifact that a build makes of their source; the runner checks it by this."""
     policy: str
     """The type of policies that see their plans."""
-    make_job: Callable[[D, PartFacts, PartIntent, PlanRef | None], Request]
-    """Returns the job of a plan, an apply, a drift scan or a teardown; the intent says which."""
+    kind: JobKind
+    """The kind of their jobs, which decides about the executor."""
+    make_plan: Callable[[D, PlanFacts, PlanPart | ScanPart], Request]
+    """Returns the job that plans a deploy or a teardown, or looks for drift."""
+    make_apply: Callable[[D, ApplyFacts, ApplyPart], Request]
+    """Returns the job that applies such a plan, once it is approved."""
     find_serial: Callable[[Tx, OrgId, str, str], int]
     """Finds the version of the deployed state; an apply refuses a plan made for another one."""
-    read_outputs: Callable[[Mapping[str, Any]], dict[str, Any]]
-    """Reads the outputs that an apply reports, which templates can use."""
+    results: PartResults
+    """How the results of their jobs are read."""
 
 
-def _read_terraform_outputs(reported: Mapping[str, Any]) -> dict[str, Any]:
-    return {read_name(name): value for name, value in reported.items()}
-
-
-_SANDBOXES: Mapping[str, ComponentType[Any]] = {
+SANDBOX_TYPES: Mapping[str, ComponentType[Any]] = {
     "terraform": ComponentType(
         definition=Sandbox,
         artifact="terraform_module",
         policy="sandbox",
-        make_job=make_terraform_job,
+        kind=JobKind.TERRAFORM,
+        make_plan=make_terraform_plan,
+        make_apply=make_terraform_apply,
         find_serial=find_state_serial,
-        read_outputs=_read_terraform_outputs,
+        results=TERRAFORM_RESULTS,
     )
 }
-_COMPONENTS: Mapping[str, ComponentType[Any]] = {
+COMPONENT_TYPES: Mapping[str, ComponentType[Any]] = {
     TerraformModule.TYPE: ComponentType(
         definition=TerraformModule,
         artifact="terraform_module",
         policy=TerraformModule.TYPE,
-        make_job=make_terraform_job,
+        kind=JobKind.TERRAFORM,
+        make_plan=make_terraform_plan,
+        make_apply=make_terraform_apply,
         find_serial=find_state_serial,
-        read_outputs=_read_terraform_outputs,
+        results=TERRAFORM_RESULTS,
     )
 }
 
 
-def find_type(component: str, value: Mapping[str, Any]) -> ComponentType[Any] | None:
-    """Return the type of a stored component, or of the sandbox if `component` is empty."""
-    if component:
-        return _COMPONENTS.get(value.get("type", ""))
-    return _SANDBOXES.get(thaw(Sandbox, value).type)
+def find_type(definition: Component | Sandbox) -> ComponentType[Any] | None:
+    """Return the type of a component, or of the sandbox; None if it cannot be deployed."""
+    types = SANDBOX_TYPES if isinstance(definition, Sandbox) else COMPONENT_TYPES
+    return types.get(definition.type)
 
 
-def get_type(component: str, value: Mapping[str, Any]) -> ComponentType[Any]:
-    """Return the type of a stored component or sandbox; refuse one that cannot be deployed."""
-    found = find_type(component, value)
-    if found is None:
-        raise _refuse([(component or "sandbox", value.get("type", ""))])
-    return found
+def get_type(definition: Component | Sandbox) -> ComponentType[Any]:
+    """Return the type of a component, or of the sandbox; refuse one that cannot be deployed."""
+    type_ = find_type(definition)
+    if type_ is None:
+        name = "sandbox" if isinstance(definition, Sandbox) else definition.name
+        raise _refuse([(name, definition.type)])
+    return type_
 
 
-def read_definition(component: str, value: Mapping[str, Any]) -> PlannedComponent | Sandbox:
-    """Return the typed definition of a stored component, or of the sandbox."""
-    if not component:
-        return thaw(Sandbox, value)
-    definition: PlannedComponent = thaw(get_type(component, value).definition, value)
-    return definition
+def find_results(kind: JobKind) -> PartResults | None:
+    """Return how results of a kind of jobs are read; None if such jobs deploy no parts."""
+    types = (*SANDBOX_TYPES.values(), *COMPONENT_TYPES.values())
+    return next((type_.results for type_ in types if type_.kind is kind), None)
 
 
-def refuse_unsupported(components: Sequence[tuple[str, str]]) -> None:
+def refuse_unsupported(components: Iterable[tuple[str, str]]) -> None:
     """Refuse to deploy components, given by name and type, of a type that has no entry."""
-    unsupported = [(name, type_) for name, type_ in components if type_ not in _COMPONENTS]
+    unsupported = [(name, type_) for name, type_ in components if type_ not in COMPONENT_TYPES]
     if unsupported:
         raise _refuse(unsupported)
 
 
 def select_policies(
-    policies: Sequence[Policy], type_: ComponentType[Any], component: str
+    policies: Iterable[Policy], type_: ComponentType[Any], component: str
 ) -> tuple[Policy, ...]:
     """Return the policies for the plans of a part.
 
@@ -120,5 +123,5 @@ def _refuse(unsupported: Sequence[tuple[str, str]]) -> InvalidInput:
     names = ", ".join(f"`{name}` ({type_})" for name, type_ in unsupported[:5])
     return InvalidInput(
         f"this version cannot deploy: {names}",
-        hint=f"Components of these types can be deployed: {', '.join(sorted(_COMPONENTS))}.",
+        hint=f"Components of these types can be deployed: {', '.join(sorted(COMPONENT_TYPES))}.",
     )

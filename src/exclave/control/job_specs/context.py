@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TypeVar
 
 from exclave.appconfig.commands import BadCommand, mark_command
-from exclave.appconfig.model.formats import parse_duration
+from exclave.appconfig.model.fields import Table
+from exclave.appconfig.stored.definitions import name_section
 from exclave.appconfig.templates import ROOT, Fault, is_template
 from exclave.base.digests import digest_json
-from exclave.base.errors import Kind, Problem
+from exclave.control.definitions import find_definition
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import read_named_state
 from exclave.control.job_specs.rendering import NotRendered, Renderings, render_inline
@@ -18,25 +19,17 @@ from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall
 from exclave.domain.jobs import Reason
 from exclave.domain.workflows import Workflow
-from exclave.storage import app_installs, builds, configs
+from exclave.jobspec.errors import NotReady
+from exclave.storage import app_installs, builds
 from exclave.storage.engine.database import Tx
 from exclave.wire.specs import Artifact
+
+T = TypeVar("T", bound=Table)
 
 MOST_TEXT = 2 * 1024 * 1024
 """Characters of all texts of one job."""
 _LATER = "-"
 """Stands for a command that is yet to be rendered, in a job that nobody will see."""
-
-
-class NotReady(Problem):
-    """A step cannot become a job; the reason is one of those that jobs end with."""
-
-    kind: ClassVar = Kind.CONFLICT
-    code: ClassVar = "not_ready"
-
-    def __init__(self, reason: Reason, message: str, hint: str = "") -> None:
-        super().__init__(message, hint=hint)
-        self.reason = reason
 
 
 @dataclass
@@ -70,13 +63,14 @@ class Scope:
         """The newest version of the install's state, and its name."""
         return read_named_state(self.tx, self.org, self.install)
 
-    def find_part(self, section: str, name: str = "") -> Mapping[str, Any]:
-        """Return a stored part of the config that the workflow was planned with."""
-        found = configs.find_part(self.tx, self.org, self.config_id, section, name)
+    def find_definition(self, model: type[T], name: str = "") -> T:
+        """Return a part of the config that the workflow was planned with."""
+        found = find_definition(self.tx, self.org, self.config_id, model, name)
         if found is None:
+            section = name_section(model)
             what = f"{section} `{name}`" if name else section
             raise NotReady(Reason.RENDER_FAILED, f"the app's config has no {what}")
-        return dict(found.value)
+        return found
 
     def find_artifact(self, part: str) -> Artifact:
         """Return the artifact that was built for a part of this config."""
@@ -139,16 +133,3 @@ class Scope:
 
     def _name_values(self, state: str) -> str:
         return f"{state} {digest_json(self.extra)}" if self.extra else state
-
-    def render_map(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
-        """Render the values of a table."""
-        return {name: self.render(str(text), f"{where}.{name}") for name, text in texts.items()}
-
-
-def read_timeout(text: str) -> float:
-    """Return a duration in seconds."""
-    seconds = parse_duration(text)
-    if not seconds:
-        message = f"`{text}` is no duration"
-        raise NotReady(Reason.RENDER_FAILED, message, hint="Write one like `30m` or `90s`.")
-    return seconds

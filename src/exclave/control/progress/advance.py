@@ -12,13 +12,14 @@ from exclave.control.deps import Deps
 from exclave.control.install_state.parts import MOST_REPLANS, note_failed
 from exclave.control.install_state.reported_outputs import OutputsInvalid, load_outputs
 from exclave.control.job_specs.builders import make_job
-from exclave.control.job_specs.context import NotReady, Scope
+from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.rendering import NotRendered, Renderings
 from exclave.control.progress import lane_turns
 from exclave.control.progress.build_waits import end_build
 from exclave.control.progress.install_endings import end_install_workflow
 from exclave.domain.builds import BuildFailure
 from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.intents import ApplyPart, PlanPart, StepIntent, read_intent
 from exclave.domain.jobs import EndedJob, Job, JobId, JobKind, JobState, NewJob, Reason
 from exclave.domain.workflows import (
     Step,
@@ -39,7 +40,7 @@ from exclave.flow.events import (
     apply_event,
     with_steps,
 )
-from exclave.flow.plans.intents import ApplyPart, PlanPart, StepIntent, read_intent
+from exclave.jobspec.errors import NotReady
 from exclave.storage import jobs, step_changes, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.storage.step_changes import BegunStep, EndedStep, ResetStep

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from exclave.domain.builds import BuildEnd
 from exclave.domain.identity import OrgId
+from exclave.domain.intents import read_intent
 from exclave.domain.jobs import JobId
 from exclave.domain.workflows import WorkflowId
-from exclave.flow.plans.intents import read_intent
 from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 

@@ -1,26 +1,25 @@
 """Apply the result of a job to its install (state, parts, action runs) and to its plan."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from exclave.appconfig.model.kinds.components import PlannedComponent
+from exclave.appconfig.model.kinds.components import Component, PlannedComponent
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.base.json_values import JsonObject
+from exclave.control.definitions import find_definition
 from exclave.control.deps import Deps
 from exclave.control.four_eyes import is_on
 from exclave.control.install_state import parts
 from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
 from exclave.control.install_state.state import write_state
-from exclave.control.job_specs.component_types import get_type, read_definition
+from exclave.control.job_specs.component_types import find_results
+from exclave.control.job_specs.part_results import PartResults
 from exclave.control.progress.build_results import FinishedBuild, apply_build_result
 from exclave.domain.identity import OrgId
 from exclave.domain.install_state import SecretEntry, StateDocument
 from exclave.domain.installs import PartState, decide_drift
-from exclave.domain.jobs import EndedJob, JobKind, JobState, Reason
-from exclave.flow.events import GateDecision
-from exclave.flow.plans.intents import (
+from exclave.domain.intents import (
     ApplyPart,
     PlanPart,
     ScanPart,
@@ -29,7 +28,9 @@ from exclave.flow.plans.intents import (
     read_intent,
     with_delay,
 )
-from exclave.storage import configs, install_parts, steps
+from exclave.domain.jobs import EndedJob, JobKind, JobState, Reason
+from exclave.flow.events import GateDecision
+from exclave.storage import install_parts, steps
 from exclave.storage.engine.database import Tx
 
 _PASSING = frozenset({
@@ -65,33 +66,15 @@ class Verdict:
 
 def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
     """Apply the result of a job to its install; return what it means for the workflow."""
-    match finished.job.kind:
-        case JobKind.BUILD:
-            apply_build_result(tx, deps, _make_finished_build(finished))
-        case JobKind.TERRAFORM:
-            return _record_terraform(tx, finished)
-        case JobKind.ACTION:
-            _record_action(tx, finished)
-        case JobKind.SECRETS:
-            _record_secrets(tx, finished)
-        case JobKind.SCRIPT | JobKind.NOOP:
-            pass
+    kind = finished.job.kind
+    results = find_results(kind)
+    if results is not None:
+        return _record_part(tx, finished, results)
+    RECORDERS[kind](tx, deps, finished)
     return Verdict()
 
 
-def _make_finished_build(finished: FinishedJob) -> FinishedBuild:
-    job = finished.job
-    return FinishedBuild(
-        org=job.org_id,
-        build=str(job.spec["build_id"]),
-        job=job.id,
-        state=finished.state,
-        outputs=finished.outputs,
-        message=finished.message,
-    )
-
-
-def _record_terraform(tx: Tx, finished: FinishedJob) -> Verdict:
+def _record_part(tx: Tx, finished: FinishedJob, results: PartResults) -> Verdict:
     job = finished.job
     stored = _load_intent(tx, job)
     if stored is None:
@@ -100,12 +83,12 @@ def _record_terraform(tx: Tx, finished: FinishedJob) -> Verdict:
     match stored.intent:
         case ScanPart(part):
             if succeeded:
-                _record_scan(tx, finished, part, stored.values)
+                _record_scan(tx, finished, results, part, stored.values)
             return Verdict()
         case PlanPart() as plan if succeeded:
-            return _record_plan(tx, finished, plan, stored.values)
+            return _record_plan(tx, finished, results, plan, stored.values)
         case ApplyPart() as apply if succeeded:
-            _record_apply(tx, finished, apply, stored.values)
+            _record_apply(tx, finished, results, apply, stored.values)
             return Verdict()
         case (PlanPart() | ApplyPart()) as intent:
             return _record_failure(tx, finished, intent, stored.values)
@@ -129,20 +112,22 @@ def _record_failure(
     return Verdict()
 
 
-def _record_scan(tx: Tx, finished: FinishedJob, part: str, values: WorkflowValues) -> None:
-    read_count(finished.outputs, "serial")  # refuses outputs that no plan has
+def _record_scan(
+    tx: Tx, finished: FinishedJob, results: PartResults, part: str, values: WorkflowValues
+) -> None:
+    noop = results.read_plan(finished.outputs).noop
     if values.is_drift_scan:
         org, install = OrgId(finished.job.org_id), finished.job.queue_id
-        drift = decide_drift(noop=_is_noop(finished))
-        install_parts.save_drift(tx, org, install, part, drift)
+        install_parts.save_drift(tx, org, install, part, decide_drift(noop=noop))
 
 
-def _record_plan(tx: Tx, finished: FinishedJob, plan: PlanPart, values: WorkflowValues) -> Verdict:
+def _record_plan(
+    tx: Tx, finished: FinishedJob, results: PartResults, plan: PlanPart, values: WorkflowValues
+) -> Verdict:
     job, org = finished.job, OrgId(finished.job.org_id)
-    noop = _is_noop(finished)
-    read_count(finished.outputs, "serial")  # the apply compares it
+    noop = results.read_plan(finished.outputs).noop
     if noop and (plan.destroy or _skips_noops(tx, org, plan, values)):
-        _record_apply(tx, finished, plan, values)
+        _record_apply(tx, finished, results, plan, values)
         return Verdict(GateDecision.SKIP)
     parts.note_part(tx, org, job.queue_id, plan.part, PartState.PLANNED, workflow=job.workflow_id)
     if noop:
@@ -152,15 +137,17 @@ def _record_plan(tx: Tx, finished: FinishedJob, plan: PlanPart, values: Workflow
 
 
 def _record_apply(
-    tx: Tx, finished: FinishedJob, intent: PlanPart | ApplyPart, values: WorkflowValues
+    tx: Tx,
+    finished: FinishedJob,
+    results: PartResults,
+    intent: PlanPart | ApplyPart,
+    values: WorkflowValues,
 ) -> None:
     job, org = finished.job, OrgId(finished.job.org_id)
     if intent.destroy:
         parts.note_gone(tx, org, job.queue_id, intent.part, job.workflow_id)
         return
-    reported = read_table(finished.outputs, "outputs")
-    value = _find_value(tx, org, values.config, intent.component)
-    outputs = {} if value is None else get_type(intent.component, value).read_outputs(reported)
+    outputs = results.read_outputs(finished.outputs)
     parts.note_deployed(tx, org, job.queue_id, intent.part, values.config, outputs, job.workflow_id)
 
 
@@ -169,11 +156,20 @@ def _skips_noops(tx: Tx, org: OrgId, plan: PlanPart, values: WorkflowValues) -> 
     return definition is not None and definition.skip_noops
 
 
-def _is_noop(finished: FinishedJob) -> bool:
-    return bool(finished.outputs.get("noop"))
+def _record_build(tx: Tx, deps: Deps, finished: FinishedJob) -> None:
+    job = finished.job
+    build = FinishedBuild(
+        org=job.org_id,
+        build=str(job.spec["build_id"]),
+        job=job.id,
+        state=finished.state,
+        outputs=finished.outputs,
+        message=finished.message,
+    )
+    apply_build_result(tx, deps, build)
 
 
-def _record_action(tx: Tx, finished: FinishedJob) -> None:
+def _record_action(tx: Tx, _: Deps, finished: FinishedJob) -> None:
     job, org = finished.job, OrgId(finished.job.org_id)
     state = "finished" if finished.state is JobState.SUCCEEDED else str(finished.state)
     run = install_parts.end_run(
@@ -202,7 +198,7 @@ def _record_action(tx: Tx, finished: FinishedJob) -> None:
     write_state(tx, org, job.queue_id, f"action {run.action}", change, job.workflow_id)
 
 
-def _record_secrets(tx: Tx, finished: FinishedJob) -> None:
+def _record_secrets(tx: Tx, _: Deps, finished: FinishedJob) -> None:
     if finished.state is not JobState.SUCCEEDED or finished.outputs.get("secrets") is None:
         return
     table = read_table(finished.outputs, "secrets")
@@ -228,6 +224,20 @@ def _read_secret(name: str, facts: object) -> SecretEntry:
     }
 
 
+def _record_nothing(_tx: Tx, _deps: Deps, _finished: FinishedJob) -> None:
+    """Scripts and empty jobs change nothing beside their step."""
+
+
+RECORDERS: Mapping[JobKind, Callable[[Tx, Deps, FinishedJob], None]] = {
+    JobKind.ACTION: _record_action,
+    JobKind.BUILD: _record_build,
+    JobKind.NOOP: _record_nothing,
+    JobKind.SCRIPT: _record_nothing,
+    JobKind.SECRETS: _record_secrets,
+}
+"""Apply the results of jobs that deploy no part; those that do are in the component types."""
+
+
 def _load_intent(tx: Tx, job: EndedJob) -> StepIntent | None:
     specs = steps.load_specs(tx, (job.org_id, job.workflow_id), [job.step])
     return read_intent(specs[job.step])
@@ -250,11 +260,7 @@ def _find_definition(
     tx: Tx, org: OrgId, config: str, component: str
 ) -> PlannedComponent | Sandbox | None:
     """Find the definition of a component, or of the sandbox; None if the config is gone."""
-    value = _find_value(tx, org, config, component)
-    return None if value is None else read_definition(component, value)
-
-
-def _find_value(tx: Tx, org: OrgId, config: str, component: str) -> Mapping[str, Any] | None:
-    section = "component" if component else "sandbox"
-    row = configs.find_part(tx, org, config, section, component)
-    return None if row is None else dict(row.value)
+    if not component:
+        return find_definition(tx, org, config, Sandbox)
+    definition = find_definition(tx, org, config, Component, component)
+    return definition if isinstance(definition, PlannedComponent) else None

@@ -4,16 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from exclave.appconfig.model.kinds.permissions import (
     STANDARD_ROLES,
+    BreakGlassRole,
     NamedPolicy,
     Role,
     RolePolicy,
 )
-from exclave.appconfig.stored.freezing import thaw
+from exclave.control.definitions import list_definitions
 from exclave.control.job_specs.rendering import Renderings
 from exclave.control.stacks.terms import build_renderer
 from exclave.domain.identity import OrgId
 from exclave.domain.stacks import RoleKind, StackPolicy, StackRole
-from exclave.storage import configs
 from exclave.storage.engine.database import Tx
 
 Render = Callable[[str], str]
@@ -23,17 +23,16 @@ def read_roles(
     tx: Tx, org: OrgId, install: str, config: str, texts: Renderings
 ) -> tuple[StackRole, ...]:
     """Return the roles of an install's config: those of `permissions`, then break-glass ones."""
-    permissions = configs.list_parts(tx, org, config, "permission")
-    emergencies = configs.list_parts(tx, org, config, "break_glass")
+    permissions = list_definitions(tx, org, config, Role)
+    emergencies = list_definitions(tx, org, config, BreakGlassRole)
     if not permissions and not emergencies:
         return ()
     render = build_renderer(tx, org, install, texts)
     shared = _read_shared(tx, org, config, render)
-    normal = _drop_overruled([thaw(Role, part.value) for part in permissions])
-    break_glass = [thaw(Role, part.value) for part in emergencies]
+    normal = _drop_overruled([*permissions.values()])
     return (
         *(_build_role(role, RoleKind(role.type), shared, render) for role in normal),
-        *(_build_role(role, RoleKind.BREAK_GLASS, shared, render) for role in break_glass),
+        *(_build_role(role, RoleKind.BREAK_GLASS, shared, render) for role in emergencies.values()),
     )
 
 
@@ -45,8 +44,7 @@ def _drop_overruled(roles: Sequence[Role]) -> Sequence[Role]:
 
 def _read_shared(tx: Tx, org: OrgId, config: str, render: Render) -> Mapping[str, StackPolicy]:
     """Return the policies that several roles share, by the name that roles use."""
-    parts = configs.list_parts(tx, org, config, "named_policy")
-    policies = [thaw(NamedPolicy, part.value) for part in parts]
+    policies = list_definitions(tx, org, config, NamedPolicy).values()
     return {
         policy.name: StackPolicy(name=render(policy.name), document=render(policy.contents))
         for policy in policies

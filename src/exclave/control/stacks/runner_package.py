@@ -11,7 +11,9 @@ from exclave import __version__
 from exclave.control.stacks.wheel import build_wheel, name_wheel
 
 _NAME = "exclave"
-_ROOMS = ("appconfig", "base", "cli", "client", "domain", "main", "runner", "template", "wire")
+_ROOMS = (
+    "appconfig", "base", "cli", "client", "domain", "jobspec", "main", "runner", "template", "wire",
+)  # fmt: skip
 """The packages that a runner needs; no code of the control plane goes to customers."""
 _LEFT_OUT = frozenset({"__pycache__"})
 

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from exclave.appconfig.model.kinds.secrets import Secret
-from exclave.appconfig.stored.freezing import thaw
 from exclave.appconfig.templates import ROOT, Fault
 from exclave.base.json_values import Json
+from exclave.control.definitions import list_definitions
 from exclave.control.install_state.state import read_named_state
 from exclave.control.installs.input_versions import list_declared
 from exclave.control.job_specs.rendering import Renderings
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall
 from exclave.domain.stacks import StackFacts, StackInput, StackSecret, StackTerms
-from exclave.storage import configs
 from exclave.storage.engine.database import Tx
 from exclave.wire import stacks as wire
 from exclave.wire.stacks import INPUT_SECRET, StackReport
@@ -108,11 +107,10 @@ def build_renderer(tx: Tx, org: OrgId, install: str, texts: Renderings) -> Calla
 def _read_secrets(
     tx: Tx, org: OrgId, install: AppInstall, texts: Renderings
 ) -> tuple[StackSecret, ...]:
-    rows = configs.list_parts(tx, org, install.config_id, "secret")
-    if not rows:
+    secrets = list_definitions(tx, org, install.config_id, Secret)
+    if not secrets:
         return ()
     render = build_renderer(tx, org, install.id, texts)
-    declared = [thaw(Secret, row.value) for row in rows]
     return tuple(
         StackSecret(
             name=render(secret.name),
@@ -120,5 +118,5 @@ def _read_secrets(
             required=secret.required,
             auto_generate=secret.auto_generate,
         )
-        for secret in declared
+        for secret in secrets.values()
     )

@@ -21,6 +21,7 @@ from exclave.control.workflows.new_workflow import Planned, plan_workflow
 from exclave.control.workflows.step_actions import StepAction, apply_action, find_step, for_step
 from exclave.domain.four_eyes import SecondPersonNeeded
 from exclave.domain.identity import OrgId, QueueId, Right, User
+from exclave.domain.intents import ApplyPart, read_intent
 from exclave.domain.quotas import Stored
 from exclave.domain.workflow_records import WorkflowRecord
 from exclave.domain.workflows import (
@@ -41,7 +42,6 @@ from exclave.flow.events import (
     Retried,
     Skipped,
 )
-from exclave.flow.plans.intents import ApplyPart, read_intent
 from exclave.storage import queues, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from exclave.domain.installs import name_part
-from exclave.flow.plans.drafts import Front, GraphBuilder, add_component, add_plan, slug
-from exclave.flow.plans.intents import RunAction
+from exclave.domain.intents import RunAction
+from exclave.domain.lanes import slug
+from exclave.flow.plans.drafts import Front, GraphBuilder, add_component, add_plan
 from exclave.flow.plans.outline import Component, Hook, Outline
 
 

@@ -1,18 +1,15 @@
 """Build a step graph: named steps, each after others."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from exclave.domain.installs import component_of, name_part
-from exclave.domain.lanes import SANDBOX
+from exclave.domain.intents import ApplyPart, Intent, PlanPart, ScanPart
+from exclave.domain.lanes import SANDBOX, component_lane, slug
 from exclave.domain.workflows import StepKind
-from exclave.flow.plans.intents import ApplyPart, Intent, PlanPart, ScanPart
 
 Front = tuple[str, ...]
 """The steps after which the next ones begin."""
-
-_ODD = re.compile(r"[^a-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +23,6 @@ class Draft:
     mutating: bool = False
     intent: Intent | None = None
     """What a job or a wait is for; gates have none."""
-
-
-def slug(name: str) -> str:
-    """Return a name in the form that names of steps and lanes allow."""
-    return _ODD.sub("-", name.lower()).strip("-") or "x"
-
-
-def component_lane(name: str) -> str:
-    """Return the name of the lane that guards a component."""
-    return f"component:{slug(name)}"
 
 
 class GraphBuilder:

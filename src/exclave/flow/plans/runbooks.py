@@ -1,14 +1,15 @@
 """Steps of runbooks: deploys, teardowns, actions and waits, in their written order."""
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.intents import AwaitEvent, RunAction
+from exclave.domain.lanes import slug
 from exclave.flow.plans.deploys import (
     add_all_deploys,
     add_deploys,
     add_plans,
     add_teardowns,
 )
-from exclave.flow.plans.drafts import Front, GraphBuilder, add_sandbox, slug
-from exclave.flow.plans.intents import AwaitEvent, RunAction
+from exclave.flow.plans.drafts import Front, GraphBuilder, add_sandbox
 from exclave.flow.plans.outline import Outline, Request, RunbookStep
 
 

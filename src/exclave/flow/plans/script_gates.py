@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from exclave.domain.intents import ApplyPart
 from exclave.domain.workflows import StepKind
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.intents import ApplyPart
 from exclave.flow.plans.outline import Outline
 
 SCRIPTS_GATE = "scripts-approve"

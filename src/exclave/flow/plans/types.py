@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.intents import AwaitBuilds, AwaitRunner, AwaitStack, SyncSecrets
 from exclave.domain.lanes import SANDBOX
 from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
@@ -15,7 +16,6 @@ from exclave.flow.plans.deploys import (
     add_teardowns,
 )
 from exclave.flow.plans.drafts import Draft, Front, GraphBuilder, add_plan, add_sandbox
-from exclave.flow.plans.intents import AwaitBuilds, AwaitRunner, AwaitStack, SyncSecrets
 from exclave.flow.plans.outline import Hook, Outline, Request
 from exclave.flow.plans.runbooks import add_runbook
 

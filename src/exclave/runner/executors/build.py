@@ -24,7 +24,7 @@ from exclave.runner.builds.provenance import (
     make_statement,
     sign_statement,
 )
-from exclave.runner.builds.source_checks import check_files, check_module, locate_folder
+from exclave.runner.builds.source_checks import check_source, locate_folder
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.git.fetch import GitFetcher
 from exclave.runner.jobs.context import JobContext, JobLimits, open_context
@@ -228,10 +228,9 @@ async def _fetch_uploaded(context: JobContext, source: UploadedSource) -> _Sourc
 
 def _check(context: JobContext, spec: BuildSpec, root: Path) -> tuple[Path, int]:
     """Find the folder and look at its files; answer it, and how many there are."""
-    check = check_module if spec.type == "terraform_module" else check_files
     with context.workspace.touch():
         folder = locate_folder(root, spec.source.directory)
-        return folder, check(folder)
+        return folder, check_source(spec.type, folder)
 
 
 def _pack(context: JobContext, folder: Path, target: Path) -> str:

@@ -1,80 +1,66 @@
-"""The registry of component types, and the jobs that its entries make without a database."""
+"""The registry of component types."""
 
 import pytest
 
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.policies import Policy
+from exclave.appconfig.model.kinds.sandbox import Sandbox
+from exclave.appconfig.model.kinds.terraform_module import TerraformModule
+from exclave.appconfig.model.sections import COMPONENT_TYPES as KNOWN_TYPES
 from exclave.base.errors import InvalidInput
+from exclave.control.install_state.reported_outputs import OutputsInvalid
 from exclave.control.job_specs.component_types import (
+    COMPONENT_TYPES,
+    SANDBOX_TYPES,
+    ComponentType,
+    find_results,
     find_type,
     get_type,
-    read_definition,
     refuse_unsupported,
     select_policies,
 )
-from exclave.control.job_specs.part_facts import PartFacts
-from exclave.control.job_specs.terraform import make_terraform_job
-from exclave.flow.plans.intents import ApplyPart, PlanPart, ScanPart
-from exclave.wire.specs import Artifact, PlanRef, TerraformSpec
+from exclave.control.progress.job_results import RECORDERS
+from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
+from exclave.domain.jobs import JobKind
+from exclave.runner.builds.source_checks import _CHECKS
+from tests.unit.jobspec.jobspec_kit import apply_facts, plan_facts
 
-DIGEST = f"sha256:{'a' * 64}"
-MODULE: dict[str, object] = {
-    "type": "terraform_module",
-    "name": "db",
-    "vars": {"size": "{{x}}"},
-    "var_file": [{"contents": "a = 1"}],
-}
-
-
-def render(text: str, where: str) -> str:
-    return text.replace("{{x}}", f"<{where}>")
-
-
-def make(part: str, value: dict[str, object], **more: object) -> TerraformSpec:
-    intent = more.pop("intent", PlanPart(part))
-    facts = PartFacts(Artifact(repository="apps/a", digest=DIGEST), render, more)  # type: ignore[arg-type]
-    definition = read_definition(part.partition(":")[2], value)
-    return make_terraform_job(definition, facts, intent)  # type: ignore[arg-type]
-
-
-def test_a_job_is_made_of_a_definition_and_facts_alone() -> None:
-    spec = make("component:db", MODULE, tf_vars="b = {{x}}")
-
-    assert spec.operation == "plan"
-    assert spec.workspace == "component:db"
-    assert spec.vars == {"size": "<component:db: vars.size>"}
-    assert spec.var_files == ["a = 1", "b = <component:db: tf_vars of the install>"]
-    assert spec == make("component:db", MODULE, tf_vars="b = {{x}}")
-
-
-def test_an_apply_names_its_plan_and_sees_no_policies() -> None:
-    plan = PlanRef(execution_id=f"exe_{'a' * 26}", digest=DIGEST)
-    policy = Policy(type="sandbox", name="p", contents="package nuon")
-    facts = PartFacts(Artifact(repository="a", digest=DIGEST), render, {}, (policy,))
-    definition = read_definition("", {})
-    intent = ApplyPart("sandbox", "sandbox-plan", destroy=True)
-
-    spec = make_terraform_job(definition, facts, intent, plan)  # type: ignore[arg-type]
-
-    assert (spec.operation, spec.plan, spec.destroy, spec.policies) == ("apply", plan, True, [])
+MODULE = TerraformModule(type="terraform_module", name="db")
+CHART = HelmChart(type="helm_chart", name="web")
 
 
 @pytest.mark.parametrize(
-    ("part", "value", "seconds"),
+    ("part", "type_"),
     [
-        ("component:db", MODULE, 3600.0),
-        ("component:db", {**MODULE, "deploy_timeout": "20m"}, 1200.0),
-        ("sandbox", {}, 3600.0),
+        *(("sandbox", type_) for type_ in SANDBOX_TYPES.values()),
+        *(("component:x", type_) for type_ in COMPONENT_TYPES.values()),
     ],
 )
-def test_the_timeout_is_that_of_the_definition(
-    part: str, value: dict[str, object], seconds: float
+def test_the_jobs_of_an_entry_are_of_its_kind_and_a_runner_builds_its_artifact(
+    part: str, type_: ComponentType[Sandbox | TerraformModule]
 ) -> None:
-    assert make(part, value).timeout_s == seconds
+    definition = type_.definition()
+    jobs = [
+        type_.make_plan(definition, plan_facts(), PlanPart(part)),
+        type_.make_plan(definition, plan_facts(), ScanPart(part)),
+        type_.make_apply(definition, apply_facts(), ApplyPart(part, "plan")),
+    ]
+
+    assert {job.model_dump()["kind"] for job in jobs} == {type_.kind}
+    assert type_.artifact in _CHECKS
 
 
-def test_a_plan_waits_as_long_as_its_intent_says_and_a_scan_does_not() -> None:
-    assert make("sandbox", {}, intent=PlanPart("sandbox", delay_s=20.0)).delay_s == 20.0
-    assert make("sandbox", {}, intent=ScanPart("sandbox")).delay_s == 0.0
+def test_every_entry_is_for_a_type_that_app_directories_have() -> None:
+    assert {name: type_.definition for name, type_ in COMPONENT_TYPES.items()}.items() <= (
+        KNOWN_TYPES.items()
+    )
+
+
+def test_every_kind_of_jobs_has_one_reader_of_its_results() -> None:
+    of_parts = {kind for kind in JobKind if find_results(kind) is not None}
+
+    assert of_parts | set(RECORDERS) == set(JobKind)
+    assert not of_parts & set(RECORDERS)
 
 
 def test_types_without_an_entry_are_refused_with_one_message() -> None:
@@ -82,9 +68,23 @@ def test_types_without_an_entry_are_refused_with_one_message() -> None:
     with pytest.raises(InvalidInput, match=r"this version cannot deploy: `web` \(helm_chart\)"):
         refuse_unsupported([("db", "terraform_module"), ("web", "helm_chart")])
     with pytest.raises(InvalidInput, match=r"cannot deploy: `web` \(helm_chart\)"):
-        get_type("web", {"type": "helm_chart"})
+        get_type(CHART)
     with pytest.raises(InvalidInput, match=r"cannot deploy: `sandbox` \(pulumi\)"):
-        get_type("", {"type": "pulumi"})
+        get_type(Sandbox(type="pulumi"))
+    assert find_type(CHART) is None
+
+
+def test_a_plan_and_outputs_that_no_terraform_job_reports_are_refused() -> None:
+    results = get_type(MODULE).results
+
+    plan = results.read_plan({"noop": True, "serial": 3})
+
+    assert (plan.noop, plan.serial) == (True, 3)
+    assert results.read_outputs({"outputs": {"url": "u"}}) == {"url": "u"}
+    with pytest.raises(OutputsInvalid):
+        results.read_plan({"serial": "many"})
+    with pytest.raises(OutputsInvalid):
+        results.read_outputs({"outputs": []})
 
 
 def test_a_part_sees_the_policies_of_its_type_that_name_it() -> None:
@@ -102,9 +102,8 @@ def test_a_part_sees_the_policies_of_its_type_that_name_it() -> None:
         policy("sandbox", "sandbox"),
     ]
 
-    seen = select_policies(policies, get_type("db", MODULE), "db")
-    of_sandbox = select_policies(policies, get_type("", {}), "")
+    seen = select_policies(policies, get_type(MODULE), "db")
+    of_sandbox = select_policies(policies, get_type(Sandbox()), "")
 
     assert [each.name for each in seen] == ["all", "db"]
     assert [each.name for each in of_sandbox] == ["sandbox"]
-    assert find_type("web", {"type": "helm_chart"}) is None

@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from exclave.base.errors import InvalidInput
+from exclave.domain.intents import RunAction
 from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import resolve_needs
 from exclave.flow.plans.drafts import Draft
-from exclave.flow.plans.intents import RunAction
 from exclave.flow.plans.outline import Component, Hook, Outline, Request, RunbookStep
 from exclave.flow.plans.types import plan_steps
 

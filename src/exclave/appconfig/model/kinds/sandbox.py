@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from exclave.appconfig.model.fields import NEW, Dead, flag, number, tables, text, text_map
 from exclave.appconfig.model.kinds.shared import (
+    BUILD_TIMEOUT,
     DEPLOY_TIMEOUT,
     DEPRECATED_ARRAYS,
     Repos,
@@ -61,6 +62,11 @@ class Sandbox(Repos, RoleRules):
         "Approve a plan when all policies pass.", since=NEW
     )
     source: str = text("A TOML file whose keys are merged over these.", '"shared/sandbox.toml"')
+
+    @property
+    def build_timeout(self) -> str:
+        """How long a build may take: the sandbox has no key for it, so the default counts."""
+        return BUILD_TIMEOUT
 
     @property
     def deploy_timeout(self) -> str:

@@ -17,6 +17,8 @@ BUILD_TIMEOUT = "5m"
 """How long a build may take where the app does not say."""
 DEPLOY_TIMEOUT = "60m"
 """How long a deploy may take where the app does not say."""
+ACTION_TIMEOUT = "5m"
+"""How long an action may take where the app does not say."""
 HERE = "."
 """The `repo` of sources that lie in the app directory itself."""
 
@@ -46,6 +48,11 @@ class Repos(Table):
     connected_repo: Repo | None = table(
         Repo, "A private repository that the vendor has connected to the platform."
     )
+
+    @property
+    def repo(self) -> Repo | None:
+        """The repository that is named, if there is one."""
+        return self.connected_repo or self.public_repo
 
 
 class VarFile(Table):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from exclave.base.json_values import Json, JsonObject
-from exclave.flow.plans.intents import (
+from exclave.domain.intents import (
     ApplyPart,
     AwaitBuilds,
     AwaitEvent,

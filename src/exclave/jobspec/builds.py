@@ -1,0 +1,64 @@
+"""The job that builds a part of a config version, and the key under which its result is reused."""
+
+import posixpath
+from dataclasses import dataclass
+
+from exclave.appconfig.model.formats import parse_duration
+from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repos
+from exclave.base.digests import digest_json
+from exclave.jobspec.facts import SourceFacts
+from exclave.wire.builds import expand_repo
+from exclave.wire.specs import BuildSource, BuildSpec, GitSource, UploadedSource
+
+FORMAT = 1
+"""The format of artifacts: a new one makes every part be built again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTarget:
+    """A part to build, its source, and the key under which an equal build is reused."""
+
+    part: str
+    type: str
+    """The type of the artifact."""
+    source: BuildSource
+    key: str
+    timeout_s: float
+
+
+def make_target(
+    definition: Repos, facts: SourceFacts, *, part: str, type_: str, timeout: str = BUILD_TIMEOUT
+) -> BuildTarget | None:
+    """Return what is built for a part; None if its definition names no source."""
+    repo = definition.repo
+    if repo is None:
+        return None
+    directory = posixpath.normpath(repo.directory or ".")
+    source: BuildSource
+    if repo.repo == HERE:
+        # A folder that was not there when the app was synced: the build will say so.
+        identity = {"folder": facts.folders.get(directory, facts.archive_digest)}
+        source = UploadedSource(
+            config_id=facts.config_id, archive_digest=facts.archive_digest, directory=directory
+        )
+    else:
+        url, ref = expand_repo(repo.repo), repo.branch or "HEAD"
+        identity = {"url": url, "ref": ref, "directory": directory}
+        connected = definition.connected_repo is not None
+        source = GitSource(url=url, ref=ref, directory=directory, connected=connected)
+    key = digest_json({"format": FORMAT, "type": type_, "source": identity})
+    # A timeout that is a template cannot be read before there is an install.
+    timeout_s = parse_duration(timeout) or parse_duration(BUILD_TIMEOUT) or 0.0
+    return BuildTarget(part, type_, source, key, timeout_s)
+
+
+def make_build_job(target: BuildTarget, *, build_id: str, repository: str) -> BuildSpec:
+    """Return the job that builds a part and pushes the artifact to a repository."""
+    return BuildSpec(
+        build_id=build_id,
+        part=target.part,
+        type=target.type,
+        source=target.source,
+        repository=repository,
+        timeout_s=target.timeout_s,
+    )

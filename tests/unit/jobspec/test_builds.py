@@ -1,0 +1,46 @@
+"""What is built for a part, and when a build can be used again."""
+
+from exclave.appconfig.model.kinds.shared import Repo, Repos
+from exclave.jobspec.builds import BuildTarget, make_build_job, make_target
+from exclave.wire.specs import GitSource, UploadedSource
+from tests.unit.jobspec.jobspec_kit import CONFIG, DIGEST, SOURCES
+
+HERE = Repos(public_repo=Repo(repo=".", directory="./infra"))
+GIT = Repos(connected_repo=Repo(repo="acme/infra", directory="db", branch="main"))
+
+
+def target(
+    definition: Repos, part: str = "sandbox", type_: str = "terraform_module"
+) -> BuildTarget:
+    made = make_target(definition, SOURCES, part=part, type_=type_)
+    assert made is not None
+    return made
+
+
+def test_a_source_is_a_folder_of_the_upload_or_of_a_repository() -> None:
+    assert target(HERE).source == UploadedSource(
+        config_id=CONFIG, archive_digest=DIGEST, directory="infra"
+    )
+    assert target(GIT).source == GitSource(
+        url="https://github.com/acme/infra", ref="main", directory="db", connected=True
+    )
+
+
+def test_a_definition_without_a_repository_is_not_built() -> None:
+    assert make_target(Repos(), SOURCES, part="sandbox", type_="terraform_module") is None
+
+
+def test_builds_of_the_same_source_and_type_have_the_same_key() -> None:
+    assert target(GIT, "sandbox").key == target(GIT, "component:db").key
+    assert target(GIT).key != target(HERE).key
+    assert target(GIT).key != target(GIT, type_="helm_chart").key
+
+
+def test_a_build_job_is_made_of_its_target() -> None:
+    made = make_target(GIT, SOURCES, part="component:db", type_="helm_chart", timeout="{{.nuon.x}}")
+    assert made is not None
+
+    spec = make_build_job(made, build_id=f"bui_{'a' * 26}", repository="apps/a")
+
+    assert (spec.part, spec.type, spec.source) == ("component:db", "helm_chart", made.source)
+    assert spec.timeout_s == 300.0
