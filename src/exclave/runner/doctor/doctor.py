@@ -1,4 +1,4 @@
-"""Finds out why a runner does not work, hop by hop, and says what to do about it."""
+"""Diagnoses why a runner does not work, hop by hop, with a fix for each finding."""
 
 from collections.abc import Awaitable, Callable
 

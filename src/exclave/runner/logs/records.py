@@ -1,4 +1,4 @@
-"""Writes many records at once, byte for byte as `wire.logs.write_record` writes one."""
+"""Serialises many records at once, with the same bytes as `wire.logs.write_record`."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def write_pieces(n: int, t_ms: int, stream: Stream, pieces: Iterable[Piece]) -> bytes:
-    """Write pieces of lines as records, numbered from `n` on."""
+    """Return pieces of lines as records, numbered from `n`."""
     middle = f",{t_ms},{int(stream)},"
     return "".join(
         [

@@ -1,4 +1,4 @@
-"""Start, watch, stop and remove a Stack, from outside of its processes."""
+"""Starts, shows, stops and removes a Stack, from outside of its processes."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ START_WITHIN_S = 60.0
 STOP_WITHIN_S = 260.0
 _PAUSE_S = 0.1
 _PARENTS = ("stacks", ".exclave")
-"""Folders above the usual place of a Stack: they go when the last Stack goes."""
+"""Parent folders of the default location, removed with the last Stack."""
 
 
 class StackFailed(Problem):
@@ -87,7 +87,7 @@ def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
 def _list_missing_inputs(
     folder: StackFolder, terms: StackTerms, secrets: frozenset[str]
 ) -> list[str]:
-    """Name the required inputs that the customer has not given; a default does not count."""
+    """Return the required inputs that the customer has not set; a default does not count."""
     given = folder.read_json(folder.inputs)
     return [
         one.name
@@ -97,9 +97,9 @@ def _list_missing_inputs(
 
 
 async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
-    """Start the supervisor apart from this terminal; False if one runs already.
+    """Start the supervisor in the background; return False if one runs already.
 
-    Returns once the runner is enrolled, or raises why it is not.
+    Returns once the runner is enrolled; raises if it could not enrol.
     """
     if find_supervisor(folder) is not None:
         return False
@@ -132,7 +132,7 @@ async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
 
 
 async def stop(folder: StackFolder, clock: Clock) -> bool:
-    """End supervisor and runner in peace; False if nothing ran."""
+    """Stop supervisor and runner gracefully; return False if nothing ran."""
     pid = find_supervisor(folder)
     if pid is None:
         return False
@@ -159,7 +159,7 @@ async def resign(
     clock: Clock,
     randomness: Randomness,
 ) -> bool:
-    """Report that this runner is gone for good; return False if it never enrolled."""
+    """Close the runner's identity at the control plane; return False if it never enrolled."""
     if not (folder.runner / IDENTITY).exists():
         return False
     disk = DataFolder(folder.runner)
@@ -173,7 +173,7 @@ async def resign(
 
 
 async def remove(folder: StackFolder, clock: Clock, jobs: Path | None = None) -> None:
-    """End what is left of any work, and remove the folder with all that is in it."""
+    """Kill remaining processes of jobs, and remove the folder and its content."""
     if folder.path in {Path("/"), Path.home().resolve()}:
         raise StackFailed(
             f"`{folder.path}` holds more than a Stack and is not removed",

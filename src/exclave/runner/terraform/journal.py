@@ -1,4 +1,4 @@
-"""The journal of an apply: what was begun and made, on disk before the next thing happens."""
+"""The journal of an apply: which resources were started and finished, synced to disk."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _ONCE = RetryPolicy(give_up_s=0.0)
 
 
 class Journal:
-    """One line of JSON per event: addresses and ids, never a value."""
+    """A file with one line of JSON per event: addresses and ids, never other values."""
 
     def __init__(self, folder: Path, workspace: str, mask: Callable[[str], str]) -> None:
         self._mask = mask
@@ -34,10 +34,10 @@ class Journal:
         sync_folder(folder)
 
     def note(self, event: Event) -> None:
-        """Write an event down durably, if it is about a resource; called by the pump's thread.
+        """Append an event about a resource, durably; called by the pump's thread.
 
-        Terraform first tells all that it will do. Those lines need no wait for the disk: the first
-        thing that is really done brings them there.
+        Terraform first lists everything that it plans to do. Those lines are not synced one by one:
+        the first real change syncs them too.
         """
         is_plan = event.get("type") == "planned_change"
         hook = event.get("change" if is_plan else "hook")
@@ -62,7 +62,7 @@ class Journal:
         self._write({"type": "end"})
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         os.close(self._handle)
 
     def _write(self, line: dict[str, object], *, sync: bool = True) -> None:
@@ -73,7 +73,7 @@ class Journal:
 
 
 async def send_regularly(folder: Path, uplink: Uplink, clock: Clock) -> None:
-    """Hand the journal in every few seconds while it grows; failures wait for the next time."""
+    """Upload the journal every few seconds while it grows; a failed upload is retried then."""
     while True:
         await clock.sleep(_EVERY_S)
         try:

@@ -1,4 +1,4 @@
-"""Terraform's JSON messages: shown as lines that people can read, kept as far as the job needs."""
+"""Terraform's JSON messages: logged as readable lines, and kept as far as the job needs them."""
 
 import json
 import threading
@@ -18,7 +18,7 @@ _MAX_LINE = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """An error or a warning with its place."""
+    """An error or a warning, with file and line."""
 
     severity: str
     summary: str
@@ -27,8 +27,8 @@ class Diagnostic:
     place: str = ""
     code: str = ""
 
-    def tell(self) -> str:
-        """Write it as people know it from the terminal."""
+    def as_text(self) -> str:
+        """Return it in the format of Terraform's terminal output."""
         head = f"{self.severity.capitalize()}: {self.summary}"
         where = f"\n  on {self.place}" if self.place else ""
         where += f"\n  with {self.address}" if self.address else ""
@@ -55,11 +55,11 @@ class MessageLog:
         return [one for one in self.diagnostics if one.severity == "error"]
 
     def hide(self, secrets: Iterable[Secret]) -> None:
-        """Mask these values from here on."""
+        """Mask these values from now on."""
         self._log.hide(secrets)
 
     def mask(self, text: str) -> str:
-        """Mask a text that leaves the runner another way."""
+        """Return a text with secrets masked, for uses outside of the log."""
         return self._log.mask(text)
 
     def write(self, stream: Stream, data: bytes) -> None:
@@ -72,14 +72,14 @@ class MessageLog:
             if len(self._rest) > _MAX_LINE:
                 lines, self._rest = [*lines, self._rest], b""
             for line in lines:
-                self._take(line)
+                self._process_line(line)
 
     def system(self, text: str) -> None:
-        """Add a line of the runner's own."""
+        """Log a message of the runner."""
         self._log.system(text)
 
     def flush(self) -> None:
-        """Show what can be shown."""
+        """Log unfinished lines."""
         self._log.flush()
 
     def end_streams(self) -> None:
@@ -87,14 +87,14 @@ class MessageLog:
         with self._lock:
             rest, self._rest = self._rest, b""
             if rest:
-                self._take(rest)
+                self._process_line(rest)
         self._log.end_streams()
 
     def close(self) -> tuple[int, str]:
-        """Leave the log open: it belongs to the job."""
+        """Do nothing: the log belongs to the job."""
         return (0, "")
 
-    def _take(self, line: bytes) -> None:
+    def _process_line(self, line: bytes) -> None:
         try:
             event = json.loads(line)
         except (ValueError, RecursionError):
@@ -114,14 +114,14 @@ class MessageLog:
             found = read_diagnostic(event.get("diagnostic"))
             if len(self.diagnostics) < _MOST_DIAGNOSTICS:
                 self.diagnostics.append(found)
-            return found.tell()
+            return found.as_text()
         if kind == "change_summary" and isinstance(event.get("changes"), dict):
             self.summary = event["changes"]
         return "" if kind in _QUIET else str(event["@message"])
 
 
 def read_diagnostic(told: object) -> Diagnostic:
-    """Read a diagnostic of `-json` output; whatever is missing stays empty."""
+    """Return a diagnostic of `-json` output; missing fields are empty."""
     given = told if isinstance(told, dict) else {}
     snippet = given.get("snippet")
     code = snippet.get("code") if isinstance(snippet, dict) else ""

@@ -1,4 +1,4 @@
-"""Plans a module: checks it, saves the plan sealed, tells what it would do, asks the policies."""
+"""Plans a module: init, plan, policies; uploads the encrypted plan and a readable document."""
 
 import hashlib
 import json
@@ -18,11 +18,11 @@ from exclave.wire.runner import Outcome
 from exclave.wire.terraform import PlanDocument, PolicyFinding
 
 PLAN = "plan"
-"""What a sealed plan is sealed for."""
+"""The purpose of an encrypted plan."""
 
 
 async def run_init(tf: TerraformContext) -> None:
-    """Prepare the module; its output is for people, its failure is classified."""
+    """Run `init`; a failure is classified."""
     argv = terraform.init(tf.tool)
     async with tf.plugins.turn(lambda: tf.context.check("`init`")):
         printed = await tf.capture("init", argv, quiet=False)
@@ -31,7 +31,7 @@ async def run_init(tf: TerraformContext) -> None:
 
 
 async def run_plan(tf: TerraformContext, var_files: list[Any]) -> None:
-    """Create the plan; `plan` validates the module first and reports all errors at once."""
+    """Run `plan`, which validates the module first and reports all errors at once."""
     argv = terraform.plan(tf.tool, out=tf.plan_file, var_files=var_files, destroy=tf.spec.destroy)
     messages = MessageLog(tf.context.log)
     code = await tf.run("plan", argv, log=messages)
@@ -40,7 +40,7 @@ async def run_plan(tf: TerraformContext, var_files: list[Any]) -> None:
 
 
 async def read_plan(tf: TerraformContext) -> tuple[dict[str, Any], str]:
-    """Read the saved plan as JSON, once: with big providers each look costs seconds."""
+    """Return the saved plan as JSON; with big providers this takes seconds."""
     printed = await tf.capture("show", terraform.show(tf.tool, tf.plan_file))
     if printed.code != 0:
         raise WorkFailed(*explain("show", (), printed.stderr))
@@ -51,7 +51,7 @@ async def read_plan(tf: TerraformContext) -> tuple[dict[str, Any], str]:
 
 
 async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocument) -> str:
-    """Hand in the sealed plan and the document for people; answer the digest of the plan."""
+    """Upload the encrypted plan and the readable document; return the digest of the plan."""
     with tf.context.workspace.touch():
         data = tf.plan_file.read_bytes()
     uplink, spec = tf.context.job.uplink, tf.spec
@@ -63,7 +63,7 @@ async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocum
 
 
 async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[Any]) -> Outcome:
-    """Run the whole job: init, plan, policies, upload."""
+    """Run a plan job: init, plan, policies, upload."""
     await run_init(tf)
     await run_plan(tf, var_files)
     told, text = await read_plan(tf)

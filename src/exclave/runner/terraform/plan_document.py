@@ -1,4 +1,4 @@
-"""A plan as people read it: what changes and how, without anything that is secret."""
+"""The readable document of a plan: what changes and how, without secrets."""
 
 import json
 import re
@@ -25,7 +25,7 @@ _QUIET = frozenset({"no-op"})
 
 
 def describe_plan(plan: Mapping[str, Any], mask: Mask, *, tool: str, destroy: bool) -> PlanDocument:
-    """Describe the JSON of a saved plan; resources that do not change are left out."""
+    """Return the document of a saved plan's JSON, without unchanged resources."""
     resources = _describe_all(plan.get("resource_changes"), mask)
     drift = _describe_all(plan.get("resource_drift"), mask)
     outputs = list(_describe_outputs(plan.get("output_changes"), mask))
@@ -45,7 +45,7 @@ def is_noop(document: PlanDocument) -> bool:
 
 
 def read_action(change: Change) -> PlanAction:
-    """Name what happens to a resource."""
+    """Return the name of the action on a resource."""
     actions = tuple(change.get("actions") or ("no-op",))
     match actions:
         case ("create",) | ("update",) | ("delete",) | ("read",) | ("forget",):
@@ -95,7 +95,7 @@ def _compare(change: Change, action: str, mask: Mask) -> list[PlanAttribute]:
 
 
 class _Walk:
-    """Walks before and after side by side, with the marks that Terraform puts on values."""
+    """Compares values before and after, with Terraform's marks for sensitive and unknown ones."""
 
     def __init__(self, change: Change, mask: Mask) -> None:
         self._change = change

@@ -1,4 +1,4 @@
-"""Policies on a plan, evaluated by the real `opa`; what cannot be evaluated never passes."""
+"""Evaluation of policies on a plan with `opa`; a policy that cannot be evaluated fails the plan."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ _MOST_CHARS = 1000
 
 
 async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[PolicyFinding]:
-    """Evaluate every policy of the job on the plan's JSON; denials come first, passes last."""
+    """Evaluate all policies of the job on the plan's JSON; return denials first, passes last."""
     folder = tf.context.workspace.folder / "policies"
     with tf.context.workspace.touch():
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -41,7 +41,7 @@ async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[Pol
 
 
 def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[PolicyFinding]:
-    """Return what the rules of a policy say; a policy that has none of them is an error."""
+    """Return the findings of a policy; raise if it has none of the known rules."""
     rules = value if isinstance(value, dict) else {}
     if not any(level in rules for level in _LEVELS):
         message = (
@@ -59,7 +59,7 @@ def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[Pol
 async def _evaluate(
     tf: TerraformContext, tool: str, policy: RegoPolicy, file: Path, document: Path
 ) -> Any:
-    """Evaluate with today's syntax, and with the old one if that cannot be read."""
+    """Evaluate a policy as Rego v1, or as v0 if it cannot be parsed."""
     problems = []
     for old_syntax in (False, True):
         argv = opa.evaluate(

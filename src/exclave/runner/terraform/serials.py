@@ -1,4 +1,4 @@
-"""A state's serial: proven against the header, and raised where an older version was restored."""
+"""The serial of a state: checked against the header, and raised after a restore."""
 
 import json
 import re
@@ -10,9 +10,9 @@ _SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
 
 
 def align_serial(data: bytes, header: StateHeader) -> bytes:
-    """Return the state with the serial that it is stored under, if it fits the header.
+    """Return the state with the serial of its header; raise if they do not fit.
 
-    Only the digits change: to write the document anew would round the numbers in it.
+    Only the digits are replaced: serialising the document again would round its numbers.
     """
     document = json.loads(data)
     inside = header.serial if header.sealed_serial is None else header.sealed_serial

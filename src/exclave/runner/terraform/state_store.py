@@ -1,4 +1,4 @@
-"""A workspace's state on the runner: opened and sealed here, described without its values."""
+"""The state of a workspace on the runner: decrypted, encrypted, and described without values."""
 
 import hashlib
 import json
@@ -21,14 +21,14 @@ from exclave.wire.jobs import JsonValue
 from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
 
 PATIENT = RetryPolicy(first_s=0.2, longest_s=5.0)
-"""While an apply runs its state is sent until it arrives; the dead-man timer ends the wait."""
+"""During an apply, writes are retried until they arrive; the dead-man timer ends the wait."""
 
 _MOST_HIDDEN = 500
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A decrypted state, and the facts of it that may be shown."""
+    """A decrypted state and its header."""
 
     header: StateHeader
     document: Mapping[str, Any]
@@ -54,12 +54,12 @@ class StateStore:
         self._purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
         self.newest: State | None = None
         self.refused: RemoteProblem | None = None
-        """Why a state was not taken; it is kept on disk then."""
+        """Why a state was refused; it is then kept on disk."""
         self.broken: SealBroken | None = None
         """Why the stored state cannot be opened."""
 
     async def read(self) -> bytes | None:
-        """Read the newest state in clear; None if there is none yet."""
+        """Return the newest state, decrypted; None if there is none yet."""
         found = await self._uplink.read_state(self._workspace, PATIENT)
         if found is None:
             return None
@@ -70,13 +70,13 @@ class StateStore:
             raise
         if found.header.sealed_serial is not None and self.newest is None:
             self._log.system(_describe_restored(found.header))
-        self._take(found.header, data)
+        self._remember_newest(found.header, data)
         return data
 
     async def write(self, lock_id: str, data: bytes) -> None:
-        """Seal a new version, keep it on disk, and only then send it, until it arrives."""
+        """Encrypt a new version, store it on disk, then upload it until it arrives."""
         header = describe_state(data, self._log.mask)
-        self._take(header, data)
+        self._remember_newest(header, data)
         state = SealedState(header=header, sealed=self._sealer.seal(data, self._purpose))
         keep_state(self._folder, self._workspace, lock_id, state)
         try:
@@ -95,7 +95,7 @@ class StateStore:
         """Release the lock."""
         await self._uplink.unlock_state(self._workspace, lock_id, PATIENT)
 
-    def _take(self, header: StateHeader, data: bytes) -> None:
+    def _remember_newest(self, header: StateHeader, data: bytes) -> None:
         self.newest = State(header, json.loads(data))
         hidden = list(dict.fromkeys(list_sensitive(self.newest.document)))[:_MOST_HIDDEN]
         if hidden:
@@ -103,7 +103,7 @@ class StateStore:
 
 
 def describe_state(data: bytes, mask: Callable[[str], str]) -> StateHeader:
-    """Describe a state without any of its values but ids; `ValueError` if it is no state."""
+    """Return the header of a state, without values except ids; `ValueError` if it is no state."""
     state = json.loads(data)
     return StateHeader(
         serial=state["serial"],
@@ -114,7 +114,7 @@ def describe_state(data: bytes, mask: Callable[[str], str]) -> StateHeader:
 
 
 def list_sensitive(state: Mapping[str, Any]) -> Iterator[str]:
-    """List the texts in a state that Terraform marks as sensitive and that are worth masking."""
+    """Yield the strings in a state that Terraform marks as sensitive."""
     for output in (state.get("outputs") or {}).values():
         if output.get("sensitive"):
             yield from _list_texts(output.get("value"))

@@ -1,4 +1,4 @@
-"""Versions of tools: what is asked for, what is there, whether that will do."""
+"""Versions of tools, and whether an installed version satisfies the requested one."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Version:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Read `1.11.4` or `v1.11.4`; None for anything else."""
+        """Parse `1.11.4` or `v1.11.4`; None for anything else."""
         found = _VERSION.fullmatch(text.strip())
         if found is None:
             return None
@@ -28,7 +28,7 @@ class Version:
 
     @classmethod
     def find(cls, text: str) -> Self | None:
-        """Find the first version in what a tool prints."""
+        """Return the first version in the output of a tool, or None."""
         found = _SEARCH.search(text)
         return None if found is None else cls.read(found[1])
 
@@ -37,7 +37,7 @@ class Version:
 
 
 class Fit(StrEnum):
-    """How well a version that is there fits the one that is wanted."""
+    """How well an installed version fits the requested one."""
 
     EXACT = "exact"
     NEWER_PATCH = "newer_patch"
@@ -45,7 +45,7 @@ class Fit(StrEnum):
 
 
 def compare_versions(wanted: Version | None, found: Version, *, strict: bool) -> Fit:
-    """Return how well a version fits the wanted one; unless strict, a newer patch will do."""
+    """Return how well a version fits the requested one; a newer patch fits unless strict."""
     if wanted is None or wanted == found:
         return Fit.EXACT
     same_minor = (wanted.major, wanted.minor) == (found.major, found.minor)
