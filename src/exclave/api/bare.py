@@ -1,7 +1,7 @@
 """Bare routes: frequent requests are served without FastAPI, with the same replies.
 
 Each has a twin that FastAPI describes in the OpenAPI document but never serves. The edge finds them
-by a look into a table, and asks nobody else.
+in a table, without FastAPI's routing.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from exclave.domain.identity import RunnerIdentity, User
 Who = TypeVar("Who")
 
 CLIENT_GONE = 499
-"""What the log calls a request whose client did not wait for the answer."""
+"""The status in the access log of a request whose client disconnected before the reply."""
 
 
 class BareRoute(ABC, Generic[Who]):

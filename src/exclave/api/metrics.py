@@ -95,7 +95,7 @@ _CHORES = {
     "seconds": "Seconds that the rounds of a chore took.",
     _SUCCESS: "When a chore last ended a round without an error.",
 }
-"""What is told about each chore."""
+"""The metrics of each background task."""
 _TOTALS = {
     "workflows_running": "Workflows that have not ended.",
     "polls_open": "Long polls that this server holds.",

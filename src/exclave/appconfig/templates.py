@@ -90,10 +90,10 @@ def find_refused(content: str) -> tuple[Fault, ...]:
         for name, at in sorted(found.items())
     ]
     miscounts = template.miscounts
-    return (*refused, *(_tell_count(content, *each, *COUNTS[each[0]]) for each in miscounts))
+    return (*refused, *(_describe_miscount(content, *each, *COUNTS[each[0]]) for each in miscounts))
 
 
-def _tell_count(
+def _describe_miscount(
     content: str,
     name: str,
     given: int,

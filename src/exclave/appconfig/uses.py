@@ -72,7 +72,7 @@ def locate(text: Text, position: Position) -> Place:
 
 
 def mentioned_components(entry: Entry) -> Iterator[tuple[str, Text]]:
-    """Return the components whose outputs any text mentions, in a template or not."""
+    """Yield the components whose outputs any text mentions, in a template or not."""
     for text in entry.texts:
         if "components" in text.content:
             for found in _MENTION.finditer(text.content):

@@ -19,7 +19,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 _OTHERS = frozenset({"URL", "TOKEN", "CONFIG", "DEBUG"})
 """Variables of the command line itself."""
 _GROUPS = frozenset({"timings", "quotas"})
-"""Fields that are many settings each."""
+"""Fields that stand for a group of settings."""
 _LONGEST_NUMBER = 18
 
 
@@ -264,7 +264,7 @@ _OWN = (
     "jobs_folder",
 )  # fmt: skip
 SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
-"""Settings that all runners of a machine share; the others each has for itself."""
+"""Settings that all runners on a machine share; the others are per runner."""
 
 S = TypeVar("S", bound=Settings)
 

@@ -33,7 +33,7 @@ from exclave.appconfig.reading.references import Fetcher, References
 from exclave.appconfig.reading.toml_files import parse_toml
 
 _SINGLE = ("metadata", "sandbox", "runner", "stack", "branches", "installs_source")
-"""Sections whose file is one thing, not a list of things."""
+"""Sections whose file is a single part, not a list of parts."""
 _MAX_INCLUDES = 16
 _SALVAGED: tuple[type[Table], ...] = (Component, Action, Runbook, Input, InputGroup)
 _NAMES = re.compile(r"""^name\s*=\s*["']([\w.-]+)["']""", re.MULTILINE)
@@ -141,7 +141,7 @@ class Loader:
     def _open(self, source: Source, data: dict[str, Any], model: type[Table], base: str) -> Decoder:
         own = posixpath.dirname(source.path)
         first = own if base == OWN else base
-        # The last resort is the folder of the section, where older tools looked.
+        # Last, the folder of the section, where older tools looked.
         section = source.path.partition("/")[0].removesuffix(".toml")
         bases = [
             each for each in (first, own, "", section) if self.directory.has_folder(each or ".")
@@ -261,17 +261,17 @@ def _sketch(data: dict[str, Any]) -> Component:
 
 
 def _split(section: str, value: Table, decoder: Decoder) -> Iterator[Entry]:
-    """Return the parts in a file that lists them."""
+    """Yield the parts in a file that lists them."""
     for key, spec in type(value).FIELDS.items():
         found = getattr(value, spec.attribute)
         if spec.shape is Shape.TABLES:
             for index, each in enumerate(found):
-                yield _take(section, key, each, (key, index), decoder)
+                yield _make_entry(section, key, each, (key, index), decoder)
         elif spec.shape is Shape.TABLE and found is not None:
-            yield _take(section, key, found, (key,), decoder)
+            yield _make_entry(section, key, found, (key,), decoder)
 
 
-def _take(section: str, key: str, value: Table, at: KeyPath, decoder: Decoder) -> Entry:
+def _make_entry(section: str, key: str, value: Table, at: KeyPath, decoder: Decoder) -> Entry:
     if isinstance(value, Role) and section == "permissions":
         kind = "custom" if key == "custom_roles" else key.removesuffix("_role")
         value = Role(**{**vars(value), "type": kind})

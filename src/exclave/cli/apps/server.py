@@ -23,7 +23,7 @@ from exclave.client.problems import RemoteProblem
 from exclave.wire.apps import AppFinding, AppReply, NewApp, SyncReply
 
 group = click.Group("apps")
-"""Only a place where the verbs meet; `exclave apps` has them and the offline ones."""
+"""Collects the verbs; `exclave apps` lists them together with the offline ones."""
 
 _INVALID = "app_invalid"
 

@@ -141,7 +141,7 @@ def _format_none(found: WorkflowReply, step: str | None) -> str:
 
 
 def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
-    """Return the steps with a plan: the named one, those that a named gate needs, or all."""
+    """Yield the steps with a plan: the named one, those that a named gate needs, or all."""
     by_name = {one.name: one for one in found.steps}
     if step is None:
         yield from (one for one in found.steps if one.job_id and "digest" in one.outputs)

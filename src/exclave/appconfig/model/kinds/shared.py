@@ -14,9 +14,9 @@ OPERATIONS = ("provision", "reprovision", "deprovision", "deploy", "teardown", "
 
 
 BUILD_TIMEOUT = "5m"
-"""How long a build may take where the app does not say."""
+"""The default limit of a build's duration."""
 DEPLOY_TIMEOUT = "60m"
-"""How long a deploy may take where the app does not say."""
+"""The default limit of a deploy's duration."""
 HERE = "."
 """The `repo` of sources that lie in the app directory itself."""
 
