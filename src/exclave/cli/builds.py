@@ -25,7 +25,11 @@ _SHORT = 12
 @click.option(
     "--part", metavar="PART", help="Only show builds of this component, `sandbox` or action step."
 )
-@click.option("--state", type=click.Choice([state.value for state in BuildState]))
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in BuildState]),
+    help="Only show builds in this state.",
+)
 @page_options
 async def list_builds(
     session: Session,

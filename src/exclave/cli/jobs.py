@@ -20,7 +20,11 @@ group = SuggestingGroup("jobs", help="Show and cancel jobs: what runners execute
 @install_option
 @build_option
 @click.option("--workflow", metavar="ID", help="Only show jobs of this workflow.")
-@click.option("--state", type=click.Choice([state.value for state in JobState]))
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in JobState]),
+    help="Only show jobs in this state.",
+)
 @page_options
 async def list_jobs(
     session: Session,

@@ -25,7 +25,9 @@ install_option: Decorator = click.option(
 )
 workflow_argument: Decorator = click.argument("workflow", metavar="ID|INSTALL")
 """A workflow by its id, or by the name of an install: its newest one that no schedule started."""
-build_option: Decorator = click.option("--build", is_flag=True, help="Use the org's build queue.")
+build_option: Decorator = click.option(
+    "--build", is_flag=True, help="Use the org's build queue instead of an install."
+)
 
 
 def page_options(body: Callable[..., Any]) -> Callable[..., Any]:

@@ -29,7 +29,7 @@ _STEP = 1024
     type=int,
     default=60,
     show_default=True,
-    help="Lifetime of the token: 90d, 12h, 30m or 45s.",
+    help="Lifetime of the token in minutes.",
 )
 async def create_token(session: Session, repository: str, minutes: int, *, push: bool) -> None:
     """Create a password for crane, skopeo, helm, oras or docker, and print it once."""

@@ -170,7 +170,7 @@ def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
 def _write_part(each: PartReply) -> list[str]:
     config = "" if each.config_version is None else str(each.config_version)
     if config and not each.is_current:
-        config += " (old)"
+        config += " (outdated)"
     message = _shorten(each.message)
     return [each.part, each.state, each.drift, config, show_time(each.changed_at), message]
 

@@ -155,7 +155,7 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
     for name in each.dropped_inputs:
         yield f"  - value of input {name}"
     if each.new_stack:
-        yield "  ! the customer has to enter more values; the upgrade tells their Stack"
+        yield "  ! the customer has to enter more values; their Stack is informed by the upgrade"
     for obstacle in each.obstacles:
         yield f"  ! not possible yet: {obstacle.message}"
         yield f"    {obstacle.hint}"

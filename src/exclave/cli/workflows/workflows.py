@@ -26,7 +26,11 @@ group = SuggestingGroup("workflows", help="Run, watch and approve workflows.")
 @verb(group, "list")
 @install_option
 @build_option
-@click.option("--state", type=click.Choice([state.value for state in WorkflowState]))
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in WorkflowState]),
+    help="Only show workflows in this state.",
+)
 @page_options
 async def list_workflows(
     session: Session,

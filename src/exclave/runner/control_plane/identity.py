@@ -42,7 +42,9 @@ class StrangeKeys(Problem):
 
     kind: ClassVar = Kind.FORBIDDEN
     code: ClassVar = "strange_keys"
-    hint: ClassVar = "Do not go on. Ask the vendor for a new Stack over a channel that you trust."
+    hint: ClassVar = (
+        "Do not continue. Ask the vendor for a new Stack over a channel that you trust."
+    )
 
 
 class Identity(Reply):

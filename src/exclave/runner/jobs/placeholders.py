@@ -90,7 +90,7 @@ class Filler:
             return self._values[name]
         except KeyError:
             raise WorkFailed(
-                Reason.SECRET_MISSING, f"nobody has a value for the placeholder `{name}`"
+                Reason.SECRET_MISSING, f"the placeholder `{name}` has no value"
             ) from None
 
 

@@ -126,7 +126,7 @@ async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
             raise StackFailed(str(message), hint=str(told.get("hint", StackFailed.hint)))
         await clock.sleep(_PAUSE_S)
     raise StackFailed(
-        f"the runner is not enrolled after {START_WITHIN_S:g} s; it goes on trying",
+        f"the runner is not enrolled after {START_WITHIN_S:g} s; it keeps trying",
         hint="`stack status` and the files in `logs/` of the Stack's folder tell more.",
     )
 

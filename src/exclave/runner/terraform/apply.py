@@ -101,9 +101,13 @@ def _check_state(tf: TerraformContext, outcome: Outcome, *, unsaved: bool) -> Ou
     refused = tf.store.refused
     if refused is None and not unsaved:
         return outcome
-    why = "nobody answered" if refused is None else f"{refused.message}. {refused.advice}".strip()
+    why = (
+        "there was no response"
+        if refused is None
+        else f"{refused.message}. {refused.advice}".strip()
+    )
     kept = has_pending_state(tf.context.job.folder)
-    what = "the runner keeps it and sends it again" if kept else "it was handed in afterwards"
+    what = "the runner keeps it and sends it again" if kept else "it was uploaded afterwards"
     message = (
         f"the state could not be stored ({why}); {what}, see `errored.tfstate.sealed` and"
         f" `installs tf-state show`. The apply itself had ended as {outcome.state}:"

@@ -23,7 +23,7 @@ class ChecksumWrong(Problem):
     """The download does not match the published checksum."""
 
     code = "checksum_wrong"
-    hint = "Do not use the file; check the mirror and who stands between."
+    hint = "Do not use the file. Check the mirror and the proxy."
 
 
 async def fetch_tool(
