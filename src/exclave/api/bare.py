@@ -95,7 +95,7 @@ class BareRunnerRoute(BareRoute[RunnerIdentity]):
 
     async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Run the request when the org has a free slot for requests of this kind."""
-        async with self.deps.loop_slots.take(who.org, "vital"):
+        async with self.deps.loop_slots.hold(who.org, "vital"):
             return await self.answer(request, who)
 
 
@@ -108,13 +108,13 @@ class BareUserRoute(BareRoute[User]):
 
     def hold_slot(self, who: User) -> AbstractAsyncContextManager[None]:
         """Wait for a request slot of the org."""
-        return self.deps.request_slots.take(who.org)
+        return self.deps.request_slots.hold(who.org)
 
     async def share_loop(self, request: LimitedRequest, who: User) -> BaseModel | None:
         """Run the request when the org has a slot and loop time left."""
 
         async def answer() -> BaseModel | None:
-            async with self.deps.loop_slots.take(who.org):
+            async with self.deps.loop_slots.hold(who.org):
                 return await self.answer(request, who)
 
         return await self.deps.loop_shares.run(who.org, request.scope["route"].path, answer)

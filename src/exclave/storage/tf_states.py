@@ -132,7 +132,7 @@ def list_locks(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[AnyRow]:
     return tx.all(_LOCKS.where(tf_locks.c.org_id == org, tf_locks.c.queue_id == queue))
 
 
-def take_lock(
+def acquire_lock(
     tx: Tx,
     org: OrgId,
     runner: RunnerId,

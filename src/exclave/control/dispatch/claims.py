@@ -164,4 +164,4 @@ def _record(tx: Tx, slot: PollSlot, dispatches: list[Dispatch], envelopes: list[
 def _mark_offered(tx: Tx, dispatch: Dispatch) -> None:
     jobs.offer_job(tx, dispatch.org_id, dispatch.job_id)  # type: ignore[arg-type]
     lanes = [(lane, dispatch.epoch, ExecutionId(dispatch.execution_id)) for lane in dispatch.lanes]
-    queues.take_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]
+    queues.occupy_lanes(tx, dispatch.org_id, dispatch.queue_id, lanes)  # type: ignore[arg-type]

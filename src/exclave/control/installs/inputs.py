@@ -101,9 +101,9 @@ def change_inputs(
     by = Author.of(user)
     if not wish.dry_run and after == before.clear and again:
         workflow = begin_update(tx, deps, user.org, by, row, (), wish.approve_all, again)
-        return _tell_change(tx, user.org, row, before.version, changed, workflow)
+        return _show_change(tx, user.org, row, before.version, changed, workflow)
     if wish.dry_run or after == before.clear:
-        return _tell_change(tx, user.org, row, before.version, changed, None)
+        return _show_change(tx, user.org, row, before.version, changed, None)
     version = store_values(tx, deps, user.org, row.id, declared, after, user.name)
     put_into_state(tx, user.org, row.id, declared, after)
     record(
@@ -117,10 +117,10 @@ def change_inputs(
         inputs=" ".join(sorted({*wish.values, *wish.unset})),
     )
     workflow = begin_update(tx, deps, user.org, by, row, changed, wish.approve_all, again)
-    return _tell_change(tx, user.org, row, version, changed, workflow)
+    return _show_change(tx, user.org, row, version, changed, workflow)
 
 
-def take_customer_inputs(
+def store_customer_inputs(
     tx: Tx, deps: Deps, org: OrgId, install: str, values: Mapping[str, str], by: str
 ) -> list[str]:
     """Store the values that the customer's Stack reports for the inputs that the customer owns.
@@ -193,7 +193,7 @@ def show_begun(tx: Tx, org: OrgId, workflow: str | None) -> WorkflowReply | None
     return replies.show_workflow(row, workflows.list_steps(tx, org, row.id))
 
 
-def _tell_change(
+def _show_change(
     tx: Tx, org: OrgId, row: AnyRow, version: int, changed: list[str], workflow: str | None
 ) -> InputsChanged:
     sandbox, components = find_touched(tx, org, row.config_id, changed)

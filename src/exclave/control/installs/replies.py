@@ -20,7 +20,7 @@ _SHOWN = 5
 
 def show_row(row: AnyRow, workflow: str | None = None) -> InstallReply:
     """Return an install as lists show it."""
-    return InstallReply(**_tell(row), workflow_id=workflow)
+    return InstallReply(**_show_base(row), workflow_id=workflow)
 
 
 def show_install(tx: Tx, deps: Deps, org: OrgId, row: AnyRow) -> InstallDetail:
@@ -30,7 +30,7 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, row: AnyRow) -> InstallDetail:
     running = runners.count_running(tx, org, [each.id for each in found])
     last = workflows.list_workflows(tx, org, before="", limit=_SHOWN, queue=queue, state=None)
     return InstallDetail(
-        **_tell(row),
+        **_show_base(row),
         component_toggles=read_toggles(row) if row.app_id else {},
         component_overrides=read_overrides(row) if row.app_id else {},
         lanes=[_show_lane(each) for each in queues.list_lanes(tx, org, queue)],
@@ -101,7 +101,7 @@ def _read_version(tx: Tx, org: OrgId, config_id: str) -> int | None:
     return None if config is None else int(config.version)
 
 
-def _tell(row: AnyRow) -> dict[str, Any]:
+def _show_base(row: AnyRow) -> dict[str, Any]:
     told = {
         "id": row.id,
         "name": row.name,

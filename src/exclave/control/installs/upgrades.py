@@ -62,13 +62,15 @@ async def upgrade_install(
             require_approve_all(tx, user, install)
         move = _plan_move(tx, deps, user, row, wish)
         if wish.dry_run:
-            return _tell(move)
+            return _show_upgrade(move)
         _refuse_unasked(tx, user, move)
         if move.obstacles:
             raise move.obstacles[0]
         _move(tx, deps, user, move)
         workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
-        return _tell(move).model_copy(update={"workflow": show_begun(tx, user.org, workflow)})
+        return _show_upgrade(move).model_copy(
+            update={"workflow": show_begun(tx, user.org, workflow)}
+        )
 
     return await deps.db.write(upgrade, key=install)
 
@@ -262,7 +264,7 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> str |
     )
 
 
-def _tell(move: _Move) -> UpgradeReply:
+def _show_upgrade(move: _Move) -> UpgradeReply:
     return UpgradeReply(
         install_id=move.row.id,
         name=move.row.name,

@@ -10,7 +10,7 @@ from exclave.control.audit import record
 from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import revoke_identity
 from exclave.control.install_state.state import write_state
-from exclave.control.installs.inputs import find_app_install, take_customer_inputs
+from exclave.control.installs.inputs import find_app_install, store_customer_inputs
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.control.progress.stack_waits import answer_waits
 from exclave.control.stacks.files import (
@@ -185,7 +185,7 @@ async def report_stack(deps: Deps, who: RunnerIdentity, report: StackReport) -> 
         terms = read_terms(tx, who.org, row, texts)
         version = _find_version(tx, deps, who.org, row)
         before = install_states.find_app_install(tx, who.org, row.id)
-        take_customer_inputs(tx, deps, who.org, row.id, list_inputs(terms, report), who.name)
+        store_customer_inputs(tx, deps, who.org, row.id, list_inputs(terms, report), who.name)
         owed = find_owed(terms, report)
         outputs = build_outputs(find_stack(row).read_facts(report.facts), terms, report)
         _store_report(tx, who, version, outputs, owed)
