@@ -94,7 +94,7 @@ async def find_workflow(session: Session, text: str) -> str:
     page = await session.client.workflows.list(None, _RECENT, queue_id=install)
     if not page.items:
         raise NotFound(f"the install `{text}` has no workflow yet")
-    by_people = [each for each in page.items if each.created_by != _SCHEDULE]
+    by_people = [item for item in page.items if item.created_by != _SCHEDULE]
     return (by_people or page.items)[0].id
 
 

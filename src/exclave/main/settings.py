@@ -60,7 +60,9 @@ class ServerSettings(Settings):
     ] = ""
     seal_key_file: Annotated[
         Path | None,
-        Field(description="File of the key that encrypts signing keys and inputs; default: in `data`."),
+        Field(
+            description="File of the key that encrypts signing keys and inputs; default: in `data`."
+        ),
     ] = None
     s3_bucket: Annotated[
         str, Field(description="Store blobs in this bucket instead of the data folder.")

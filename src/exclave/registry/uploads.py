@@ -87,14 +87,14 @@ def read_place(request: Request) -> tuple[int | None, int | None]:
     announced = request.headers.get("content-range")
     if announced is None:
         return None, None
-    found = _RANGE.fullmatch(announced)
-    if found is None or int(found[2]) < int(found[1]):
+    match = _RANGE.fullmatch(announced)
+    if match is None or int(match[2]) < int(match[1]):
         raise UploadInvalid("`Content-Range` must be `<first>-<last>`")
-    size = int(found[2]) - int(found[1]) + 1
+    size = int(match[2]) - int(match[1]) + 1
     length = request.headers.get("content-length")
     if length is not None and length != str(size):
         raise UploadInvalid("`Content-Length` differs from `Content-Range`")
-    return int(found[1]), size
+    return int(match[1]), size
 
 
 def _read_id(request: Request) -> str:

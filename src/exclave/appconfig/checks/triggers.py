@@ -46,7 +46,7 @@ def _check_target(app: App, report: Report, place: Place, target: Target) -> Non
     at = place.child("app_branch")
     branches = names_of(app.branches)
     check_exists(report, Code.UNKNOWN_BRANCH, at, target.app_branch, branches, soft=True)
-    runbooks = {each.name: each for each in app.runbooks}
+    runbooks = {runbook.name: runbook for runbook in app.runbooks}
     check_exists(report, Code.UNKNOWN_RUNBOOK, place.child("runbook"), target.runbook, runbooks)
     if target.runbook in runbooks:
         known = names_of(runbooks[target.runbook].input)

@@ -54,7 +54,7 @@ class Loader:
 
     def load_installs(self, paths: Sequence[str]) -> tuple[Entry, ...]:
         """Return the installs in files at any paths."""
-        section = next(each for each in SECTIONS if each.name == "installs")
+        section = next(section for section in SECTIONS if section.name == "installs")
         form = section.folders[0]
         return tuple(entry for path in paths for entry in self._load_one(section, form, path))
 
@@ -197,7 +197,7 @@ class Loader:
         folders = [folder.path for folder, paths in files.items() if paths]
         if not folders:
             return
-        paths = [path for found in files.values() for path in found]
+        paths = [path for file in files.values() for path in file]
         clear = not self._holds_keys(form.path) or not any(map(self._holds_keys, paths))
         also = " and ".join(f"{folder}/" for folder in folders)
         message = f"both {form.path} and {also} exist"
@@ -239,7 +239,7 @@ class Loader:
 
     def _report_near(self, name: str) -> None:
         is_file = name.endswith(".toml")
-        known = [each for each in KNOWN_NAMES if each.endswith(".toml") is is_file]
+        known = [name for name in KNOWN_NAMES if name.endswith(".toml") is is_file]
         near = guess(name, known)
         taken = near and (self.directory.has(near) or self.directory.has_folder(near))
         if near and not taken and (is_file or self.directory.walk(name)):
@@ -276,7 +276,7 @@ def _make_entry(section: str, key: str, value: Table, at: KeyPath, decoder: Deco
         kind = "custom" if key == "custom_roles" else key.removesuffix("_role")
         value = Role(**{**vars(value), "type": kind})
     if isinstance(value, Policy) and not value.name:
-        text = next((each for each in decoder.texts if each.at == (*at, "contents")), None)
+        text = next((text for text in decoder.texts if text.at == (*at, "contents")), None)
         if text is not None and text.file is not None:
             value = Policy(**{**vars(value), "name": _stem(text.file.path)})
     owner = "named_policies" if key == "named_policies" and section == "permissions" else section

@@ -172,10 +172,10 @@ class References:
 
 def find_raw_address(value: str) -> str:
     """Return the URL of a file of a public repository that needs no git; empty if there is none."""
-    found = _IN_REPOSITORY.fullmatch(value)
-    if found is None:
+    match = _IN_REPOSITORY.fullmatch(value)
+    if match is None:
         return ""
-    known = found.groupdict()
+    known = match.groupdict()
     return _RAW[known["host"]].format(**{**known, "ref": known["ref"] or "HEAD"})
 
 

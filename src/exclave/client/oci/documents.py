@@ -126,8 +126,8 @@ def read_location(response: httpx.Response) -> str:
 
 def read_end(response: httpx.Response) -> int:
     """Return how many bytes of an upload have arrived, from the Range header."""
-    found = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
-    return int(found[1]) + 1 if found else 0
+    match = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
+    return int(match[1]) + 1 if match else 0
 
 
 def _advise(status: int) -> str:

@@ -92,11 +92,11 @@ def _check_json(text: str, name: str) -> None:
 
 def _check_modules(data: bytes, name: str) -> None:
     """Raise if a module lies outside the folder: only the folder itself is packed."""
-    for found in _OUTSIDE.finditer(data):
-        source = found[1].decode()
+    for match in _OUTSIDE.finditer(data):
+        source = match[1].decode()
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), source))
         if target.startswith(".."):
-            line = data.count(b"\n", 0, found.start(1)) + 1
+            line = data.count(b"\n", 0, match.start(1)) + 1
             _refuse(
                 f'{name}:{line}: the module "{source}" lies outside the folder, and only the'
                 " folder is packed: name a folder above both, or move the module into it"

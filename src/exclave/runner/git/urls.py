@@ -59,7 +59,7 @@ def resolve_address(repo: str, rewrites: Iterable[Rewrite], allowed: Iterable[st
     """Return the URL to fetch from, after rewriting; raise if it is not allowed."""
     url = expand_repo(repo)
     rule = max(
-        (one for one in rewrites if url.startswith(one.prefix)),
+        (rewrite for rewrite in rewrites if url.startswith(rewrite.prefix)),
         key=lambda one: len(one.prefix),
         default=None,
     )
@@ -78,10 +78,10 @@ def _parse(url: str, *, trusted: bool) -> Address:
     if url.startswith("-") or _UNFIT.search(url):
         raise _refuse(url, "it has characters that no address has")
     if "://" not in url:
-        found = _SCP.fullmatch(url)
-        if found is None:
+        match = _SCP.fullmatch(url)
+        if match is None:
             raise _refuse(url, "write `owner/name`, a full https URL, or `git@host:path`")
-        return Address(url, "ssh", found[2], _PORTS["ssh"], trusted)
+        return Address(url, "ssh", match[2], _PORTS["ssh"], trusted)
     try:
         parts = urlsplit(url)
         port = parts.port

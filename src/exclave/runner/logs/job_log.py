@@ -140,10 +140,10 @@ class JobLog:
 
     def _refresh(self) -> None:
         """Refresh the runner's own secrets: they may change while a job runs."""
-        found = self._find_held()
-        if found is not self._held:
+        held = self._find_held()
+        if held is not self._held:
             with self._lock:
-                self._held = found
+                self._held = held
                 self._arrange()
 
     def _arrange(self) -> None:

@@ -140,7 +140,10 @@ class Spool:
     def read(self, offset: int, most: int) -> bytes:
         """Return whole records from an offset on, about `most` bytes; empty if there are none."""
         with self._lock:
-            segment = next((one for one in self._segments if one.offset <= offset < one.end), None)
+            segment = next(
+                (segment for segment in self._segments if segment.offset <= offset < segment.end),
+                None,
+            )
             if segment is None:
                 return b""
             path, at, size = segment.path, offset - segment.offset, segment.end - offset

@@ -77,7 +77,9 @@ def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
         folder=str(folder.path),
         report=folder.read_json(folder.reported),
         missing_secrets=[
-            one.name for one in document.terms.secrets if one.required and one.name not in secrets
+            secret.name
+            for secret in document.terms.secrets
+            if secret.required and secret.name not in secrets
         ],
         missing_inputs=_list_missing_inputs(folder, document.terms, secrets),
         problem=str(ended.get("message", "")),

@@ -161,10 +161,10 @@ def explain(
         reason, hint = classify(output, otherwise)
         told = _cut(_find_errors(output))
         return reason, _join(f"`{step}` failed", told, hint)
-    reasons = [classify(f"{one.summary}\n{one.detail}", otherwise) for one in errors]
+    reasons = [classify(f"{error.summary}\n{error.detail}", otherwise) for error in errors]
     # A specific error explains more than a general one before it.
-    reason, hint = next((one for one in reasons if one[0] is not otherwise), reasons[0])
-    told = _cut("\n".join(one.as_text() for one in errors[:5]))
+    reason, hint = next((reason for reason in reasons if reason[0] is not otherwise), reasons[0])
+    told = _cut("\n".join(error.as_text() for error in errors[:5]))
     more = f"\nand {len(errors) - 5} more errors" if len(errors) > 5 else ""  # noqa: PLR2004
     return reason, _join(f"`{step}` failed", told + more, hint)
 

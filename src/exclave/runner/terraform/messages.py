@@ -52,7 +52,7 @@ class MessageLog:
     @property
     def errors(self) -> list[Diagnostic]:
         """The errors so far."""
-        return [one for one in self.diagnostics if one.severity == "error"]
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
     def hide(self, secrets: Iterable[Secret]) -> None:
         """Mask these values from now on."""
@@ -111,10 +111,10 @@ class MessageLog:
     def _read(self, event: Event) -> str:
         kind = event.get("type")
         if kind == "diagnostic":
-            found = read_diagnostic(event.get("diagnostic"))
+            diagnostic = read_diagnostic(event.get("diagnostic"))
             if len(self.diagnostics) < _MOST_DIAGNOSTICS:
-                self.diagnostics.append(found)
-            return found.as_text()
+                self.diagnostics.append(diagnostic)
+            return diagnostic.as_text()
         if kind == "change_summary" and isinstance(event.get("changes"), dict):
             self.summary = event["changes"]
         return "" if kind in _QUIET else str(event["@message"])

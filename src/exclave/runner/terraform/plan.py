@@ -73,7 +73,7 @@ async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[A
         findings = await check_policies(tf, opa, text)
         document = document.model_copy(update={"policies": findings})
     digest = await hand_in_plan(tf, sealer, document)
-    denied = [one for one in document.policies if one.level == "deny"]
+    denied = [policy for policy in document.policies if policy.level == "deny"]
     outputs = _build_outputs(tf, document, told, digest)
     if denied:
         message = "\n".join(
@@ -106,4 +106,4 @@ def _build_outputs(
 
 
 def _list_warnings(findings: list[PolicyFinding]) -> list[JsonValue]:
-    return [f"{one.name}: {one.message}" for one in findings if one.level == "warn"]
+    return [f"{finding.name}: {finding.message}" for finding in findings if finding.level == "warn"]

@@ -41,7 +41,9 @@ def describe_plan(plan: Mapping[str, Any], mask: Mask, *, tool: str, destroy: bo
 
 def is_noop(document: PlanDocument) -> bool:
     """Return whether applying the plan would change nothing."""
-    return not document.outputs and all(one.action == "read" for one in document.resources)
+    return not document.outputs and all(
+        resource.action == "read" for resource in document.resources
+    )
 
 
 def read_action(change: Change) -> PlanAction:
@@ -207,15 +209,17 @@ def _describe_outputs(changes: object, mask: Mask) -> Iterator[PlannedOutput]:
 
 def _count(resources: Sequence[PlannedResource], outputs: Sequence[PlannedOutput]) -> PlanSummary:
     def count(*actions: str) -> int:
-        return sum(1 for one in resources if one.action in actions)
+        return sum(1 for resource in resources if resource.action in actions)
 
     return PlanSummary(
         add=count("create"),
         change=count("update"),
         replace=count("replace"),
         destroy=count("delete"),
-        imported=sum(1 for one in resources if one.import_id or one.action == "import"),
-        move=sum(1 for one in resources if one.previous),
+        imported=sum(
+            1 for resource in resources if resource.import_id or resource.action == "import"
+        ),
+        move=sum(1 for resource in resources if resource.previous),
         outputs=len(outputs),
     )
 

@@ -111,7 +111,7 @@ def _read(out: str) -> dict[str, Any]:
 def _explain(told: dict[str, Any], err: str) -> str:
     errors = told.get("errors") or [{"message": err.strip() or "opa failed without a word"}]
     parts = []
-    for one in errors[:3]:
-        row = (one.get("location") or {}).get("row")
-        parts.append(f"line {row}: {one.get('message')}" if row else str(one.get("message")))
+    for error in errors[:3]:
+        row = (error.get("location") or {}).get("row")
+        parts.append(f"line {row}: {error.get('message')}" if row else str(error.get("message")))
     return "; ".join(parts)[:_MOST_CHARS]

@@ -60,17 +60,17 @@ class StateStore:
 
     async def read(self) -> bytes | None:
         """Return the newest state, decrypted; None if there is none yet."""
-        found = await self._uplink.read_state(self._workspace, PATIENT)
-        if found is None:
+        state = await self._uplink.read_state(self._workspace, PATIENT)
+        if state is None:
             return None
         try:
-            data = align_serial(self._sealer.unseal(found.sealed, self._purpose), found.header)
+            data = align_serial(self._sealer.unseal(state.sealed, self._purpose), state.header)
         except SealBroken as problem:
             self.broken = problem
             raise
-        if found.header.sealed_serial is not None and self.newest is None:
-            self._log.system(_describe_restored(found.header))
-        self._remember_newest(found.header, data)
+        if state.header.sealed_serial is not None and self.newest is None:
+            self._log.system(_describe_restored(state.header))
+        self._remember_newest(state.header, data)
         return data
 
     async def write(self, lock_id: str, data: bytes) -> None:

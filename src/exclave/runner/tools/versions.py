@@ -21,16 +21,16 @@ class Version:
     @classmethod
     def read(cls, text: str) -> Self | None:
         """Parse `1.11.4` or `v1.11.4`; None for anything else."""
-        found = _VERSION.fullmatch(text.strip())
-        if found is None:
+        match = _VERSION.fullmatch(text.strip())
+        if match is None:
             return None
-        return cls(int(found[1]), int(found[2]), int(found[3]), found[4] or "")
+        return cls(int(match[1]), int(match[2]), int(match[3]), match[4] or "")
 
     @classmethod
     def find(cls, text: str) -> Self | None:
         """Return the first version in the output of a tool, or None."""
-        found = _SEARCH.search(text)
-        return None if found is None else cls.read(found[1])
+        match = _SEARCH.search(text)
+        return None if match is None else cls.read(match[1])
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}{self.pre}"
