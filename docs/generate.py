@@ -1,7 +1,7 @@
 # ruff: noqa: INP001 - a program beside the pages it writes, not a package
-"""Writes the reference pages that the code itself tells: settings, commands, problems, reasons.
+"""Generates the reference pages of settings, commands, problem codes and exit reasons.
 
-`python docs/generate.py` writes them; a test compares what is committed with what comes out here.
+`python docs/generate.py` writes them; a test compares them with the committed pages.
 """
 
 import ast
@@ -12,6 +12,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +44,15 @@ TEXTS = tomllib.loads((Path(__file__).parent / "texts.toml").read_text(encoding=
 
 _INTRO = TEXTS["intro"]
 _LOCAL = frozenset({"wire", "runner", "client", "cli", "template", "appconfig"})
-"""Rooms whose problems never travel over HTTP."""
+"""Rooms whose problems are never sent over HTTP."""
 
 
 def write_settings() -> str:
-    """Write the page of all settings."""
+    """Return the page of all settings."""
     parts = [
         NOTE,
         "# Settings\n",
-        "Every setting is an environment variable. An option of the command line wins over it.",
+        "Every setting is an environment variable. Command-line options override them.",
         _INTRO["settings"] + "\n",
         "## Control plane\n",
         *_write_fields(ServerSettings),
@@ -69,7 +70,7 @@ def write_settings() -> str:
         _INTRO["timings"] + "\n",
         "| variable | default | bounds | meaning |\n|---|---|---|---|",
         *_write_timings(),
-        "\nThe control plane refuses to start with values that are not safe together:\n",
+        "\nThe control plane refuses to start with unsafe combinations of values:\n",
         *(
             f"- `{small}` < `{large}`: otherwise {why}."
             for small, large, why in timings._ORDERS  # noqa: SLF001 - the page is about them
@@ -80,15 +81,15 @@ def write_settings() -> str:
 
 
 def write_cli() -> str:
-    """Write the page of all commands."""
+    """Return the page of all commands."""
     root = build_root(PROCESSES)
     parts = [
         NOTE,
         "# Command line\n",
         _INTRO["cli"] + "\n",
         "| exit code | meaning |\n|---|---|",
-        "| 0 | done |\n| 1 | refused, or it failed |",
-        "| 2 | the command line or the input is wrong |\n| 3 | a bug of ours |",
+        "| 0 | success |\n| 1 | refused or failed |",
+        "| 2 | invalid command line or input |\n| 3 | a bug in Exclave |",
         "| 130 | interrupted by Ctrl-C |\n",
     ]
     context = click.Context(root, info_name="exclave")
@@ -102,7 +103,7 @@ def write_cli() -> str:
 
 
 def write_problems() -> str:
-    """Write the page of all problem codes."""
+    """Return the page of all problem codes."""
     rows = [_write_problem(kind) for kind in list_problems()]
     for code, (status, what, fix) in TEXTS["edge_problems"].items():
         rows.append(f"| `{code}` | {status} | 1 | {what} | {fix} |")
@@ -117,11 +118,11 @@ def write_problems() -> str:
 
 
 def write_reasons() -> str:
-    """Write the page of all exit reasons."""
+    """Return the page of all exit reasons."""
     parts = [
         NOTE,
         "# Exit reasons\n",
-        "Why a job or an execution ended: a closed list, shown as `reason`.\n",
+        "Why a job or an execution ended. `reason` is one of these.\n",
         "| reason | meaning | what to do |\n|---|---|---|",
         *_write_reasons(),
         "\n" + _INTRO["reasons"],
@@ -144,12 +145,16 @@ PAGES: Mapping[str, Callable[[], str]] = {
 
 
 def list_problems() -> list[type[Problem]]:
-    """Find every kind of problem in the package."""
+    """Return every public problem class of the package, by code.
+
+    Private ones are control flow inside a module and never reach a caller.
+    """
     for module in pkgutil.walk_packages(exclave.__path__, "exclave."):
         if "migrations" not in module.name and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found = {kind for kind in _walk(Problem) if kind.__module__.startswith("exclave.")}
-    return sorted(found, key=lambda kind: kind.code)
+    classes = {kind for kind in _walk(Problem) if kind.__module__.startswith("exclave.")}
+    public = (kind for kind in classes if not kind.__name__.startswith("_"))
+    return sorted(public, key=lambda kind: kind.code)
 
 
 def _walk(kind: type[Problem]) -> Iterator[type[Problem]]:
@@ -171,7 +176,7 @@ def _write_fields(kind: type[Settings]) -> Iterator[str]:
     for name, field in kind.model_fields.items():
         if name in {"timings", "quotas"}:
             continue
-        limits = {type(one).__name__: one for one in field.metadata}
+        limits = {type(limit).__name__: limit for limit in field.metadata}
         low, high = limits.get("Ge"), limits.get("Le")
         bounds = f"{low.ge} to {high.le}" if low and high else ""
         default = f"`{field.default}`" if field.default not in (None, "") else ""
@@ -197,11 +202,10 @@ def _write_quotas() -> Iterator[str]:
 
 
 def _read_docstrings(kind: type) -> Iterator[tuple[str, str]]:
-    """Read the sentence below each field of a dataclass from its source."""
+    """Yield the docstring below each field of a dataclass, read from its source."""
     tree = ast.parse(inspect.getsource(kind))
     body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
-    for at, node in enumerate(body[:-1]):
-        text = body[at + 1]
+    for node, text in pairwise(body):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             value = text.value if isinstance(text, ast.Expr) else None
             yield node.target.id, _flat(str(getattr(value, "value", "")))
@@ -211,8 +215,9 @@ def _write_command(command: click.Command, context: click.Context) -> Iterator[s
     yield f"{_flat(command.help or '')}\n"
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     yield f"```\n{usage}\n```\n"
-    options = [one for one in command.get_params(context) if isinstance(one, click.Option)]
-    rows = [_write_option(one) for one in options if "--help" not in one.opts]
+    params = command.get_params(context)
+    options = [option for option in params if isinstance(option, click.Option)]
+    rows = [_write_option(option) for option in options if "--help" not in option.opts]
     if rows:
         yield "| option | meaning |\n|---|---|"
         yield from rows
@@ -252,7 +257,7 @@ def _flat(text: str) -> str:
 
 
 def main(argv: Iterable[str]) -> int:
-    """Write the pages; with `--check` only tell which of them are out of date."""
+    """Write the pages; with `--check`, only report which of them are out of date."""
     check = "--check" in argv
     stale = [name for name, write in PAGES.items() if _read(REFERENCE / name) != write()]
     for name in stale:

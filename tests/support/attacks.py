@@ -168,7 +168,7 @@ def sync_dotted_keys(tenant: Tenant, requests: int = 7) -> list[int]:
 
 
 def run_poisoned_action(tenant: Tenant) -> list[int]:
-    """Give an action an input with one apostrophe, and run it."""
+    """Run an action whose input has one apostrophe."""
     files = {**APP, "inputs.toml": _INPUTS, "actions/tick.toml": _ACTION}
     synced = tenant.sync("poison", files)
     made = tenant.client.post(

@@ -73,7 +73,7 @@ class LocalWorkApi:
     calls: list[str] = field(default_factory=list)
     before: Callable[[str], Awaitable[None]] | None = None
 
-    async def _do(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def _call(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
         self.calls.append(name)
         if self.before is not None:
             await self.before(name)
@@ -90,7 +90,7 @@ class LocalWorkApi:
         self, token: str, execution_id: str, name: str, *, epoch: int, data: bytes
     ) -> AttachmentReply:
         del token
-        return await self._do(
+        return await self._call(
             f"put {name}",
             lambda: put_file(
                 self.deps, self.peer.who, ExecutionId(execution_id), name, epoch, data
@@ -99,7 +99,7 @@ class LocalWorkApi:
 
     async def get_attachment(self, token: str, execution_id: str, name: str) -> bytes:
         del token
-        return await self._do(
+        return await self._call(
             f"get {name}",
             lambda: get_file(self.deps, self.peer.who, ExecutionId(execution_id), name),
         )
@@ -108,7 +108,7 @@ class LocalWorkApi:
         self, token: str, execution_id: str, *, epoch: int, workspace: str
     ) -> SealedState | None:
         del token
-        return await self._do(
+        return await self._call(
             "read",
             lambda: get_state(
                 self.deps, self.peer.who, ExecutionId(execution_id), epoch, workspace
@@ -126,7 +126,7 @@ class LocalWorkApi:
         state: SealedState,
     ) -> StateReply:
         del token
-        return await self._do(
+        return await self._call(
             "write",
             lambda: put_state(
                 self.deps,
@@ -141,14 +141,14 @@ class LocalWorkApi:
 
     async def lock_state(self, token: str, execution_id: str, request: LockState) -> None:
         del token
-        await self._do(
+        await self._call(
             "lock",
             lambda: states.lock_state(self.deps, self.peer.who, ExecutionId(execution_id), request),
         )
 
     async def unlock_state(self, token: str, execution_id: str, request: UnlockState) -> None:
         del token
-        await self._do(
+        await self._call(
             "unlock",
             lambda: states.unlock_state(
                 self.deps, self.peer.who, ExecutionId(execution_id), request
@@ -157,7 +157,7 @@ class LocalWorkApi:
 
     async def get_sensitive(self, token: str, execution_id: str, *, epoch: int) -> SensitiveValues:
         del token
-        return await self._do(
+        return await self._call(
             "sensitive",
             lambda: sensitive_inputs.get_sensitive(
                 self.deps, self.peer.who, ExecutionId(execution_id), epoch

@@ -1,7 +1,7 @@
 """Bare routes: frequent requests are served without FastAPI, with the same replies.
 
 Each has a twin that FastAPI describes in the OpenAPI document but never serves. The edge finds them
-by a look into a table, and asks nobody else.
+in a table, without FastAPI's routing.
 """
 
 from abc import ABC, abstractmethod
@@ -27,7 +27,7 @@ from exclave.domain.identity import RunnerIdentity, User
 Who = TypeVar("Who")
 
 CLIENT_GONE = 499
-"""What the log calls a request whose client did not wait for the answer."""
+"""The status in the access log of a request whose client disconnected before the reply."""
 
 
 class BareRoute(ABC, Generic[Who]):
@@ -100,7 +100,7 @@ class BareRunnerRoute(BareRoute[RunnerIdentity]):
 
     async def share_loop(self, request: LimitedRequest, who: RunnerIdentity) -> BaseModel | None:
         """Run the request when the org has a free slot for requests of this kind."""
-        async with self.deps.loop_slots.take(who.org, "vital"):
+        async with self.deps.loop_slots.hold(who.org, "vital"):
             return await self.answer(request, who)
 
 
@@ -113,13 +113,13 @@ class BareUserRoute(BareRoute[User]):
 
     def hold_slot(self, who: User) -> AbstractAsyncContextManager[None]:
         """Wait for a request slot of the org."""
-        return self.deps.request_slots.take(who.org)
+        return self.deps.request_slots.hold(who.org)
 
     async def share_loop(self, request: LimitedRequest, who: User) -> BaseModel | None:
         """Run the request when the org has a slot and loop time left."""
 
         async def answer() -> BaseModel | None:
-            async with self.deps.loop_slots.take(who.org):
+            async with self.deps.loop_slots.hold(who.org):
                 return await self.answer(request, who)
 
         body = len(await request.body())

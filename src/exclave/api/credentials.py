@@ -14,7 +14,7 @@ from exclave.control.deps import Deps
 from exclave.domain.identity import RunnerIdentity, User
 
 WHO = "exclave.who"
-"""Where the caller's ids stand in the request's scope, for the log."""
+"""The key of the caller's ids in the request's scope, for the access log."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]{1,128}")
 _api_token = HTTPBearer(

@@ -26,7 +26,7 @@ _HEADERS = (
     (b"x-frame-options", b"DENY"),
 )
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics", "/v1/poll", "/v1/renew"})
-"""Asked all the time: only their failures are worth a line."""
+"""Requested all the time: only failures are logged."""
 _METHODS = frozenset(HTTPMethod)
 _FAILED = 400
 

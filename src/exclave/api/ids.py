@@ -15,7 +15,7 @@ _ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
 _APP = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _STEP = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 _NOTHING = "nil_" + "0" * 26
-"""An id that is never given out."""
+"""An id that is never issued."""
 _PATTERN = r"^[a-z]{2,4}_[0-9a-z]{26}$"
 
 

@@ -95,7 +95,7 @@ _CHORES = {
     "seconds": "Seconds that the rounds of a chore took.",
     _SUCCESS: "When a chore last ended a round without an error.",
 }
-"""What is told about each chore."""
+"""The metrics of each background task."""
 _TOTALS = {
     "workflows_running": "Workflows that have not ended.",
     "polls_open": "Long polls that this server holds.",
@@ -108,7 +108,7 @@ _TOTALS = {
     "disk_free_bytes": "Free bytes of the data folder's disk; 0 if nothing is kept there.",
     "disk_reserve_bytes": "Bytes of it that large writes leave to the database.",
     "runner_log_backlog_bytes": "Log bytes that runners have yet to upload.",
-    "runner_results_waiting": "Results that runners have yet to hand in.",
+    "runner_results_waiting": "Results that runners have not delivered yet.",
     "runner_envelopes_refused": "Envelopes that runners refused since their start.",
     "runner_jobs_finished": "Jobs that runners finished since their start.",
 }

@@ -30,7 +30,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.FULL: HTTPStatus.INSUFFICIENT_STORAGE,
     Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""What each kind of problem is called in HTTP."""
+"""The HTTP status of each kind of problem."""
 
 MEDIA_TYPE = "application/problem+json"
 DOCUMENTED: dict[int | str, dict[str, Json]] = {

@@ -157,7 +157,7 @@ class RevokeQuery(Strict):
     runners: bool = False
     """Also the runners that joined by its enrolment tokens."""
     dry_run: bool = False
-    """Answer what would be revoked, and revoke nothing."""
+    """Return what would be revoked, and revoke nothing."""
 
 
 class ForgetQuery(Strict):
@@ -172,7 +172,7 @@ class SyncQuery(Strict):
     strict: bool = False
     """Unknown keys are errors."""
     dry_run: bool = False
-    """Say what would happen, and store nothing."""
+    """Return what would happen, and store nothing."""
 
 
 class DiffQuery(Strict):

@@ -8,9 +8,9 @@ from exclave.domain.identity import RunnerIdentity, User
 
 _LOG = "/log"
 _VITAL = ("/renew", "/start", "/result")
-"""Without these work is lost: only the runner's own share counts for them."""
+"""Without these requests, work is lost: only the runner's own limit applies to them."""
 _UNKNOWN_BYTES = 4 << 20
-"""Taken for the size of a log segment that does not tell it: the most that the route reads."""
+"""The assumed size of a log segment without a Content-Length: the most that the route reads."""
 
 
 def charge_user(deps: Deps, user: User, scope: Scope) -> None:

@@ -64,7 +64,7 @@ class UserRoute(PublicRoute):
     def hold_slot(self, request: Request) -> AbstractAsyncContextManager[None]:
         """Wait for a request slot of the org; a streamed reply does not keep it."""
         deps: Deps = request.app.state.deps
-        return deps.request_slots.take(request.state.user.org)
+        return deps.request_slots.hold(request.state.user.org)
 
     async def share_loop(self, request: LimitedRequest, work: Work) -> Response:
         """Run the request when the org has a slot and loop time left."""
@@ -99,7 +99,7 @@ async def _share_loop(
     deps: Deps = request.app.state.deps
 
     async def answer() -> Response:
-        async with deps.loop_slots.take(org, kind):
+        async with deps.loop_slots.hold(org, kind):
             return await work()
 
     return await deps.loop_shares.run(org, path, answer, body=len(await request.body()))

@@ -117,10 +117,10 @@ def build_graph(app: App, uses: Sequence[Found], report: Report) -> Graph:
     builder = _Builder(app, report)
     for entry in app.entries_of(Component):
         builder.add_component(entry)
-    for found in uses:
-        name = used_component(found.use)
-        if name and isinstance(found.entry.value, Component):
-            builder.add_edge(found.entry.name, name, Reason.IMPLIED, found.place)
+    for use in uses:
+        name = used_component(use.use)
+        if name and isinstance(use.entry.value, Component):
+            builder.add_edge(use.entry.name, name, Reason.IMPLIED, use.place)
     graph = builder.build(uses)
     for cycle in find_cycles(graph.needs):
         place = builder.places.get((cycle[0], cycle[1]), app.name)
@@ -133,7 +133,11 @@ def build_graph(app: App, uses: Sequence[Found], report: Report) -> Graph:
 
 def check_toggles(app: App, graph: Graph, report: Report) -> None:
     """Report components that are enabled by default and depend on one that is not."""
-    off = {each.name for each in app.components if each.toggleable and not each.default_enabled}
+    off = {
+        component.name
+        for component in app.components
+        if component.toggleable and not component.default_enabled
+    }
     for entry in app.entries_of(Component):
         if entry.name in off or entry.name not in graph.needs:
             continue
@@ -175,8 +179,10 @@ class _Builder:
     def __init__(self, app: App, report: Report) -> None:
         self.app = app
         self.report = report
-        self.types = {each.name: each.type for each in app.components if each.name}
-        self.contexts = {each.name: each.component for each in app.kubernetes_contexts}
+        self.types = {
+            component.name: component.type for component in app.components if component.name
+        }
+        self.contexts = {context.name: context.component for context in app.kubernetes_contexts}
         self.reasons: dict[tuple[str, str], set[Reason]] = {}
         self.places: dict[tuple[str, str], Place] = {}
 
@@ -211,11 +217,11 @@ class _Builder:
         of_sandbox: set[str] = set()
         for entry in self.app.entries_of(Sandbox):
             of_sandbox |= mentioned_inputs(entry)
-        for found in uses:
-            used = used_input(found.use)
-            if used and isinstance(found.entry.value, Component):
-                inputs.setdefault(found.entry.name, set()).add(used)
-            elif used and isinstance(found.entry.value, Sandbox):
+        for use in uses:
+            used = used_input(use.use)
+            if used and isinstance(use.entry.value, Component):
+                inputs.setdefault(use.entry.name, set()).add(used)
+            elif used and isinstance(use.entry.value, Sandbox):
                 of_sandbox.add(used)
         return Graph(
             self.types,

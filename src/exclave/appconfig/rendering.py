@@ -29,7 +29,7 @@ class Rendered:
 def render_app(
     app: App, state: Mapping[str, object], now: datetime | None = None
 ) -> Iterator[Rendered]:
-    """Return every template, rendered; without `now`, fields that read the time are unknown."""
+    """Yield every template, rendered; without `now`, fields that read the time are unknown."""
     values = complete_state(app, state)
     for entry in app.entries:
         roots = (ROOT, *RUNBOOK_ROOTS) if isinstance(entry.value, Runbook) else (ROOT,)

@@ -58,7 +58,7 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
 
     try:
         template = _parse(content, _pick_root(content, roots))
-        found = find_references(template)
+        references = find_references(template)
     except TemplateProblem as problem:
         return Fault(problem.message, problem.advice, Position(problem.line, problem.column))
     if template.unknown_part is not None:
@@ -66,8 +66,14 @@ def find_uses(content: str, roots: tuple[str, ...] = (ROOT,)) -> tuple[Use, ...]
         hint = f'Define it: `{{{{define "{name}"}}}}…{{{{end}}}}`.'
         return Fault(f"there is no part {name!r}", hint, find_position(content, at))
     return tuple(
-        Use(each.path, Position(each.line, each.column), each.exact, each.whole, each.optional)
-        for each in found
+        Use(
+            reference.path,
+            Position(reference.line, reference.column),
+            reference.exact,
+            reference.whole,
+            reference.optional,
+        )
+        for reference in references
     )
 
 
@@ -82,18 +88,21 @@ def find_refused(content: str) -> tuple[Fault, ...]:
         template = _parse(content, ROOT)
     except TemplateProblem:
         return ()
-    words = [each for each in re.finditer(r"\w+", content) if each[0] in REASONS]
-    found = {each[0]: each.start() for each in reversed(words) if each[0] in template.functions}
+    words = [match for match in re.finditer(r"\w+", content) if match[0] in REASONS]
+    found = {word[0]: word.start() for word in reversed(words) if word[0] in template.functions}
     hint = "Hand the value in as an input or a secret."
     refused = [
         Fault(f"`{name}` is not available: it {REASONS[name]}", hint, find_position(content, at))
         for name, at in sorted(found.items())
     ]
     miscounts = template.miscounts
-    return (*refused, *(_tell_count(content, *each, *COUNTS[each[0]]) for each in miscounts))
+    return (
+        *refused,
+        *(_describe_miscount(content, *miscount, *COUNTS[miscount[0]]) for miscount in miscounts),
+    )
 
 
-def _tell_count(
+def _describe_miscount(
     content: str,
     name: str,
     given: int,

@@ -72,11 +72,11 @@ def locate(text: Text, position: Position) -> Place:
 
 
 def mentioned_components(entry: Entry) -> Iterator[tuple[str, Text]]:
-    """Return the components whose outputs any text mentions, in a template or not."""
+    """Yield the components whose outputs any text mentions, in a template or not."""
     for text in entry.texts:
         if "components" in text.content:
-            for found in _MENTION.finditer(text.content):
-                yield found[1], text
+            for match in _MENTION.finditer(text.content):
+                yield match[1], text
 
 
 def mentioned_inputs(entry: Entry) -> set[str]:

@@ -140,10 +140,10 @@ def _extract(data: "_LimitedReader", root: Path, limits: ArchiveLimits) -> None:
     links: list[tuple[Path, str]] = []
     made = {""}
     total = 0
-    # A stream is never sought: a lying header cannot send the reader back.
+    # A stream is never seeked: a forged header cannot make the reader go back.
     with tarfile.open(fileobj=data, mode="r|", encoding="utf-8", tarinfo=_Header) as tar:
         for count, member in enumerate(tar, start=1):
-            if count > 2 * limits.files:  # half of them may be folders
+            if count > 2 * limits.files:  # up to half of them may be folders
                 _refuse(f"there are more than {limits.files} files")
             name = member.name.removeprefix("./").rstrip("/")
             if member.isdir() and name in {"", "."}:
@@ -181,7 +181,7 @@ def _claim_name(names: dict[str, bool], name: str, *, folder: bool) -> None:
     around = name
     while around := around.rpartition("/")[0]:
         if names.get(around):
-            break  # and so are all around it
+            break  # and so are all folders above it
         if around in names:
             _refuse(f"`{around}` is a file and a folder")
         names[around] = True

@@ -87,5 +87,5 @@ def _escape_character(found: re.Match[str]) -> str:
         return character
     number = ord(character)
     if "\ud800" <= character <= "\udfff":
-        return "\\uFFFD"  # half of a pair means nothing on its own
+        return "\\uFFFD"  # a lone half of a surrogate pair is invalid
     return f"\\u{number:04x}" if number <= _BMP else f"\\U{number:08x}"

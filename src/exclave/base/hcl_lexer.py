@@ -82,16 +82,16 @@ def _find_quoted_end(text: str, at: int) -> int:
     while nesting:
         inner = nesting[-1]
         pattern = _IN_QUOTED if inner.opening == '"' else _IN_TEMPLATE
-        found = pattern.search(text, at)
-        if found is None or found[0] == "\n":
+        match = pattern.search(text, at)
+        if match is None or match[0] == "\n":
             what = "a quoted text" if inner.opening == '"' else "a template"
             raise HclBroken(f"{what} is not closed", inner.opening, inner.at)
-        at = found.end()
-        match inner.opening, found[0]:
+        at = match.end()
+        match inner.opening, match[0]:
             case '"', '"':
                 nesting.pop()
             case _, '"' | "${" | "%{":
-                nesting.append(_Opened(found[0], found.start()))
+                nesting.append(_Opened(match[0], match.start()))
             case _, "{":
                 inner.braces += 1
             case _, "}" if inner.braces:
@@ -105,10 +105,10 @@ def _find_quoted_end(text: str, at: int) -> int:
 
 def _find_heredoc_end(text: str, start: re.Match[str]) -> int:
     last = re.compile(rf"^[ \t]*{re.escape(start['mark'])}[ \t]*\r?$", re.MULTILINE)
-    found = last.search(text, start.end())
-    if found is None:
+    match = last.search(text, start.end())
+    if match is None:
         raise HclBroken("a heredoc is not closed", f"<<{start['mark']}", start.start())
-    return found.end()
+    return match.end()
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ _PAIRS = tuple(high + low for high in _ALPHABET for low in _ALPHABET)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLIS_BITS = 47
-"""Enough for the next four thousand years, which is all that a `datetime` can tell."""
+"""Enough for the next four thousand years, which is more than a `datetime` can represent."""
 _TIME_CHARS = 10
 _RANDOM_CHARS = 16
 

@@ -33,8 +33,8 @@ async def list_actions(session: Session, install: str) -> None:
     """List the actions of an install."""
     page = await session.client.actions.list(await find_install(session, install))
     rows = [
-        [each.name, ", ".join(map(_format_trigger, each.triggers)), *_format_last(each)]
-        for each in page.items
+        [item.name, ", ".join(map(_format_trigger, item.triggers)), *_format_last(item)]
+        for item in page.items
     ]
     session.out.show(page, session.out.table(["NAME", "RUNS ON", "LAST RUN", "STATE"], rows))
 
@@ -76,15 +76,15 @@ async def list_runs(
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
-            each.id,
-            each.action,
-            each.trigger,
-            each.state,
-            show_time(each.started_at),
-            show_time(each.finished_at),
-            each.message,
+            item.id,
+            item.action,
+            item.trigger,
+            item.state,
+            show_time(item.started_at),
+            show_time(item.finished_at),
+            item.message,
         ]
-        for each in page.items
+        for item in page.items
     ]
     headers = ["ID", "ACTION", "TRIGGER", "STATE", "STARTED", "FINISHED", "MESSAGE"]
     session.out.show(page, session.out.table(headers, rows))
@@ -97,12 +97,12 @@ async def list_runbooks(session: Session, install: str) -> None:
     page = await session.client.actions.list_runbooks(await find_install(session, install))
     rows = [
         [
-            each.name,
-            each.description,
-            ", ".join(one.name for one in each.inputs),
-            "; ".join(each.steps),
+            item.name,
+            item.description,
+            ", ".join(one.name for one in item.inputs),
+            "; ".join(item.steps),
         ]
-        for each in page.items
+        for item in page.items
     ]
     session.out.show(page, session.out.table(["NAME", "DESCRIPTION", "INPUTS", "STEPS"], rows))
 

@@ -25,7 +25,11 @@ _SHORT = 12
 @click.option(
     "--part", metavar="PART", help="Only show builds of this component, `sandbox` or action step."
 )
-@click.option("--state", type=click.Choice([state.value for state in BuildState]))
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in BuildState]),
+    help="Only show builds in this state.",
+)
 @page_options
 async def list_builds(
     session: Session,
@@ -43,17 +47,17 @@ async def list_builds(
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
-            one.id,
-            one.app,
-            one.part,
-            one.state,
-            ", ".join(map(str, one.configs)),
-            one.commit[:_SHORT],
-            one.digest[: len("sha256:") + _SHORT],
-            show_time(one.created_at),
-            one.error,
+            item.id,
+            item.app,
+            item.part,
+            item.state,
+            ", ".join(map(str, item.configs)),
+            item.commit[:_SHORT],
+            item.digest[: len("sha256:") + _SHORT],
+            show_time(item.created_at),
+            item.error,
         ]
-        for one in page.items
+        for item in page.items
     ]
     headers = ["ID", "APP", "PART", "STATE", "VERSIONS", "COMMIT", "DIGEST", "CREATED", "ERROR"]
     session.out.show(page, session.out.table(headers, rows))
@@ -77,10 +81,10 @@ async def logs(
     session: Session, build_id: str, lines: int | None, *, follow: bool, times: bool
 ) -> None:
     """Print the log of a build; with --json one record per line."""
-    found = await session.client.builds.get(build_id)
-    if found.job_id is None:
+    build = await session.client.builds.get(build_id)
+    if build.job_id is None:
         raise Conflict("the build has no job", hint="Start it again: exclave builds create.")
-    await print_log(session, found.job_id, lines=lines, follow=follow, times=times)
+    await print_log(session, build.job_id, lines=lines, follow=follow, times=times)
 
 
 @verb(group, "create")

@@ -43,8 +43,8 @@ class Login:
 def find_login(env: Mapping[str, str], cwd: Path) -> Login:
     """Return the login: from the environment, else the stored one, else that of a dev folder.
 
-    A token is only sent to the address that it was made or stored for: that of EXCLAVE_TOKEN never
-    to what a file in the current folder names, since the folder may be anybody's repository.
+    A token is only sent to the address that it was created or stored for. EXCLAVE_TOKEN is never
+    sent to the address in a file of the current folder, which may be somebody else's repository.
     """
     url, token = env.get("EXCLAVE_URL", "").rstrip("/"), env.get("EXCLAVE_TOKEN", "")
     if url and token:
@@ -129,7 +129,7 @@ def _read_dev_file(file: Path) -> Login | None:
 def _read_own_file(file: Path) -> str:
     """Return a small file that only this user can read and write."""
     try:
-        # Not blocking: a pipe of this name must not hold us up.
+        # Non-blocking, so that a pipe of this name cannot block the command.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK}:

@@ -33,7 +33,7 @@ class Deps:
     clock: Clock
     ids: Ids
     can_ask: bool
-    """Whether somebody sits at the terminal and can be asked."""
+    """Whether there is a terminal at which the user can be asked."""
     is_terminal: bool
     """Whether stdout is a terminal."""
     transport: httpx.AsyncBaseTransport | None = None

@@ -72,10 +72,10 @@ def read_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
 
 def read_duration(text: str) -> float:
     """Parse `90d`, `12h`, `30m` or `45s`; return seconds."""
-    found = _DURATION.fullmatch(text)
-    if not found:
+    match = _DURATION.fullmatch(text)
+    if not match:
         raise InvalidInput(f"`{text}` is not a duration", hint="Write 90d, 12h, 30m or 45s.")
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _show_place(location: Sequence[int | str]) -> str:

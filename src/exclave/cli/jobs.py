@@ -20,7 +20,11 @@ group = SuggestingGroup("jobs", help="Show and cancel jobs: what runners execute
 @install_option
 @build_option
 @click.option("--workflow", metavar="ID", help="Only show jobs of this workflow.")
-@click.option("--state", type=click.Choice([state.value for state in JobState]))
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in JobState]),
+    help="Only show jobs in this state.",
+)
 @page_options
 async def list_jobs(
     session: Session,
@@ -118,15 +122,15 @@ def _show(session: Session, job: JobReply) -> None:
 def _show_executions(session: Session, job: JobReply) -> str:
     rows = [
         [
-            each.id,
-            each.state,
-            each.runner_id,
-            show_time(each.started_at),
-            show_time(each.ended_at),
-            each.reason or "",
-            f"{each.log_bytes} bytes{'' if each.log_complete else ', incomplete'}",
+            execution.id,
+            execution.state,
+            execution.runner_id,
+            show_time(execution.started_at),
+            show_time(execution.ended_at),
+            execution.reason or "",
+            f"{execution.log_bytes} bytes{'' if execution.log_complete else ', incomplete'}",
         ]
-        for each in job.executions
+        for execution in job.executions
     ]
     headers = ["EXECUTION", "STATE", "RUNNER", "STARTED", "ENDED", "REASON", "LOG"]
     return session.out.table(headers, rows)

@@ -47,7 +47,13 @@ async def tail(
 @click.option("--job", metavar="ID", help="Only search the log of this job.")
 @install_option
 @build_option
-@click.option("--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Maximum number of matches to show.",
+)
 @click.option("--cursor", help="Continue an earlier search at its cursor.")
 async def search(
     session: Session,

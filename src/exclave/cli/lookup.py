@@ -16,7 +16,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
 _RECENT = 50
-"""How many workflows of an install are looked at for one that was not begun by a schedule."""
+"""How many workflows of an install are searched for one that no schedule started."""
 _SCHEDULE = "schedule"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -24,8 +24,10 @@ install_option: Decorator = click.option(
     "--install", metavar="NAME|ID", help="Only show results of this install."
 )
 workflow_argument: Decorator = click.argument("workflow", metavar="ID|INSTALL")
-"""A workflow by its id, or the newest one of an install that no schedule began, by its name."""
-build_option: Decorator = click.option("--build", is_flag=True, help="Use the org's build queue.")
+"""A workflow by its id, or by the name of an install: its newest one that no schedule started."""
+build_option: Decorator = click.option(
+    "--build", is_flag=True, help="Use the org's build queue instead of an install."
+)
 
 
 def page_options(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,8 +85,8 @@ async def find_install(session: Session, name: str) -> str:
 async def find_workflow(session: Session, text: str) -> str:
     """Return the id of a workflow, given by id or as the newest one of an install.
 
-    Crons and drift scans begin workflows all the time, and nobody who names an install means those
-    as long as there is another.
+    Crons and drift scans start workflows all the time, and a user who names an install does not
+    mean those if there is another one.
     """
     if _ID.fullmatch(text) and not text.startswith("ins_"):
         return text
@@ -92,7 +94,7 @@ async def find_workflow(session: Session, text: str) -> str:
     page = await session.client.workflows.list(None, _RECENT, queue_id=install)
     if not page.items:
         raise NotFound(f"the install `{text}` has no workflow yet")
-    by_people = [each for each in page.items if each.created_by != _SCHEDULE]
+    by_people = [item for item in page.items if item.created_by != _SCHEDULE]
     return (by_people or page.items)[0].id
 
 

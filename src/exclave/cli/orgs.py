@@ -66,14 +66,14 @@ async def show_four_eyes(session: Session) -> None:
 
 @verb(four_eyes, "on")
 async def switch_on(session: Session) -> None:
-    """Require two people for every change; withdraws a request to switch this off."""
+    """Require two people for every change; withdraws a request to turn this off."""
     _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=True)))
 
 
 @verb(four_eyes, "off")
 @yes_option
 async def switch_off(session: Session, *, yes: bool) -> None:
-    """Request to switch it off, or confirm the request of another admin."""
+    """Allow changes by one person again; takes effect when a second admin runs this too."""
     session.confirm("Allow changes by a single person?", yes=yes)
     _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=False)))
 

@@ -80,7 +80,7 @@ class Output:
         return style(word if shown is None else shown, COLOURS.get(word), on=self.colour)
 
     def log_text(self, text: str) -> Styled:
-        """Return a line of a job's output; only its colours are obeyed, and on a terminal only."""
+        """Return a line of a job's output; its colours are kept on a terminal only."""
         return keep_colours(text, colour=self.colour)
 
     def _paint_row(self, row: Sequence[str], widths: Sequence[int]) -> Styled:

@@ -29,7 +29,7 @@ _STEP = 1024
     type=int,
     default=60,
     show_default=True,
-    help="Lifetime of the token: 90d, 12h, 30m or 45s.",
+    help="Lifetime of the token in minutes.",
 )
 async def create_token(session: Session, repository: str, minutes: int, *, push: bool) -> None:
     """Create a password for crane, skopeo, helm, oras or docker, and print it once."""
@@ -55,14 +55,14 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
-            each.id,
-            each.repository,
-            "pull, push" if each.push else "pull",
-            each.created_by,
-            each.made_with or "",
-            show_time(each.expires_at),
+            item.id,
+            item.repository,
+            "pull, push" if item.push else "pull",
+            item.created_by,
+            item.made_with or "",
+            show_time(item.expires_at),
         ]
-        for each in page.items
+        for item in page.items
     ]
     headers = ["ID", "REPOSITORY", "MAY", "BY", "MADE WITH", "EXPIRES"]
     session.out.show(page, session.out.table(headers, rows))
@@ -87,8 +87,8 @@ async def list_repositories(session: Session, limit: int, cursor: str | None) ->
     fetch = session.client.registry.list_repositories
     page = await gather(session, fetch, limit, cursor)
     rows = [
-        [each.name, str(each.tags), str(each.manifests), show_size(each.size)]
-        for each in page.items
+        [item.name, str(item.tags), str(item.manifests), show_size(item.size)]
+        for item in page.items
     ]
     session.out.show(page, session.out.table(["REPOSITORY", "TAGS", "MANIFESTS", "SIZE"], rows))
 
@@ -100,7 +100,7 @@ async def list_tags(session: Session, repository: str, limit: int, cursor: str |
     """List the tags of a repository."""
     fetch = partial(session.client.registry.list_tags, repository)
     page = await gather(session, fetch, limit, cursor)
-    rows = [[each.tag, each.digest, show_time(each.changed_at)] for each in page.items]
+    rows = [[item.tag, item.digest, show_time(item.changed_at)] for item in page.items]
     session.out.show(page, session.out.table(["TAG", "DIGEST", "CHANGED"], rows))
 
 

@@ -116,8 +116,8 @@ def build_root(extra: Mapping[str, LazyCommand] | None = None) -> click.Group:
 def run(root: click.Group, argv: Sequence[str], obj: object) -> int:
     """Run a command line and return its exit code.
 
-    `obj` is the environment (a mapping), or the ready `Deps` of a test. A reader that leaves the
-    pipe ends the process with 1 and without a word: click sees to that.
+    `obj` is the environment (a mapping), or the `Deps` of a test. A reader that closes the
+    pipe ends the process with exit code 1 and no message (click does that).
     """
     json_mode = "--json" in argv
     try:

@@ -65,7 +65,7 @@ def indent(text: str, by: str) -> Styled:
 def keep_colours(text: str, *, colour: bool) -> Styled:
     """Return a line of a job's output without its escapes and controls, maybe with its colours.
 
-    They are removed and not shown: progress bars of tools are full of them.
+    They are removed instead of escaped, because progress bars are full of them.
     """
     kept = _ESCAPE.sub(lambda found: _keep_colour(found[0]) if colour else "", text)
     plain = "".join(c for c in kept if c.isprintable() or c in "\t\x1b")
@@ -78,7 +78,7 @@ def print_out(text: str, *, newline: bool = True) -> None:
 
 
 def print_err(text: str, *, newline: bool = True) -> None:
-    """Write to the person on stderr; styles are left out where stderr is no terminal."""
+    """Write a message to stderr; styles are removed if stderr is not a terminal."""
     click.echo(clean(text), nl=newline, err=True)
 
 
@@ -89,13 +89,13 @@ def print_json(value: object, *, indent: int | None = 2, err: bool = False) -> N
 
 def ask(question: str) -> bool:
     """Ask a question on stderr; anything but yes is no."""
-    # Not click.confirm: it writes a blank to stdout, which belongs to the data.
+    # Not click.confirm: it writes a space to stdout, which is for data only.
     print_err(f"{question} [y/N]: ", newline=False)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 def ask_secret(name: str) -> str:
-    """Ask for a value that does not show while it is typed."""
+    """Ask for a value without echoing it."""
     return getpass.getpass(f"{clean_line(name)}: ")
 
 

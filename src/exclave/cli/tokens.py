@@ -133,8 +133,8 @@ async def revoke(
         session.confirm(f"Revoke the token {token_id}{more}?", yes=yes)
     done = await session.client.tokens.revoke(token_id, **reach, dry_run=dry_run)
     rows = [
-        *([each.kind, each.id, each.name, "revoked"] for each in done.revoked.items),
-        *([each.kind, each.id, each.name, "still valid"] for each in done.still_valid.items),
+        *([item.kind, item.id, item.name, "revoked"] for item in done.revoked.items),
+        *([item.kind, item.id, item.name, "still valid"] for item in done.still_valid.items),
     ]
     session.out.show(done, session.out.table(["KIND", "ID", "NAME", "NOW"], rows))
     if not session.out.json_mode:
@@ -159,9 +159,9 @@ async def find_token(session: Session, text: str) -> str:
     page = await collect(session.client.tokens.list, limit=_MOST_TOKENS)
     now = session.deps.clock.now()
     found = [
-        each.id
-        for each in page.items
-        if each.name == text and each.revoked_at is None and each.expires_at > now
+        item.id
+        for item in page.items
+        if item.name == text and item.revoked_at is None and item.expires_at > now
     ]
     if len(found) == 1:
         return found[0]

@@ -188,7 +188,7 @@ def check_url(url: str) -> str:
 def is_outage(problem: Problem) -> bool:
     """Return whether the same request may succeed later.
 
-    A reply that is not from Exclave is no outage, unless a proxy says that its server is away.
+    A reply that is not from Exclave is no outage, unless a proxy reports that its server is down.
     """
     if isinstance(problem, UnexpectedReply):
         return problem.facts.get("status") in _BUSY

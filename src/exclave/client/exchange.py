@@ -79,10 +79,10 @@ def build_post(
 
 
 async def _raise_if_too_large(client: httpx.AsyncClient, request: httpx.Request) -> None:
-    """Find out whether a large body broke the connection: a refusal in mid-body is often lost.
+    """Raise if a large body broke the connection: a refusal during the upload is often lost.
 
-    The same request is announced once more, without its body. A proxy that limits bodies refuses
-    it by its length; whoever would take it waits, and gets nothing.
+    The same request is sent once more, without its body. A proxy that limits bodies refuses
+    it because of its length; a server that would accept it waits for the body, and gets nothing.
     """
     announced = request.headers.get("Content-Length", "")
     if not announced.isdecimal() or int(announced) < _LARGE:
@@ -100,9 +100,9 @@ async def _raise_if_too_large(client: httpx.AsyncClient, request: httpx.Request)
 
 
 class _NoBody:
-    """A body that is announced and never sent.
+    """A body that is announced but never sent.
 
-    The transport takes the error for that of a peer that does not read on: it reads the answer.
+    The transport treats the error as a peer that stopped reading, and reads the response.
     """
 
     def __aiter__(self) -> Self:

@@ -32,8 +32,8 @@ from exclave.wire.runner import (
 class RunnerApi(Protocol):
     """The calls a runner makes. Each ends within a deadline, with a reply or a `Problem`.
 
-    `RemoteProblem` is the control plane's own word; `Unreachable` and `UnexpectedReply` mean that
-    nobody knows whether the request was carried out.
+    `RemoteProblem` is a reply of the control plane; `Unreachable` and `UnexpectedReply` mean that
+    it is unknown whether the request was carried out.
     """
 
     @property
@@ -46,7 +46,7 @@ class RunnerApi(Protocol):
         ...
 
     async def ask_nonce(self, request: AskNonce) -> NonceReply:
-        """Ask for something to sign."""
+        """Request a nonce to sign."""
         ...
 
     async def ask_token(self, request: AskToken) -> TokenReply:
@@ -54,19 +54,19 @@ class RunnerApi(Protocol):
         ...
 
     async def get_keys(self) -> ServerKeys:
-        """Read the chain of signing keys."""
+        """Return the chain of signing keys."""
         ...
 
     async def poll(self, token: str, request: Poll) -> PollReply:
-        """Wait for work or cancels."""
+        """Wait for offers and cancellations."""
         ...
 
     async def renew(self, token: str, request: Renew) -> RenewReply:
-        """Keep executions alive."""
+        """Renew the leases of executions."""
         ...
 
     async def start(self, token: str, execution_id: str, request: Start) -> StartReply:
-        """Ask for leave to begin."""
+        """Request permission to start an execution."""
         ...
 
     async def append_log(
@@ -115,7 +115,7 @@ class HttpRunnerApi:
         return self._work
 
     async def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         for client in (self._polls, self._renewals, self._logs, self._calls, self._files):
             await client.aclose()
 
@@ -124,7 +124,7 @@ class HttpRunnerApi:
         return await self._call(Enrolled, "/v1/enrol", request)
 
     async def ask_nonce(self, request: AskNonce) -> NonceReply:
-        """Ask for something to sign."""
+        """Request a nonce to sign."""
         return await self._call(NonceReply, "/v1/token/nonce", request)
 
     async def ask_token(self, request: AskToken) -> TokenReply:
@@ -132,23 +132,23 @@ class HttpRunnerApi:
         return await self._call(TokenReply, "/v1/token", request)
 
     async def get_keys(self) -> ServerKeys:
-        """Read the chain of signing keys."""
+        """Return the chain of signing keys."""
         request = self._calls.build_request("GET", "/v1/keys")
         return await self._send(self._calls, ServerKeys, request, self._deadlines.call_s)
 
     async def poll(self, token: str, request: Poll) -> PollReply:
-        """Wait for work or cancels."""
+        """Wait for offers and cancellations."""
         ready = build_post(self._polls, "/v1/poll", request, token)
         within_s = request.max_hold_s + self._deadlines.poll_extra_s
         return await self._send(self._polls, PollReply, ready, within_s)
 
     async def renew(self, token: str, request: Renew) -> RenewReply:
-        """Keep executions alive."""
+        """Renew the leases of executions."""
         ready = build_post(self._renewals, "/v1/renew", request, token)
         return await self._send(self._renewals, RenewReply, ready, self._deadlines.renew_s)
 
     async def start(self, token: str, execution_id: str, request: Start) -> StartReply:
-        """Ask for leave to begin."""
+        """Request permission to start an execution."""
         path = f"/v1/executions/{execution_id}/start"
         return await self._call(StartReply, path, request, token)
 

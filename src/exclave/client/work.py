@@ -26,22 +26,22 @@ _NO_CONTENT = 204
 
 
 class WorkApi(Protocol):
-    """What executors ask the control plane for; failures are told as by `RunnerApi`."""
+    """The calls that executors make; they fail with the same errors as those of `RunnerApi`."""
 
     async def put_attachment(
         self, token: str, execution_id: str, name: str, *, epoch: int, data: bytes
     ) -> AttachmentReply:
-        """Hand in a file of this execution; the same name again replaces it."""
+        """Upload a file of this execution, replacing one of the same name."""
         ...
 
     async def get_attachment(self, token: str, execution_id: str, name: str) -> bytes:
-        """Read a file that an execution of the same queue handed in."""
+        """Return a file that an execution of the same queue uploaded."""
         ...
 
     async def read_state(
         self, token: str, execution_id: str, *, epoch: int, workspace: str
     ) -> SealedState | None:
-        """Read the newest state of a workspace; None if there is none yet."""
+        """Return the newest state of a workspace; None if there is none yet."""
         ...
 
     async def write_state(
@@ -54,19 +54,19 @@ class WorkApi(Protocol):
         lock_id: str,
         state: SealedState,
     ) -> StateReply:
-        """Store a new version of a state; 409 tells why not."""
+        """Store a new version of a state; a 409 says why it was refused."""
         ...
 
     async def lock_state(self, token: str, execution_id: str, request: LockState) -> None:
-        """Take the lock of a workspace; 409 `lock_held` tells who has it."""
+        """Lock a workspace; 409 `lock_held` names the holder."""
         ...
 
     async def unlock_state(self, token: str, execution_id: str, request: UnlockState) -> None:
-        """Give the lock of a workspace back."""
+        """Unlock a workspace."""
         ...
 
     async def get_sensitive(self, token: str, execution_id: str, *, epoch: int) -> SensitiveValues:
-        """Read the sensitive inputs that the job's specification names."""
+        """Return the sensitive inputs that the job's specification names."""
         ...
 
     async def get_archive(self, token: str, config_id: str, target: Path) -> None:
@@ -74,12 +74,12 @@ class WorkApi(Protocol):
         ...
 
     async def get_registry(self, token: str) -> RegistryPlace:
-        """Read where artifacts are kept."""
+        """Return where artifacts are stored."""
         ...
 
 
 class HttpWorkApi:
-    """The calls over HTTP, on connections of their own."""
+    """`WorkApi` over HTTP, on its own connections."""
 
     def __init__(self, link: Link, client: httpx.AsyncClient, *, within_s: float = 120.0) -> None:
         self._link = link
@@ -89,13 +89,13 @@ class HttpWorkApi:
     async def put_attachment(
         self, token: str, execution_id: str, name: str, *, epoch: int, data: bytes
     ) -> AttachmentReply:
-        """Hand in a file of this execution."""
+        """Upload a file of this execution."""
         path = f"/v1/executions/{execution_id}/attachments/{name}"
         response = await self._send_bytes("PUT", path, token, {"epoch": epoch}, data)
         return read_reply(AttachmentReply, response)
 
     async def get_attachment(self, token: str, execution_id: str, name: str) -> bytes:
-        """Read a file that an execution handed in."""
+        """Return a file that an execution uploaded."""
         path = f"/v1/executions/{execution_id}/attachments/{name}"
         request = self._client.build_request("GET", path, headers=authorise(token))
         return (await self._ask(request)).content
@@ -103,7 +103,7 @@ class HttpWorkApi:
     async def read_state(
         self, token: str, execution_id: str, *, epoch: int, workspace: str
     ) -> SealedState | None:
-        """Read the newest state of a workspace."""
+        """Return the newest state of a workspace."""
         request = self._client.build_request(
             "GET",
             f"/v1/executions/{execution_id}/state",
@@ -135,17 +135,17 @@ class HttpWorkApi:
         return read_reply(StateReply, response)
 
     async def lock_state(self, token: str, execution_id: str, request: LockState) -> None:
-        """Take the lock of a workspace."""
+        """Lock a workspace."""
         path = f"/v1/executions/{execution_id}/state/lock"
         await self._ask(build_post(self._client, path, request, token))
 
     async def unlock_state(self, token: str, execution_id: str, request: UnlockState) -> None:
-        """Give the lock of a workspace back."""
+        """Unlock a workspace."""
         path = f"/v1/executions/{execution_id}/state/unlock"
         await self._ask(build_post(self._client, path, request, token))
 
     async def get_sensitive(self, token: str, execution_id: str, *, epoch: int) -> SensitiveValues:
-        """Read the sensitive inputs that the job's specification names."""
+        """Return the sensitive inputs that the job's specification names."""
         request = self._client.build_request(
             "GET",
             f"/v1/executions/{execution_id}/sensitive",
@@ -163,7 +163,7 @@ class HttpWorkApi:
         )
 
     async def get_registry(self, token: str) -> RegistryPlace:
-        """Read where artifacts are kept."""
+        """Return where artifacts are stored."""
         request = self._client.build_request("GET", "/v1/registry", headers=authorise(token))
         return read_reply(RegistryPlace, await self._ask(request))
 

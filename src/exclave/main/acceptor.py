@@ -65,7 +65,7 @@ class Acceptor:
         self._callers: dict[int, _Caller] = {}
         """By file descriptor, in the order in which they came."""
         self._closing: deque[socket.socket] = deque()
-        """Those to hang up on: closing a thousand at once would hold the loop for long."""
+        """Connections to close: closing a thousand at once would block the loop."""
         self._serving: set[asyncio.Task[None]] = set()
         self._allowance = BURST
         self._counted_at = self._loop.time()
@@ -73,7 +73,7 @@ class Acceptor:
         self._expiring: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Start accepting connections."""
         self._listening.setblocking(False)
         self._loop.add_reader(self._listening, self._accept)
 

@@ -1,4 +1,4 @@
-"""What a build runner has beside other runners: git, and the right to push."""
+"""The parts of a build runner that other runners lack: git, and the right to push."""
 
 from exclave.base.clock import Clock
 from exclave.base.errors import InvalidInput
@@ -26,7 +26,7 @@ def make_build_executor(
 
 
 def build_git_settings(settings: RunnerSettings) -> GitSettings:
-    """Translate the settings; a word that means nothing is refused at start."""
+    """Return the git settings of the runner; raise on an invalid value."""
     protocols = settings.git_protocols.replace(",", " ").split()
     unknown = sorted(set(protocols) - set(PROTOCOLS))
     if unknown:

@@ -16,8 +16,8 @@ _PASSED_ON = frozenset(PREFIX + name.upper() for name in SHARED)
 def clean_environment() -> dict[str, str]:
     """Return this process's environment, without settings of ours that runners do not share.
 
-    Jobs run as the developer, unless wished otherwise: apps are tried on this very machine, and
-    what they make on it outlives the job that makes it.
+    Jobs run as the developer unless configured otherwise: apps are tried out on this machine, and
+    what they create on it outlives the job that created it.
     """
     kept = {
         key: value

@@ -21,7 +21,7 @@ _NO_BODY = (
     b"content-type: text/plain; charset=utf-8\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 _CLOSE_S = 5.0
-"""How long a client may take to fetch the last words."""
+"""How long a client may take to read the last bytes."""
 LONGEST_HEAD = 1 << 16
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _NO_BODY
 TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\n" + _NO_BODY
@@ -34,15 +34,15 @@ class ConnectionLimits:
 
     connections: int
     head_s: float = 10.0
-    """For the whole head of a request, from its first byte or from the connection on."""
+    """Limit for the whole head of a request, from its first byte or from the connection."""
     gap_s: float = 60.0
-    """Between two pieces of a body; a slow one that goes on may take as long as it takes."""
+    """Limit between two chunks of a body; there is no limit for the whole body."""
     anonymous_s: float = 20.0
-    """For the whole body of a request without credentials."""
+    """Limit for the whole body of a request without credentials."""
     drain_s: float = 10.0
-    """For the rest of a body whose request is answered already."""
+    """Limit for the rest of a body whose request was already answered."""
     stall_s: float = 120.0
-    """While the client reads nothing of a reply."""
+    """Limit while the client does not read the reply."""
 
 
 class _Phase(Enum):
@@ -135,12 +135,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self._arm(self.limits.head_s)
 
     def on_message_begin(self) -> None:
-        """Await a head."""
+        """Start the timer for the head."""
         self._phase = _Phase.HEAD
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Await a body, if there is one."""
+        """Start the timer for the body, if there is one."""
         self._phase = _Phase.BODY
         self._head_bytes = 0
         self._drain = False
@@ -150,7 +150,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Await nothing."""
+        """Stop the timers."""
         self._phase = _Phase.NOTHING
         self._disarm()
         super().on_message_complete()
@@ -205,7 +205,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _look(self) -> None:
-        """Close the connection, if it is the client that is late."""
+        """Close the connection if the client is late."""
         self._timer = None
         if self.transport.is_closing():
             return
@@ -228,7 +228,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _find_time_left(self) -> float:
         limits, now = self.limits, self.loop.time()
-        if self.flow.read_paused:  # it is us who do not read
+        if self.flow.read_paused:  # we are the side that does not read
             return limits.head_s
         if self._phase is not _Phase.BODY or self._drain:
             return 0.0

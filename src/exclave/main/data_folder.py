@@ -11,8 +11,8 @@ log = Log("main")
 
 _OURS = frozenset({"exclave.db", "seal.key", "server.lock", "blobs"})
 PRIVATE = 0o077
-"""Whatever a control plane makes is for its own user only: the database names all tenants' things,
-and the seal key opens what is sealed in it."""
+"""Files of a control plane are private to its user: the database contains data of all tenants,
+and the seal key decrypts what is encrypted in it."""
 
 
 def set_private_umask() -> None:

@@ -68,7 +68,7 @@ async def _find_login(settings: ServerSettings, running: Running) -> str:
         deps = running.deps
         made = await deps.db.write(lambda tx: create_org(tx, deps, "dev", "dev"))
         token = made.token
-    # Commands take this file for loopback addresses only; one that listens everywhere is on it.
+    # Commands accept loopback addresses only; a server that listens everywhere has one.
     url = running.control_url.replace("//0.0.0.0:", "//127.0.0.1:")
     _write_private(file, {"control_url": url, "token": token})
     return token

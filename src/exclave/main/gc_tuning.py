@@ -11,9 +11,9 @@ LOOK_AT_ALL_S = 3600.0
 async def keep_young(clock: Clock) -> None:
     """Freeze surviving objects periodically, so that the collector does not scan them.
 
-    Ten thousand held polls are a million objects, none of them garbage; looking through them took
+    Ten thousand parked polls are a million objects, none of them garbage; scanning them took
     most of a second, every few seconds. They are freed without the collector when they end.
-    Cycles that were frozen before they became garbage are found by a look at all, once an hour.
+    Cycles that were frozen before they became garbage are found by a full scan once an hour.
     """
     looked_at = clock.monotonic()
     while True:

@@ -29,13 +29,13 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 http=protocol,
-                proxy_headers=False,  # nobody asks for the client's address
+                proxy_headers=False,  # the client's address is not used
                 timeout_keep_alive=_KEEP_ALIVE_S,
                 timeout_graceful_shutdown=int(shutdown_s),
                 lifespan="off",
             )
         )
-        # A level that is not set means all, and uvicorn would format a line per connection.
+        # Without a level, uvicorn would format a log line per connection.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
         self.acceptors: list[Acceptor] = []
         self._limits = limits

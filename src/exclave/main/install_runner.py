@@ -1,4 +1,4 @@
-"""What an install runner has beside other runners: Terraform, actions, and the tools they need."""
+"""The parts of an install runner that other runners lack: Terraform, actions, and their tools."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,7 @@ def make_install_executors(
 def build_tool_settings(
     settings: RunnerSettings, config: RunnerConfig, children: ChildSettings
 ) -> ToolSettings:
-    """Translate the settings; a checksum that cannot be read is refused at start."""
+    """Return the tool settings of the runner; raise on an invalid checksum."""
     return ToolSettings(
         folder=(settings.tools or (config.jobs_folder or config.data) / "tools").resolve(),
         path=children.path,

@@ -54,7 +54,7 @@ _log = Log("runner")
 
 
 def build_config(settings: RunnerSettings) -> RunnerConfig:
-    """Translate the settings for the runner room; children have another folder, so be absolute."""
+    """Return the runner's configuration; paths are absolute, because jobs run in other folders."""
     data = settings.runner_data.resolve()
     isolation = decide_isolation(settings.run_as, data, builds_tools=settings.tools_build)
     return RunnerConfig(
@@ -72,7 +72,7 @@ def build_config(settings: RunnerSettings) -> RunnerConfig:
 
 
 async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None) -> None:
-    """Run until SIGTERM or SIGINT, or until the control plane takes the identity away."""
+    """Run until SIGTERM or SIGINT, or until the control plane revokes the identity."""
     config = build_config(settings)
     cells = make_cells(claim_users(config.run_as, config.capacity, config.data))
     if config.why_not_isolated:
@@ -114,7 +114,7 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
 def collect_held(
     settings: RunnerSettings, config: RunnerConfig, stack: StackFolder | None = None
 ) -> HeldSecrets:
-    """Name every place where this runner holds a secret."""
+    """Return every source of secrets that this runner holds."""
     readers: dict[Path | None, Reader] = {
         config.secrets_file: read_secrets,
         config.data / GIT_CREDENTIALS: read_credentials,
@@ -163,7 +163,7 @@ def list_pinned(stack: StackFolder) -> dict[str, str]:
 
 
 async def send_rescued_states(deps: Deps) -> None:
-    """Hand in Terraform states that earlier executions could not; see `send_rescued`."""
+    """Upload Terraform states that earlier executions could not store; see `send_rescued`."""
     await send_rescued(deps.disk.path, deps.open_uplink, clock=deps.clock, audit=deps.audit)
 
 
@@ -180,7 +180,7 @@ def stop_at_end_of_input(runner: Runner) -> None:
 
 
 def _choose_jobs_folder(settings: RunnerSettings, isolation: Isolation) -> Path | None:
-    """Choose a place that users of jobs can get to: data folders are closed to everybody."""
+    """Return a folder that the users of jobs can enter; they cannot enter data folders."""
     if settings.jobs_folder is not None or not isolation.run_as:
         return _resolve(settings.jobs_folder)
     name = hashlib.sha256(str(settings.runner_data.resolve()).encode()).hexdigest()[:12]

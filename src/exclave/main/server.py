@@ -33,9 +33,9 @@ log = Log("server")
 _CONTROL, _RUNNER, _ALL = "control", "runner", "all"
 _BACKLOG = 4096
 _FILES_OF_DEV = 1 << 16
-"""Most open files of a process whose children run jobs: they inherit the limit."""
+"""Maximum open files of a process whose children run jobs, which inherit the limit."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 3), ("TCP_KEEPCNT", 2))
-"""A peer that is gone without a word is noticed by the kernel in about eleven seconds."""
+"""The kernel detects a dead peer in about eleven seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 _OTHERS = frozenset({"URL", "TOKEN", "CONFIG", "DEBUG"})
 """Variables of the command line itself."""
 _GROUPS = frozenset({"timings", "quotas"})
-"""Fields that are many settings each."""
+"""Fields that stand for a group of settings."""
 _LONGEST_NUMBER = 18
 
 
@@ -29,7 +29,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     log_level: Annotated[
-        str, Field(description="Least level of the JSON logs on stderr: info, warning, error.")
+        str, Field(description="Minimum level of the JSON logs on stderr: info, warning, error.")
     ] = "info"
 
 
@@ -48,7 +48,8 @@ class ServerSettings(Settings):
     runner_host: Annotated[str, Field(description="Address of the Runner API.")] = "127.0.0.1"
     runner_port: Annotated[Port, Field(description="Port of the Runner API.")] = 8701
     runner_url: Annotated[
-        str, Field(description="Address of the Runner API as runners see it; empty: host and port.")
+        str,
+        Field(description="URL of the Runner API as runners see it; empty: from host and port."),
     ] = ""
     registry_url: Annotated[
         str,
@@ -59,16 +60,18 @@ class ServerSettings(Settings):
     ] = ""
     seal_key_file: Annotated[
         Path | None,
-        Field(description="Key that seals signing keys in the database; default: in `data`."),
+        Field(
+            description="File of the key that encrypts signing keys and inputs; default: in `data`."
+        ),
     ] = None
     s3_bucket: Annotated[
-        str, Field(description="Keep blobs in this bucket instead of the data folder.")
+        str, Field(description="Store blobs in this bucket instead of the data folder.")
     ] = ""
     s3_prefix: Annotated[str, Field(description="Folder in the bucket.")] = ""
-    s3_endpoint: Annotated[str, Field(description="Address of an S3-compatible store.")] = ""
+    s3_endpoint: Annotated[str, Field(description="URL of an S3-compatible store.")] = ""
     s3_region: Annotated[str, Field(description="Region of the bucket.")] = ""
     name: Annotated[
-        str, Field(description="Name of this server among replicas; empty: made at start.")
+        str, Field(description="Name of this server among replicas; empty: generated at start.")
     ] = ""
     shutdown_s: Annotated[
         float, Field(ge=0, le=300, description="How long open requests may take at shutdown.")
@@ -100,8 +103,8 @@ class ServerSettings(Settings):
         Field(
             ge=1 << 20,
             le=1 << 40,
-            description="Most bytes of the log of one execution, before compression; what comes"
-            " after them is not stored. Runners stay below the default by themselves.",
+            description="Maximum size of the log of one execution, before compression; the rest is"
+            " not stored. Runners stay below the default anyway.",
         ),
     ] = 1 << 30
     org_requests: Annotated[
@@ -109,15 +112,15 @@ class ServerSettings(Settings):
         Field(
             ge=0,
             le=10_000,
-            description="Requests of one org that are worked on at once while no other org is"
-            " active; more wait in line; 0: no limit.",
+            description="Maximum number of concurrent requests of one org while no other org is"
+            " active; others wait; 0: no limit.",
         ),
     ] = 32
     serve: Annotated[
         Literal["all", "control", "runner"],
         Field(
-            description="Which API this process serves; one alone needs PostgreSQL, and another"
-            " process for the other."
+            description="Which API this process serves: all, control or runner. A single one"
+            " requires PostgreSQL, and another process for the other API."
         ),
     ] = "all"
     workers: Annotated[
@@ -125,7 +128,7 @@ class ServerSettings(Settings):
         Field(
             ge=1,
             le=64,
-            description="Processes beside the server for work that a tenant can make expensive:"
+            description="Number of worker processes, for work whose cost a tenant controls:"
             " reading app directories, rendering templates.",
         ),
     ] = 2
@@ -137,16 +140,16 @@ class ServerSettings(Settings):
         Field(
             ge=0,
             le=1_000_000,
-            description="HTTP connections to this server; a third of them may be to the Control"
-            " API, the others are for runners. 0: as many as the limit of open files allows.",
+            description="Maximum number of HTTP connections to this server; a third of them may"
+            " be to the Control API. 0: as many as the limit of open files allows.",
         ),
     ] = 0
     disk_reserve_bytes: Annotated[
         int | None,
         Field(
             ge=0,
-            description="Bytes of the data folder's disk that large writes leave to the database;"
-            " 0: none. Without it 5 % of the disk, but 1 to 10 GiB and at most 10 %.",
+            description="Bytes of the data folder's disk that are reserved for the database; 0:"
+            " none. Default: 5 % of the disk, but 1 to 10 GiB and at most 10 %.",
         ),
     ] = None
     timings: Timings = Timings()
@@ -181,17 +184,17 @@ class RunnerSettings(Settings):
     enrolment: Annotated[
         str, Field(description="One-time enrolment token; needed at the first start only.")
     ] = ""
-    capacity: Annotated[int, Field(ge=1, le=64, description="Jobs that run at once.")] = 4
-    proxy: Annotated[
-        str, Field(description="HTTPS proxy, for the runner and all that it starts.")
-    ] = ""
+    capacity: Annotated[
+        int, Field(ge=1, le=64, description="Maximum number of jobs that run at once.")
+    ] = 4
+    proxy: Annotated[str, Field(description="HTTPS proxy, for the runner and its jobs.")] = ""
     no_proxy: Annotated[str, Field(description="Hosts reached without the proxy.")] = ""
     ca_bundle: Annotated[
         Path | None,
-        Field(description="More trusted certificates (PEM), for the runner and all it starts."),
+        Field(description="Additional trusted certificates (PEM), for the runner and its jobs."),
     ] = None
     registry_username: Annotated[
-        str, Field(description="Name at an OCI registry that is not Exclave's own.")
+        str, Field(description="User name for an external OCI registry.")
     ] = ""
     registry_password_file: Annotated[
         Path | None, Field(description="File (mode 0600) with the password for that registry.")
@@ -202,9 +205,9 @@ class RunnerSettings(Settings):
     run_as: Annotated[
         str,
         Field(
-            description="Whom jobs run as: `auto` (a range of unused uids of which each job gets"
-            " one), a range, a user, or `none` (the runner's own user). Empty: `auto` for a new"
-            " runner that is root on Linux, otherwise `none`."
+            description="User of jobs: `auto` (a range of unused uids, one per job), a range, a"
+            " user, or `none` (the runner's own user). Empty: `auto` for a new runner that is"
+            " root on Linux, otherwise `none`."
         ),
     ] = ""
     jobs_folder: Annotated[
@@ -216,46 +219,57 @@ class RunnerSettings(Settings):
     ] = None
     path: Annotated[str, Field(description="PATH of jobs; empty: the runner's own.")] = ""
     git_protocols: Annotated[
-        str, Field(description="How builds may fetch: of `https`, `ssh`, `http`, `file`.")
+        str,
+        Field(description="Protocols that builds may fetch with: `https`, `ssh`, `http`, `file`."),
     ] = "https ssh"
     git_allow_private: Annotated[
-        bool, Field(description="Let builds fetch from private, loopback and link-local addresses.")
+        bool,
+        Field(description="Allow builds to fetch from private, loopback and link-local addresses."),
     ] = False
     git_rewrite: Annotated[
         str,
-        Field(description="Mirrors for builds, `https://old/=https://new/`; the longest counts."),
+        Field(description="Mirrors for builds, `https://old/=https://new/`; the longest wins."),
     ] = ""
     tools: Annotated[
         Path | None,
         Field(description="Folder of terraform, tofu and opa; default: `tools` in `runner_data`."),
     ] = None
     tools_download: Annotated[
-        bool, Field(description="Fetch a missing tool from its maker, verified by checksum.")
+        bool, Field(description="Download a missing tool from its vendor, verified by checksum.")
     ] = True
     tools_build: Annotated[
         bool, Field(description="Build a missing tool from its Go module, if `go` is on the PATH.")
     ] = False
     tools_strict: Annotated[
-        bool, Field(description="Take exactly the version that is asked for, no newer patch.")
+        bool, Field(description="Accept only the exact version that is requested, no newer patch.")
     ] = False
     tools_mirror: Annotated[
-        str, Field(description="Fetch tools from here, as `<tool>/<version>/<the maker's file>`.")
+        str,
+        Field(
+            description="Download tools from this URL, as `<tool>/<version>/<the vendor's file>`."
+        ),
     ] = ""
     tools_checksums: Annotated[
-        str, Field(description="Checksums to insist on, `terraform@1.11.4=<sha256>`, by commas.")
+        str,
+        Field(description="Required checksums, `terraform@1.11.4=<sha256>`, separated by commas."),
     ] = ""
     go_proxy: Annotated[
-        str, Field(description="Module proxy for tools that are built; empty: Go's own.")
+        str, Field(description="Module proxy for building tools; empty: Go's default.")
     ] = ""
     tf_tool: Annotated[
         Literal["terraform", "tofu"],
-        Field(description="What does the work of terraform; of tofu any version will do."),
+        Field(
+            description="Program to run Terraform modules with; any version of tofu is accepted."
+        ),
     ] = "terraform"
     tf_plugin_cache: Annotated[
-        Path | None, Field(description="Folder in which Terraform keeps providers between jobs.")
+        Path | None, Field(description="Folder in which providers are cached between jobs.")
     ] = None
     tf_mirror: Annotated[
-        str, Field(description="Folder or https:// mirror that alone provides Terraform providers.")
+        str,
+        Field(
+            description="Folder or https:// mirror; if set, the only source of Terraform providers."
+        ),
     ] = ""
 
 
@@ -264,7 +278,7 @@ _OWN = (
     "jobs_folder",
 )  # fmt: skip
 SHARED = tuple(name for name in RunnerSettings.model_fields if name not in _OWN)
-"""Settings that all runners of a machine share; the others each has for itself."""
+"""Settings that all runners on a machine share; the others are per runner."""
 
 S = TypeVar("S", bound=Settings)
 N = TypeVar("N", int, float)

@@ -28,17 +28,17 @@ _UNAUTHENTICATED = 401
 
 
 def build_program_argv(*words: str) -> list[str]:
-    """Write a command of this very program; `-I` keeps foreign folders and variables out."""
+    """Return the argv of a command of this program; `-I` ignores the folder and environment."""
     return [sys.executable, "-I", "-m", "exclave", "stack", *words]
 
 
 def set_up(folder: StackFolder, env: Mapping[str, str]) -> bool:
-    """Store what the script brought and the settings of this shell.
+    """Store the content of the script and the settings of this shell.
 
-    True if what runs there now, if anything, is of another version.
+    Return whether that changed the version of an existing Stack.
     """
     if not folder.fresh.exists():
-        folder.read_document()  # before anything is made or changed in a folder that is no Stack's
+        folder.read_document()  # raises if this is not a Stack's folder
     folder.prepare()
     before = folder.read_document().version if folder.document.exists() else ""
     after = folder.adopt().version

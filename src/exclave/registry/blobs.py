@@ -52,10 +52,10 @@ def read_range(request: Request, size: int, etag: str) -> tuple[int, int] | None
 
     Multiple ranges, other units and ranges of another version are answered with all.
     """
-    found = _RANGE.fullmatch(request.headers.get("range", ""))
-    if found is None or request.headers.get("if-range", etag) != etag:
+    match = _RANGE.fullmatch(request.headers.get("range", ""))
+    if match is None or request.headers.get("if-range", etag) != etag:
         return None
-    first, last = found[1], found[2]
+    first, last = match[1], match[2]
     if not first and not last:
         return None
     if first:

@@ -18,12 +18,12 @@ class Body:
 
     @property
     def announced(self) -> int | None:
-        """How many bytes it has, if the client said so."""
+        """The size in bytes, if the client announced it."""
         told = self._request.headers.get("content-length", "")
         return int(told) if told.isdecimal() and len(told) <= _LONGEST_NUMBER else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Give its pieces."""
+        """Yield the body in chunks."""
         try:
             async for chunk in self._request.stream():
                 if chunk:
@@ -33,7 +33,7 @@ class Body:
 
 
 async def read_small(request: Request, limit: int) -> bytes:
-    """Read a body, but not more than the limit of it."""
+    """Return a body; raise if it is larger than the limit."""
     announced = request.headers.get("content-length", "")
     if announced.isdecimal() and (len(announced) > len(str(limit)) or int(announced) > limit):
         raise ContentTooLarge(f"the body has more than {limit} bytes")

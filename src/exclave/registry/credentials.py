@@ -15,7 +15,7 @@ from exclave.domain.registry import RegistryScope
 from exclave.registry.bodies import read_small
 
 WHO = "exclave.who"
-"""Where the caller's ids stand in the request's scope, for the log of requests."""
+"""The key of the caller's ids in the request's scope, for the access log."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]{1,128}")
 _MAX_FORM = 16 << 10

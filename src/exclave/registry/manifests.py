@@ -118,6 +118,6 @@ def _read_count(request: Request) -> int:
 
 
 def _write(document: object, kind: str, headers: dict[str, str]) -> Response:
-    # Given as a header, because Starlette would add a charset to a type that it is told.
+    # Set as a header, because Starlette would add a charset to `media_type`.
     content = json.dumps(document, ensure_ascii=False)
     return Response(content, headers={**headers, "Content-Type": kind})

@@ -26,7 +26,7 @@ STATUS: dict[Kind, HTTPStatus] = {
     Kind.FULL: HTTPStatus.INSUFFICIENT_STORAGE,
     Kind.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-"""What each kind of problem is called by a registry; the only conflict is a piece out of order."""
+"""The registry error code and status of each kind; the only conflict is a chunk out of order."""
 
 _CODES = {
     "unauthenticated": "UNAUTHORIZED",
@@ -81,7 +81,7 @@ def write_challenge(request: Request) -> str:
     try:
         name = check_name(request.path_params.get("name", ""))
     except NameInvalid:
-        pass  # a name that is none is not repeated
+        pass  # an invalid name is not echoed
     else:
         actions = "pull" if request.method in _READS else "pull,push"
         asked.append(f'scope="repository:{name}:{actions}"')

@@ -43,7 +43,7 @@ async def show(request: Request) -> Response:
 
 
 async def append(request: Request) -> Response:
-    """Append a piece to an upload."""
+    """Append a chunk to an upload."""
     scope = await admit(request)
     name = request.path_params["name"]
     start, size = read_place(request)
@@ -54,7 +54,7 @@ async def append(request: Request) -> Response:
 
 
 async def finish(request: Request) -> Response:
-    """Append the last piece, if there is one, and turn the upload into a blob."""
+    """Append the last chunk, if there is one, and turn the upload into a blob."""
     scope = await admit(request)
     name = request.path_params["name"]
     digest = request.query_params.get("digest")
@@ -75,7 +75,7 @@ async def finish(request: Request) -> Response:
 
 
 async def cancel(request: Request) -> Response:
-    """End an upload."""
+    """Cancel an upload."""
     scope = await admit(request)
     name = request.path_params["name"]
     await uploads.cancel_upload(deps_of(request), scope, name, _read_id(request))
@@ -83,18 +83,18 @@ async def cancel(request: Request) -> Response:
 
 
 def read_place(request: Request) -> tuple[int | None, int | None]:
-    """Return the start and the size of a piece, as far as the client announced them."""
+    """Return the offset and the size of a chunk, as far as the client announced them."""
     announced = request.headers.get("content-range")
     if announced is None:
         return None, None
-    found = _RANGE.fullmatch(announced)
-    if found is None or int(found[2]) < int(found[1]):
+    match = _RANGE.fullmatch(announced)
+    if match is None or int(match[2]) < int(match[1]):
         raise UploadInvalid("`Content-Range` must be `<first>-<last>`")
-    size = int(found[2]) - int(found[1]) + 1
+    size = int(match[2]) - int(match[1]) + 1
     length = request.headers.get("content-length")
     if length is not None and length != str(size):
         raise UploadInvalid("`Content-Length` differs from `Content-Range`")
-    return int(found[1]), size
+    return int(match[1]), size
 
 
 def _read_id(request: Request) -> str:

@@ -1,1 +1,1 @@
-"""The runner: asks for work, proves it may do it, does it, hands in the result."""
+"""The runner: polls for jobs, verifies and runs them, and reports the results."""

@@ -1,4 +1,4 @@
-"""The runner's own account of what it was asked and did: hash-chained lines on its disk."""
+"""The runner's own audit trail: hash-chained lines on its disk about what it was asked and did."""
 
 import errno
 import hashlib
@@ -17,7 +17,7 @@ _TAIL = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """Whether the chain holds; where it does not, the first bad line and what is wrong with it."""
+    """Whether the chain is intact; if not, the first bad line and what is wrong with it."""
 
     ok: bool
     lines: int
@@ -26,7 +26,7 @@ class AuditReport:
 
 
 class Audit:
-    """Appends entries, each synced before the caller goes on and bound to all before it."""
+    """Appends entries; each is synced before `write` returns and chained to the one before."""
 
     def __init__(
         self, file: Path, clock: Clock, give_up_reserve: Callable[[], bool] = lambda: False
@@ -64,7 +64,7 @@ class Audit:
 
 
 def verify_audit(file: Path) -> AuditReport:
-    """Walk the whole chain and name the first line that was changed, moved, added or removed."""
+    """Verify the whole chain; report the first line that was changed, moved, added or removed."""
     previous, count = GENESIS, 0
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -88,7 +88,7 @@ def _find_fault(line: bytes, number: int, previous: str) -> str:
 
 
 def _read_entry(line: bytes) -> dict[str, object] | None:
-    """Read a whole line whose content matches its own hash, in the one form that we write."""
+    """Return the entry of a complete line; raise unless it matches its hash and canonical form."""
     try:
         entry = json.loads(line)
         if not isinstance(entry, dict) or canonical_json(entry) + b"\n" != line:
@@ -114,7 +114,7 @@ def _read_last(file: Path) -> dict[str, object] | None:
 
 
 def _cut_torn_tail(file: Path) -> bytes:
-    """Move what a crash left half-written behind the last good line into a file beside it."""
+    """Move an incomplete last line, which a crash left, into another file."""
     if not file.exists():
         return b""
     tail = _read_tail(file)

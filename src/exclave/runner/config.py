@@ -21,23 +21,23 @@ class RunnerConfig:
     ca_bundle: Path | None = None
     secrets_file: Path | None = None
     run_as: str = ""
-    """Whom jobs run as: a user, a range of uids with one for each, or `auto`; empty: the runner."""
+    """The user of jobs: a name, a range of uids (one per job), `auto`; empty: the runner's own."""
     why_not_isolated: str = ""
     """Why jobs run as the runner itself, if they do."""
     jobs_folder: Path | None = None
-    """Where executions and tools are, if not in the data folder: users of jobs must get there."""
+    """The folder of executions and tools, if job users cannot enter the data folder."""
     max_hold_s: float = 3600.0
-    """The longest that a poll may be held; the control plane does so in big fleets only."""
+    """The longest time that a poll may be held; only used in big fleets."""
     keep_free_bytes: int = 256 << 20
-    """With less free space than this no new work is taken."""
+    """With less free space than this, no new jobs are accepted."""
     reserve_bytes: int = 8 << 20
-    """Kept in a file and given up when the disk is full, so that results can still be written."""
+    """The size of a file that is deleted when the disk is full, so that results can be written."""
     ship_logs_s: float = 120.0
-    """How long a result waits for its log while the control plane answers."""
+    """How long a result waits for its log while the control plane responds."""
     shutdown_s: float = 20.0
-    """How long a stopping runner tries to hand in its last results."""
+    """How long a stopping runner tries to deliver its last results."""
     max_results_waiting: int = 500
-    """With more undelivered results than this no new work is taken."""
+    """With more undelivered results than this, no new jobs are accepted."""
 
     @property
     def executions(self) -> Path | None:
@@ -46,5 +46,5 @@ class RunnerConfig:
 
     @property
     def link(self) -> Link:
-        """How the control plane is reached."""
+        """The connection settings for the control plane."""
         return Link(self.runner_url, proxy=self.proxy, ca_bundle=self.ca_bundle)

@@ -1,4 +1,4 @@
-"""The runner's data folder: layout, lock, durable writes, boot counter, room to work in."""
+"""The runner's data folder: layout, lock, durable writes, boot counter, free space."""
 
 import errno
 import fcntl
@@ -12,13 +12,13 @@ from exclave.base.errors import Kind, Problem
 
 _FOLDER_MODE = 0o700
 _PASSABLE_MODE = 0o711
-"""Others may pass through, to what is theirs below, but see no names."""
+"""Other users may enter folders below that belong to them, but cannot list this one."""
 _FILE_MODE = 0o600
 _PAUSE_EVERY = 200
 
 
 class DataFolderInUse(Problem):
-    """Two processes with one identity would look like a stolen key, and run work twice."""
+    """Another process uses the folder; two with one identity would look like a stolen key."""
 
     kind: ClassVar = Kind.CONFLICT
     code: ClassVar = "data_folder_in_use"
@@ -26,7 +26,7 @@ class DataFolderInUse(Problem):
 
 
 class DataFolderBroken(Problem):
-    """The folder cannot be used as it is; guessing could repeat work."""
+    """The folder is damaged or unusable; going on could run jobs twice."""
 
     code: ClassVar = "data_folder_broken"
     hint: ClassVar = "Check the owner, the mode and the free space of the runner's data folder."
@@ -48,7 +48,7 @@ class DataFolder:
             _make_private(folder)
         if executions is not None:
             _make_passable(executions)
-        self._lock = _take_lock(path / "lock")
+        self._lock = _acquire_lock(path / "lock")
         self._fill_reserve(reserve_bytes)
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class DataFolder:
             self._lock = -1
 
     def raise_boot(self) -> int:
-        """Count this start; the number is on disk before anybody sees it."""
+        """Increment and return the boot counter; it is on disk before it is used."""
         file = self.path / "boot"
         try:
             boot = int(file.read_text()) + 1 if file.exists() else 1
@@ -69,7 +69,7 @@ class DataFolder:
         return boot
 
     def write(self, file: Path, data: bytes) -> None:
-        """Replace a file durably; on a full disk the reserve is given up for it."""
+        """Replace a file durably; if the disk is full, delete the reserve first."""
         try:
             write_durably(file, data)
         except OSError as error:
@@ -78,14 +78,14 @@ class DataFolder:
             write_durably(file, data)
 
     def give_up_reserve(self) -> bool:
-        """Free the reserved space; False where there is none left."""
+        """Delete the reserve file; return False if it is gone already."""
         if not self._reserve.exists():
             return False
         self._reserve.unlink()
         return True
 
     def remove(self, file: Path) -> None:
-        """Remove a file durably; it is fine if it is gone already."""
+        """Remove a file durably; no error if it does not exist."""
         file.unlink(missing_ok=True)
         sync_folder(file.parent)
 
@@ -100,12 +100,12 @@ class DataFolder:
         return folder
 
     def find_execution(self, execution_id: str) -> Path:
-        """Return the folder of an execution, also if it is below the data folder."""
+        """Return the folder of an execution, also one that is still in the data folder."""
         usual = self._usual / execution_id
         return usual if usual.exists() else self.executions / execution_id
 
     def list_executions(self) -> list[Path]:
-        """List the folders of executions that were not put away, oldest id first."""
+        """Return the folders of executions that were not removed, oldest id first."""
         places = {self._usual, self.executions}
         found = (folder for place in places for folder in place.iterdir() if folder.is_dir())
         return sorted(found, key=lambda folder: folder.name)
@@ -118,12 +118,12 @@ class DataFolder:
             with os.fdopen(os.open(self._reserve, flags, _FILE_MODE), "wb") as file:
                 os.posix_fallocate(file.fileno(), 0, size)
         except OSError:
-            # Too full for a reserve is too full for work: `free` stays 0 until there is room.
+            # Without space for the reserve there is none for jobs: `free` stays 0.
             self._reserve.unlink(missing_ok=True)
 
 
 def write_durably(file: Path, data: bytes) -> None:
-    """Write beside, sync, rename, sync the folder: after a crash the old or the new is there."""
+    """Write a file atomically and sync it: after a crash the old or the new content exists."""
     beside = file.with_name(f".{file.name}.new")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _FILE_MODE)
@@ -139,7 +139,7 @@ def write_durably(file: Path, data: bytes) -> None:
 
 
 def remove_durably(file: Path) -> None:
-    """Remove a file for good; it is fine if it is gone already."""
+    """Remove a file for good; no error if it does not exist."""
     if file.exists():
         file.unlink()
         sync_folder(file.parent)
@@ -155,7 +155,7 @@ def sync_folder(folder: Path) -> None:
 
 
 async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> None:
-    """Remove a folder with all that work left in it, without holding up renewals."""
+    """Remove a folder and its content without delaying renewals."""
     count = 0
     todo = [folder]
     while todo:
@@ -200,7 +200,7 @@ def _make_private(folder: Path) -> None:
         raise DataFolderBroken(message) from error
 
 
-def _take_lock(file: Path) -> int:
+def _acquire_lock(file: Path) -> int:
     try:
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
     except OSError as error:

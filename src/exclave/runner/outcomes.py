@@ -8,7 +8,7 @@ MESSAGE_CHARS = 4000
 
 
 class WorkFailed(Exception):  # noqa: N818 - says what happened, like `Problem`
-    """The job cannot be done. `reason` is from the closed list, `message` says how to fix it."""
+    """The job failed. `reason` is from the closed list, `message` says how to fix it."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)

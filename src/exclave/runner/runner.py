@@ -1,4 +1,4 @@
-"""The runner: from start to stop, with everything that runs in between."""
+"""The runner process: start, background tasks, stop."""
 
 import asyncio
 import signal
@@ -45,15 +45,15 @@ from exclave.wire.runner import KINDS
 _log = Log("runner")
 
 Duty = Callable[[Deps], Coroutine[Any, Any, None]]
-"""Something that runs beside the work, for as long as the runner runs."""
+"""A background coroutine that runs as long as the runner."""
 
 ENROLMENTS = RetryPolicy(first_s=0.5, longest_s=5.0, give_up_s=600.0)
 
 
 class Runner:
-    """One runner process. `run` ends after `request_stop`, or raises why it could not go on.
+    """One runner process. `run` returns after `request_stop`, or raises what ended it.
 
-    Cancelling `run` is like a crash: nothing is written, nobody is told.
+    Cancelling `run` is like a crash: nothing is written or reported.
     """
 
     def __init__(
@@ -196,11 +196,11 @@ class Runner:
         await self._stop_work(deps)
         if self._failure is None:
             renewing.cancel()
-            await self._take_leave(renewer)
+            await self._send_last_renewal(renewer)
         deps.audit.write("stopped", failure=str(self._failure or ""))
 
     async def _stop_work(self, deps: Deps) -> None:
-        """End all work; then give the last results a little time, if anybody may take them."""
+        """Stop all jobs, then wait briefly for the delivery of the last results."""
         for execution in deps.roster.list_alive():
             shut_down(deps, execution)
         while any(one.phase is not Phase.ENDED for one in deps.roster.list_alive()):
@@ -212,8 +212,8 @@ class Runner:
                 break
             await wait_first(self._clock, left, deps.signals.changed.wait())
 
-    async def _take_leave(self, renewer: Renewer) -> None:
-        """Show what still waits and what does not: the rest is proven to have stopped."""
+    async def _send_last_renewal(self, renewer: Renewer) -> None:
+        """Renew once more: executions that are no longer listed are proven to have stopped."""
         try:
             await renewer.renew()
         except Problem as problem:

@@ -1,4 +1,4 @@
-"""How the runner's loops wake each other, and waiting that a wake-up may cut short."""
+"""Wake-ups between the runner's loops, and waits that they can interrupt."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -7,13 +7,13 @@ from exclave.base.clock import Clock
 
 
 class Broadcast:
-    """Wakes everybody who waits at that moment; nothing is remembered for later."""
+    """Wakes all current waiters; it is not remembered for later ones."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def fire(self) -> None:
-        """Wake all who wait now."""
+        """Wake all current waiters."""
         event, self._event = self._event, asyncio.Event()
         event.set()
 
@@ -23,21 +23,21 @@ class Broadcast:
 
 
 class Signals:
-    """What one part of the runner tells the others."""
+    """Signals between the parts of the runner."""
 
     def __init__(self) -> None:
         self.stopping = asyncio.Event()
-        """The runner takes no more work."""
+        """Set when the runner accepts no more jobs."""
         self.renew_soon = asyncio.Event()
-        """There is news for the next renewal."""
+        """Set when there is news for the next renewal."""
         self.changed = Broadcast()
-        """An execution ended, or the runner answers for it no more."""
+        """Fired when an execution ended or was removed from the roster."""
         self.back = Broadcast()
-        """The control plane answers again after a silence."""
+        """Fired when the control plane responds again after an outage."""
         self.report_wanted = False
-        """The control plane asked for a report of the Stack since the last one."""
+        """Set when the control plane requested a report of the Stack."""
         self.contact_at: float | None = None
-        """When a renewal last got through, on the monotonic clock; None while none does."""
+        """When a renewal last succeeded, on the monotonic clock; None during an outage."""
 
     def note_contact(self, at: float) -> None:
         """Record that the control plane answered."""

@@ -40,7 +40,7 @@ class LocalStack:
         return RenderedStack((StackFile(SCRIPT, "text/x-python", _write_script(document)),))
 
     def write_instructions(self, address: StackAddress) -> Instructions:
-        """Return the line that fetches and runs the script."""
+        """Return the command that fetches and runs the script."""
         return Instructions(
             summary="Run the script with Python 3.11 or newer on the machine that is to run the"
             " app, or paste the line there: it fetches the script and runs it.",
@@ -83,7 +83,7 @@ def _build_json(document: StackDocument) -> dict[str, object]:
 
 
 def _write_command(url: str) -> str:
-    """Return the one line that a customer pastes.
+    """Return the command that a customer pastes.
 
     curl reads the address from a pipe, since other users see the arguments of processes.
     """

@@ -133,7 +133,7 @@ _TAKE = Prepared(
 )  # fmt: skip
 
 
-def take_lanes(
+def occupy_lanes(
     tx: Tx, org: OrgId, queue: QueueId, taken: Sequence[tuple[str, int, ExecutionId]]
 ) -> None:
     """Mark lanes (name, epoch, holder) as busy; the caller holds the queue's lock."""

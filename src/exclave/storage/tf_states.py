@@ -106,7 +106,7 @@ def list_locks(tx: Tx, org: OrgId, queue: QueueId) -> Sequence[StateLock]:
     return tx.all(_LOCKS.where(*mine), StateLock)
 
 
-def take_lock(
+def acquire_lock(
     tx: Tx,
     org: OrgId,
     runner: RunnerId,

@@ -23,14 +23,14 @@ def parse_duration(text: str) -> int | None:
         return None
     total = at = 0
     while at < len(rest):
-        found = _PART.match(rest, at)
-        if found is None or not (found[1] or found[2]):
+        match = _PART.match(rest, at)
+        if match is None or not (match[1] or match[2]):
             return None
-        unit = _UNITS[found[3]]
-        total += int(found[1] or 0) * unit
-        if found[2]:
-            total += int(found[2]) * unit // 10 ** len(found[2])
-        at = found.end()
+        unit = _UNITS[match[3]]
+        total += int(match[1] or 0) * unit
+        if match[2]:
+            total += int(match[2]) * unit // 10 ** len(match[2])
+        at = match.end()
     return sign * total if total <= MAX_INT else None
 
 

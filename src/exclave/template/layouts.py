@@ -145,20 +145,20 @@ class _Reader:
             self.text = self.text[1:]
             return
         pattern = re.sub("[0-9]{2}", "([0-9]{2})", element[1:])
-        found = re.match("([+-])" + pattern, self.text)
-        if found is None:
+        match = re.match("([+-])" + pattern, self.text)
+        if match is None:
             raise ValueError
-        hours, minutes, seconds = ([int(part) for part in found.groups()[1:]] + [0, 0])[:3]
+        hours, minutes, seconds = ([int(part) for part in match.groups()[1:]] + [0, 0])[:3]
         self.offset = (hours * 60 + minutes) * 60 + seconds
-        self.offset *= -1 if found[1] == "-" else 1
-        self.text = self.text[found.end() :]
+        self.offset *= -1 if match[1] == "-" else 1
+        self.text = self.text[match.end() :]
 
     def _digits(self, least: int, most: int) -> int:
-        found = _DIGITS.match(self.text[:most])
-        if found is None or len(found[0]) < least:
+        match = _DIGITS.match(self.text[:most])
+        if match is None or len(match[0]) < least:
             raise ValueError
-        self.text = self.text[len(found[0]) :]
-        return int(found[0])
+        self.text = self.text[len(match[0]) :]
+        return int(match[0])
 
     def _name(self, names: tuple[str, ...], short: int | None) -> int:
         for number, name in enumerate(names):
@@ -169,10 +169,10 @@ class _Reader:
         raise ValueError
 
     def _fraction(self) -> None:
-        found = re.match(r"[.,]([0-9]+)", self.text)
-        if found is not None:
-            self.micro = int(found[1][:6].ljust(6, "0"))
-            self.text = self.text[found.end() :]
+        match = re.match(r"[.,]([0-9]+)", self.text)
+        if match is not None:
+            self.micro = int(match[1][:6].ljust(6, "0"))
+            self.text = self.text[match.end() :]
 
     def finish(self) -> Time:
         if self.text:
@@ -194,10 +194,10 @@ def parse_layout(layout: str, text: str) -> Time | None:
     reader = _Reader(text)
     at = 0
     try:
-        for found in _ELEMENT.finditer(layout):
-            reader.expect(layout[at : found.start()])
-            reader.read(found[0])
-            at = found.end()
+        for match in _ELEMENT.finditer(layout):
+            reader.expect(layout[at : match.start()])
+            reader.read(match[0])
+            at = match.end()
         reader.expect(layout[at:])
         return reader.finish()
     except (ValueError, OverflowError):

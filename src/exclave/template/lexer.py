@@ -153,11 +153,11 @@ class Lexer:
         if char in _SPACES:
             self._lex_space()
         elif char in _SINGLE:
-            self._take(_SINGLE[char], 1)
+            self._emit(_SINGLE[char], 1)
         elif char in "()":
             self._lex_paren(char)
         elif char == ":" and following == "=":
-            self._take(Kind.DECLARE, 2)
+            self._emit(Kind.DECLARE, 2)
         elif char in "\"'":
             self._lex_quoted(char)
         elif char == "`":
@@ -169,11 +169,11 @@ class Lexer:
         elif _is_word(char):
             self._lex_word()
         elif char.isascii() and char.isprintable() and char != ":":
-            self._take(Kind.OTHER, 1)
+            self._emit(Kind.OTHER, 1)
         else:
             raise self._problem(f"unexpected character {char!r} in an action", self._at)
 
-    def _take(self, kind: Kind, length: int) -> None:
+    def _emit(self, kind: Kind, length: int) -> None:
         text = self._text[self._at : self._at + length]
         self._tokens.append(Token(kind, text, self._at))
         self._at += length
@@ -184,13 +184,13 @@ class Lexer:
             end += 1
         if self._text.startswith("-}}", end):
             end -= 1
-        self._take(Kind.SPACE, end - self._at)
+        self._emit(Kind.SPACE, end - self._at)
 
     def _lex_paren(self, char: str) -> None:
         self._parens += 1 if char == "(" else -1
         if self._parens < 0:
             raise self._problem("unexpected right parenthesis", self._at)
-        self._take(Kind(char), 1)
+        self._emit(Kind(char), 1)
 
     def _lex_quoted(self, quote: str) -> None:
         end = self._at + 1
@@ -200,13 +200,13 @@ class Lexer:
             what = "string" if quote == '"' else "character"
             message, hint = f"this {what} is not closed on its line", f"Add `{quote}`."
             raise self._problem(message, self._at, hint)
-        self._take(Kind.STRING if quote == '"' else Kind.CHAR, end + 1 - self._at)
+        self._emit(Kind.STRING if quote == '"' else Kind.CHAR, end + 1 - self._at)
 
     def _lex_raw(self, start: int) -> None:
         end = self._text.find("`", self._at + 1)
         if end < 0:
             raise self._problem("this raw string is not closed", start, "Add a backquote.")
-        self._take(Kind.RAW, end + 1 - self._at)
+        self._emit(Kind.RAW, end + 1 - self._at)
 
     def _lex_field(self, char: str) -> None:
         end = self._at + 1
@@ -214,9 +214,9 @@ class Lexer:
             end += 1
         self._check_end_of_word(end)
         if char == "$":
-            self._take(Kind.VARIABLE, end - self._at)
+            self._emit(Kind.VARIABLE, end - self._at)
         else:
-            self._take(Kind.FIELD if end > self._at + 1 else Kind.DOT, end - self._at)
+            self._emit(Kind.FIELD if end > self._at + 1 else Kind.DOT, end - self._at)
 
     def _lex_word(self) -> None:
         end = self._at
@@ -225,11 +225,11 @@ class Lexer:
         self._check_end_of_word(end)
         word = self._text[self._at : end]
         if word in KEYWORDS:
-            self._take(Kind.KEYWORD, len(word))
+            self._emit(Kind.KEYWORD, len(word))
         elif word in ("true", "false"):
-            self._take(Kind.BOOL, len(word))
+            self._emit(Kind.BOOL, len(word))
         else:
-            self._take(Kind.NIL if word == "nil" else Kind.NAME, len(word))
+            self._emit(Kind.NIL if word == "nil" else Kind.NAME, len(word))
 
     def _check_end_of_word(self, end: int) -> None:
         after = self._text[end : end + 1]
@@ -248,7 +248,7 @@ class Lexer:
             raise self._problem("complex numbers are not supported", self._at)
         if end < len(self._text) and _is_word(self._text[end]):
             raise self._problem(f"bad number {self._text[self._at : end + 1]!r}", self._at)
-        self._take(Kind.NUMBER, end - self._at)
+        self._emit(Kind.NUMBER, end - self._at)
 
     def _scan_number(self, at: int) -> int:
         text = self._text

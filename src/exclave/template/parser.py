@@ -63,7 +63,7 @@ class Parser(OperandParser):
             parts=self._parts,
             functions=frozenset(self.used),
             miscounts=tuple(self.miscounts),
-            unknown_part=next((each for each in self._calls if each[0] not in self._parts), None),
+            unknown_part=next((call for call in self._calls if call[0] not in self._parts), None),
             tokens=self._count,
         )
 

@@ -93,15 +93,15 @@ def check_constraint(text: str, version: str) -> bool:
 def _parse_group(text: str) -> list[Constraint]:
     if len(text) > _LONGEST:
         raise Fault("this version constraint is too long")
-    text = _HYPHEN.sub(lambda found: f" >={found[1]} <={found[2]} ", text).strip()
+    text = _HYPHEN.sub(lambda match: f" >={match[1]} <={match[2]} ", text).strip()
     constraints: list[Constraint] = []
     at = 0
     while at < len(text) or not constraints:
-        found = _CONSTRAINT.match(text, at)
-        separator = None if found is None else _SEPARATOR.match(text, found.end())
-        if found is None or separator is None:
+        match = _CONSTRAINT.match(text, at)
+        separator = None if match is None else _SEPARATOR.match(text, match.end())
+        if match is None or separator is None:
             raise Fault(f"{text!r} is not a version constraint", hint='Write it like ">=1.2 <2".')
-        constraints.append(_make_constraint(found))
+        constraints.append(_make_constraint(match))
         at = separator.end()
     return constraints
 

@@ -44,7 +44,7 @@ class AppReply(Reply):
     created_by: str
     installs: int
     config: ConfigReply | None
-    """None as long as the app was never synced."""
+    """None if the app was never synced."""
 
 
 class AppFinding(Reply):
@@ -96,15 +96,15 @@ class ConfigDiffReply(Reply):
 
     app: str
     before: int | None
-    """None if there is no version before."""
+    """None if there is no earlier version."""
     after: int | None
-    """None for a version that was only tried."""
+    """None for a dry run."""
     parts: list[ConfigPartChange]
     builds: list[str]
     """The parts that are built for the newer version, such as `component:api`."""
     installs: list[InstallImpact]
     more_installs: int = 0
-    """How many more installs would see a change, beyond those that are listed."""
+    """How many installs beyond the listed ones would change."""
 
 
 class SyncReply(Reply):
@@ -120,4 +120,4 @@ class SyncReply(Reply):
     """Warnings; an upload with errors is refused as a whole."""
     diff: ConfigDiffReply
     workflow_id: str | None = None
-    """The workflow that builds what has to be built."""
+    """The workflow that builds changed parts."""

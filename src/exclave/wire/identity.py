@@ -62,7 +62,7 @@ class NewToken(Request):
     grants: Annotated[list[GrantModel], Field(min_length=1, max_length=50)]
     expires_in_s: Annotated[float, Field(ge=1, le=366 * 24 * 3600)] = 90 * 24 * 3600.0
     instance_admin: bool = False
-    """May create orgs too; only an instance admin can give this."""
+    """Whether it may create orgs; only an instance admin can grant this."""
 
 
 class TokenInfo(Reply):
@@ -79,7 +79,7 @@ class TokenInfo(Reply):
     last_used_at: datetime | None
     instance_admin: bool = False
     made_with: Id | None = None
-    """The token that it was made with."""
+    """The token that it was created with."""
     counts_as: str | None = None
     """With four eyes: the person whom it counts as until another admin confirms it."""
 
@@ -135,14 +135,14 @@ class SetFourEyes(Request):
 
 
 class FourEyesReply(Reply):
-    """Whether every change needs two people, and who asked to switch that off."""
+    """Whether every change needs two people, and who requested to turn that off."""
 
     on: bool
     off_requested_by: str | None = None
-    """Who asked to switch it off; another admin has to agree."""
+    """Who requested to turn it off; another admin has to confirm."""
     off_request_expires_at: datetime | None = None
     admins: list[str]
-    """The persons who can switch it."""
+    """The accounts that can turn it on or off."""
 
 
 class NewEnrolment(Request):
@@ -179,7 +179,7 @@ class RunnerReply(Reply):
     running: int
     created_at: datetime
     alarm: str = ""
-    """Something that an admin should look into; the runner goes on working."""
+    """A finding that an admin should investigate; the runner keeps working."""
     alarm_at: datetime | None = None
 
 

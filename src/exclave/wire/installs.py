@@ -56,7 +56,7 @@ class InstallReply(Reply):
     here: bool = False
     managed_by: str = ""
     workflow_id: Id | None = None
-    """The workflow that this request began."""
+    """The workflow that this request started."""
 
 
 class PartReply(Reply):
@@ -150,7 +150,7 @@ class InputsChanged(Reply):
     changed: list[str]
     sandbox: bool
     components: list[str]
-    """What reads the changed inputs, and what needs that."""
+    """The components that read the changed inputs, and those that depend on them."""
     workflow: WorkflowReply | None
 
 
@@ -167,7 +167,7 @@ STARTABLE = (
     WorkflowKind.SYNC_SECRETS,
     WorkflowKind.DRIFT_SCAN,
 )
-"""The workflows that `StartWork` requests; each of the others has a request of its own."""
+"""The workflow types that `StartWork` can request; each of the others has its own request."""
 
 
 def _check_startable(kind: WorkflowKind) -> WorkflowKind:
@@ -189,11 +189,11 @@ class StartWork(Request):
     kind: StartableKind
     components: Annotated[list[PartName], Field(max_length=1000)] = []
     sandbox: bool = False
-    """Of a drift scan: look at the sandbox too."""
+    """Of a drift scan: scan the sandbox too."""
     dependents: bool = False
     plan_only: bool = False
     approve_all: bool | None = None
-    """None: as the install says."""
+    """None: the install's own setting."""
 
 
 class Upgrade(Request):
@@ -232,7 +232,7 @@ class UpgradeReply(Reply):
     changed_inputs: list[str]
     dropped_inputs: list[str]
     new_stack: bool
-    """Whether the customer's Stack has to report before the next deploy: it is asked for more."""
+    """Whether the config requires more of the customer, whose Stack then has to report first."""
     obstacles: list[Obstacle] = []
     """What has to be done first; only a dry run gets this far with any."""
     workflow: WorkflowReply | None = None
@@ -268,7 +268,7 @@ class InstallConfig(Request):
 
     name: Name
     approval_option: ApprovalOption = ApprovalOption.PROMPT
-    """`auto`: plans that pass all their policies; one without policies is asked about."""
+    """`auto` approves plans that pass all their policies; one without policies needs approval."""
     component_toggles: Annotated[dict[PartName, bool], Field(max_length=1000)] = {}
     components: Annotated[dict[PartName, ComponentOverride], Field(max_length=1000)] = {}
     inputs: InputTexts = {}
@@ -304,7 +304,7 @@ class InstallSynced(Reply):
     hint: str = ""
     workflow_id: Id | None = None
     teardown_id: Id | None = None
-    """The workflow that takes down what was switched off."""
+    """The workflow that tears down the components that were switched off."""
 
 
 class InstallsSynced(Reply):

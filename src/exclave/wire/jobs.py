@@ -45,9 +45,9 @@ class Blocker(Reply):
     """Why a ready step or job has not started, and what to do about it."""
 
     lane: str | None
-    """None if it is no lane, but a runner that is missing."""
+    """None if a runner is missing instead."""
     job_id: Id | None
-    """The job that has the lane, or that was lost on it."""
+    """The job that holds the lane, or that was lost on it."""
     workflow_id: Id | None
     message: str
     hint: str
@@ -75,7 +75,7 @@ class JobReply(Reply):
     finished_at: datetime | None
     executions: list[ExecutionReply] = []
     blocked_by: Blocker | None = None
-    """Why it is not offered to a runner; not told in lists."""
+    """Why it is not offered to a runner; not set in lists."""
 
 
 class DeclareLost(Request):

@@ -19,11 +19,11 @@ _SHAPE = re.compile(
     rb"\[\s*\d{1,16}\s*,\s*\d{1,16}\s*,\s*[0-2]\s*,"
     rb'\s*"(?:[^"\\]++|\\.)*+"\s*(?:,\s*\{[^][{}]{0,99}\}\s*)?\]\s*'
 )
-"""Numbers, text, a flat object: seen before it is parsed, since nesting is expensive to build."""
+"""A record's shape, checked before parsing, because nested values are expensive to build."""
 _MAX_COUNT = (1 << 53) - 1
 """The largest whole number that every JSON client reads exactly."""
 _MAX_TIME_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999, where calendars of clients end."""
+"""The last millisecond of the year 9999, the limit of many date libraries."""
 
 
 class Stream(IntEnum):

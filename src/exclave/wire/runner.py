@@ -106,7 +106,7 @@ class TokenReply(Reply):
     expires_in_s: float
     generation: int
     next_nonce: Nonce | None = None
-    """To be signed for the token after this one: it need not be asked for."""
+    """The nonce for the next token, which saves a request."""
     timings: RunnerTimings
 
 
@@ -136,7 +136,7 @@ class Stats(Request):
     envelopes_refused: Count = 0
     jobs_finished: Count = 0
     disabled: bool = False
-    """The customer threw the kill switch: the runner is there and takes no work."""
+    """The customer has disabled the runner: it is connected but accepts no work."""
 
 
 class Poll(Numbered):
@@ -150,7 +150,7 @@ class Poll(Numbered):
     protocol: Protocol
     capabilities: Annotated[list[JobKind], Field(max_length=50)]
     stats: Stats | None = None
-    """With them a poll says all that a heartbeat says."""
+    """With them a poll replaces a heartbeat."""
 
 
 class Offer(Reply):
@@ -168,7 +168,7 @@ class PollReply(Reply):
     cancel: list[Id] = []
     renew_s: float
     report: bool = False
-    """What the app asks of the customer may have changed: the Stack is to report now."""
+    """What the app requires of the customer may have changed: the Stack should report now."""
 
 
 class RenewedExecution(Request):

@@ -14,7 +14,7 @@ Repository = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*$", max_length=200)
 ]
 Workspace = Annotated[str, StringConstraints(pattern=r"^(sandbox|component:[a-z0-9][a-z0-9_-]*)$")]
-"""Which Terraform state is meant: it is named like the lane that guards it."""
+"""The name of a Terraform state, which is also that of the lane that guards it."""
 EnvName = Annotated[str, StringConstraints(pattern=f"^{job_limits.ENV_NAME}$")]
 EnvValue = Annotated[str, StringConstraints(max_length=job_limits.VALUE, pattern=r"^[^\x00]*$")]
 Env = Annotated[dict[EnvName, EnvValue], Field(max_length=200)]
@@ -23,7 +23,7 @@ TimeoutS = Annotated[float, Field(gt=0, le=6 * 3600)]
 
 
 MOST_NESTED = 100
-"""Levels of a document. Readers of JSON stop at 200, and documents are stored inside of others."""
+"""Maximum depth of a document. JSON parsers stop at 200, and documents are nested in others."""
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -59,7 +59,7 @@ def _check_levels(value: JsonValue, levels: int) -> None:
 
 
 Outputs = Annotated[dict[str, JsonValue], Field(max_length=1000), AfterValidator(check_storable)]
-"""What a job or an outside event brings along."""
+"""The outputs of a job or an external event."""
 
 
 class ScriptStep(Request):
@@ -105,7 +105,7 @@ class NoopSpec(Request):
 
 
 OwnSpec = Annotated[ScriptSpec | NoopSpec, Field(discriminator="kind")]
-"""What people may put into workflows of their own."""
+"""The job kinds that custom workflows may use."""
 
 
 class Artifact(Request):

@@ -1,4 +1,4 @@
-"""Stacks: the files that a customer runs, what they report, and what the app asks of it."""
+"""Stacks: the files that a customer runs, what they report, and what the app requires."""
 
 from datetime import datetime
 from typing import Annotated
@@ -42,7 +42,7 @@ class StackInput(Reply):
 
 
 class StackTerms(Reply):
-    """What the app's current config asks of the customer."""
+    """What the app's current config requires of the customer."""
 
     install_id: Id
     install: str

@@ -18,20 +18,20 @@ from exclave.wire.model import Id, Reply, Request, Text
 from exclave.wire.specs import Workspace, check_storable
 
 MAX_ATTACHMENT = 64 << 20
-"""Most bytes of one file that an execution hands in, and of one sealed state."""
+"""Maximum size of a file that an execution uploads, and of a sealed state."""
 MAX_HEADER = 4 << 20
 """Most bytes of the line that precedes a sealed state."""
 MAX_STATE = MAX_ATTACHMENT - 1024
-"""Most bytes of a state in clear: its seal adds less than the rest."""
+"""Maximum size of an unencrypted state; encryption adds less than the difference."""
 MAX_FILE = MAX_ATTACHMENT + MAX_HEADER
 """Most bytes of a state with its header, which is also how one is rescued."""
 
 AttachmentName = Literal["plan.sealed", "plan.json", "journal.jsonl", "errored.tfstate.sealed"]
-"""The files that an execution may hand in."""
+"""The files that an execution may upload."""
 
 LockId = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
 Address = Annotated[str, AfterValidator(read_address)]
-"""The address of a resource; one that is none is taken as a text that says so."""
+"""The address of a resource; an invalid one is replaced by a text that says so."""
 OutputName = Annotated[str, AfterValidator(read_name)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
@@ -52,7 +52,7 @@ class StateHeader(Request):
     sha256: Sha256
     resources: Annotated[list[StateResource], Field(max_length=20_000)] = []
     sealed_serial: Annotated[int, Field(ge=0, le=2**53)] | None = None
-    """The serial inside the sealed bytes, where an older version was restored; only in answers."""
+    """The serial inside the sealed bytes if an older version was restored; only in replies."""
 
     def write_line(self) -> bytes:
         """Return the header as a line, without unset fields, which older runners do not know."""
@@ -232,7 +232,7 @@ class TfLockReply(Reply):
     execution_id: Id
     at: datetime
     stale: bool
-    """Its execution has ended: the next one takes the lock without asking."""
+    """Whether its execution has ended, so that the next one can acquire the lock."""
 
 
 class TfWorkspaceReply(Reply):
@@ -310,7 +310,7 @@ class OrphansReply(Reply):
 
     orphans: list[Orphan]
     unread: list[Id] = []
-    """Executions whose journals hold more than was looked at, or could not be read."""
+    """Executions whose journals were read only in part, or not at all."""
 
 
 def read_plan(data: bytes) -> PlanDocument:

@@ -15,9 +15,9 @@ from exclave.wire.specs import Digest, OwnSpec
 
 MAX_STEPS = 200
 MAX_NEEDS = 2_000
-"""Of all steps together."""
+"""Maximum number of dependencies, of all steps together."""
 MAX_LANES = 100
-"""Different ones, of all steps together."""
+"""Maximum number of different lanes, of all steps together."""
 
 
 class NewStep(Request):
@@ -99,7 +99,7 @@ class StepReply(Reply):
     waiting_for: str
     """`approval`, `event`, `time`, `runner`, `job`, `lane` or `turn`; empty if for nothing."""
     blocked_by: Blocker | None = None
-    """Who has the lane, or whose turn it is first."""
+    """What holds the lane, or which workflow's turn comes first."""
     started_at: datetime | None
     finished_at: datetime | None
     due_at: datetime | None

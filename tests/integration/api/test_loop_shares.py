@@ -50,7 +50,7 @@ async def spend_all(site: Site, kind: str) -> None:
 async def be_beside_another(site: Site) -> None:
     """Let both orgs count as active."""
     for org in (OTHER, site.admin.user.org):
-        async with site.deps.loop_slots.take(org):
+        async with site.deps.loop_slots.hold(org):
             pass
 
 

@@ -19,7 +19,7 @@ async def test_pushes_of_an_org_that_used_up_its_loop_time_are_refused_and_pulls
     async with serve_hub(deps) as shared:
         await shared.push(EMPTY)
         for org in ("org_other", shared.org):
-            async with slots.take(org):
+            async with slots.hold(org):
                 pass
         deps.loop_shares.charge(shared.org, "registry PUT", 10.0, 0.0)
 

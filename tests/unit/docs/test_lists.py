@@ -12,6 +12,7 @@ from exclave.domain.lanes import LaneState
 from exclave.domain.presence import PresenceState
 from exclave.domain.timings import Timings
 from exclave.domain.workflows import StepKind, StepState, WorkflowKind
+from exclave.wire.workflows import MAX_STEPS
 from tests.unit.docs.pages import ROOT, Page
 
 JOBS = Page(ROOT / "docs/concepts/jobs-and-lanes.md")
@@ -78,3 +79,9 @@ def test_a_time_that_a_page_tells_is_the_default(page: str, sentence: str, name:
     assert name in {field.name for field in fields(Timings)}
     assert found is not None
     assert float(found[1]) == getattr(Timings(), name)
+
+
+def test_the_page_on_writing_workflows_names_the_limit_of_steps() -> None:
+    page = Page(ROOT / "docs/how-to/write-a-workflow.md")
+
+    assert re.findall(r"at most (\d+) steps", page.text) == [str(MAX_STEPS)]

@@ -53,9 +53,20 @@ def test_every_command_is_in_the_reference() -> None:
     page = _read("cli.md")
     root = build_root(PROCESSES)
 
-    missing = [path for path in _list_commands(root, "exclave") if f"# {path}\n" not in page]
+    missing = [path for path, _ in _list_commands(root, "exclave") if f"# {path}\n" not in page]
 
     assert missing == []
+
+
+def test_every_option_has_a_help_text() -> None:
+    silent = [
+        f"{path} {option.opts[0]}"
+        for path, command in _list_commands(build_root(PROCESSES), "exclave")
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+
+    assert silent == []
 
 
 @pytest.mark.parametrize("name", ["control", "runner"])
@@ -73,11 +84,12 @@ def test_every_variable_that_a_page_names_is_one(page: Page) -> None:
     assert find_unknown(dict.fromkeys(named, "x")) == []
 
 
-def _list_commands(group: click.Group, path: str) -> Iterator[str]:
+def _list_commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group, info_name=path)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        yield f"{path} {name}"
+        assert command is not None
+        yield f"{path} {name}", command
         if isinstance(command, click.Group):
             yield from _list_commands(command, f"{path} {name}")
 

@@ -63,7 +63,7 @@ def build_inner_app(deps: Deps) -> FastAPI:
     app = FastAPI(
         title="Exclave Runner API",
         version=__version__,
-        summary="How runners enrol, ask for work, keep it and hand in results.",
+        summary="How runners enrol, poll for jobs, renew leases and report results.",
         openapi_url=None,
         redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},

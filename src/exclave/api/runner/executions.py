@@ -78,7 +78,7 @@ class ResultRoute(BareRunnerRoute):
         """
 
         async def answer() -> BaseModel | None:
-            async with self.deps.loop_slots.take(who.org, "vital"):
+            async with self.deps.loop_slots.hold(who.org, "vital"):
                 return await self.answer(request, who)
 
         body = len(await request.body())

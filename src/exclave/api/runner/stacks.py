@@ -21,7 +21,7 @@ PathOf = Annotated[
 ]
 
 
-# Before the route with a code: the first route that matches is taken.
+# Before the route with a code: the first route that matches is used.
 @public.get("/package/{file}", response_class=Response)
 async def fetch_package(file: FileOf) -> Response:
     """Fetch the runner program; the files of a Stack name it and its hash."""
@@ -37,7 +37,7 @@ async def fetch_file(code: CodeOf, file: PathOf, deps: DepsOf) -> PlainTextRespo
 
 @router.post("/report")
 async def report_stack(report: StackReport, who: RunnerOf, deps: DepsOf) -> StackTerms:
-    """Report facts, names of secrets and the customer's inputs. Answers what the app asks now."""
+    """Report facts, names of secrets and the customer's inputs. Returns what the app requires."""
     return await stacks.report_stack(deps, who, report)
 
 

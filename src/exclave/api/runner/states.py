@@ -47,10 +47,10 @@ async def read_state(
     execution: ExecutionOf, query: StateOf, who: RunnerOf, deps: DepsOf
 ) -> Response:
     """Return the newest state of a workspace of the runner's install."""
-    found = await states.read_state(deps, who, execution, query.epoch, query.workspace)
-    if found is None:
+    state = await states.read_state(deps, who, execution, query.epoch, query.workspace)
+    if state is None:
         return Response(status_code=204)
-    return StreamingResponse(join_state(*found), media_type="application/octet-stream")
+    return StreamingResponse(join_state(*state), media_type="application/octet-stream")
 
 
 @router.post("/state", openapi_extra=_SEALED)

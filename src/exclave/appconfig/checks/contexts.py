@@ -11,7 +11,7 @@ _MAKERS = ("terraform_module", "pulumi")
 
 def check(app: App, report: Report) -> None:
     """Check that each context belongs to a component that can create a cluster."""
-    types = {each.name: each.type for each in app.components}
+    types = {component.name: component.type for component in app.components}
     for entry in app.entries_of(KubernetesContext):
         context = entry.value
         if not isinstance(context, KubernetesContext):

@@ -60,11 +60,11 @@ def _check_inputs(app: App, report: Report, place: Place, install: Install) -> N
 def _locate_input(place: Place, name: str) -> Place:
     """Return the place of an input in the last table that sets it; later tables win."""
     tables = [place, *(place.child(index) for index in range(_MOST_TABLES))]
-    return next((each.child(name) for each in reversed(tables) if each.has(name)), place)
+    return next((table.child(name) for table in reversed(tables) if table.has(name)), place)
 
 
 def _check_components(app: App, report: Report, place: Place, install: Install) -> None:
-    known = {each.name: each for each in app.components}
+    known = {component.name: component for component in app.components}
     for name in install.component_toggles:
         at = place.child("component_toggles", name)
         check_exists(report, Code.UNKNOWN_COMPONENT, at, name, known)
@@ -81,7 +81,7 @@ def _check_branch(app: App, report: Report, place: Place, install: Install) -> N
     if install.app_branch_group and not install.app_branch:
         at = place.child("app_branch_group")
         report.error(Code.MISSING_KEY, at, "`app_branch_group` needs `app_branch`")
-    branches = {each.name: each for each in app.branches}
+    branches = {branch.name: branch for branch in app.branches}
     if install.app_branch and branches:
         at = place.child("app_branch")
         check_exists(report, Code.UNKNOWN_BRANCH, at, install.app_branch, branches, soft=True)

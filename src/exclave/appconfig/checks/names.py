@@ -33,7 +33,7 @@ def check(app: App, report: Report) -> None:
                 line = first.source.locate_key((*first.at, "name")).line
                 message = f"{entry.title} is defined twice"
                 hint = f"The first one is in {first.source.path}:{line}. Rename one of them."
-                # Two groups of a name are shown as one: nothing is lost.
+                # Two groups of the same name are merged, so nothing is lost.
                 tell = report.warn if model is InputGroup else report.error
                 tell(Code.DUPLICATE_NAME, entry.place.child("name"), message, hint)
             elif name:

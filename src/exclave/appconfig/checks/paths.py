@@ -28,8 +28,8 @@ from exclave.appconfig.uses import Found
 def check(app: App, uses: Sequence[Found], report: Report) -> None:
     """Check every value that a template reads."""
     checker = _Checker(app, report)
-    for found in uses:
-        checker.check(found)
+    for use in uses:
+        checker.check(use)
 
 
 _OLD_KEYS = ("populated", "components")
@@ -52,8 +52,8 @@ class _Checker:
         """What was reported for a line of a text, or (0) for the whole text."""
         self.inputs = names_of(app.inputs)
         self.secrets = names_of(app.secrets)
-        self.actions = {each.name: each for each in app.actions}
-        self.types = {each.name: each.type for each in app.components}
+        self.actions = {action.name: action for action in app.actions}
+        self.types = {component.name: component.type for component in app.components}
         self.special: Mapping[str, Callable[[tuple[str, ...]], _Problem | None]] = {
             "inputs": self._check_input,
             "components": self._check_component,
@@ -208,7 +208,7 @@ class _Checker:
 
 def _check_step(runbook: Runbook, at: KeyPath, name: str) -> _Problem | None:
     """Check that a step exists and runs before the step that reads its outputs."""
-    steps = [each.name for each in runbook.steps]
+    steps = [step.name for step in runbook.steps]
     if name not in steps:
         return _missing(Code.UNKNOWN_ACTION, name, steps, soft=True, what="step")
     match at:

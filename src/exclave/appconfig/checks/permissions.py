@@ -49,7 +49,7 @@ def _check_role(app: App, report: Report, entry: Entry, role: Role) -> None:
 def _check_policy(app: App, report: Report, place: Place, policy: RolePolicy) -> None:
     given = [way for way in _WAYS if getattr(policy, way)]
     if not given and any(map(place.has, _WAYS)):
-        return  # what is wrong with it was said
+        return  # its mistake was already reported
     if not given:
         message = "the policy allows nothing"
         report.warn(Code.EMPTY_POLICY, place, message, f"Write one of {list_words(_WAYS)}.")
@@ -57,7 +57,7 @@ def _check_policy(app: App, report: Report, place: Place, policy: RolePolicy) ->
     if len(given) > 1:
         message = f"{list_words(given)} exclude each other"
         hint = "Write one [[policies]] table for each."
-        # What two ways of one cloud mean together is clear.
+        # Two forms of the same cloud can be combined.
         tell = report.warn if len({_WAYS[way] for way in given}) == 1 else report.error
         tell(Code.ONE_OF, place.child(given[1]), message, hint)
     if app.cloud not in {"", "local", _WAYS[given[0]]}:

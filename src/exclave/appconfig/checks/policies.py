@@ -30,7 +30,7 @@ def _check_engine(report: Report, entry: Entry, policy: Policy) -> None:
         place = entry.place.child("engine")
         report.error(Code.POLICY_ENGINE, place, message, f'Write engine = "{wanted}".')
         return
-    text = next((each for each in entry.texts if each.at == ("contents",)), None)
+    text = next((text for text in entry.texts if text.at == ("contents",)), None)
     if wanted != "opa" or text is None or text.remote or not text.content:
         return
     place = text.start

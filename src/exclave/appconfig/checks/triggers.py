@@ -42,11 +42,11 @@ def _check_target(app: App, report: Report, place: Place, target: Target) -> Non
     if wanted and not getattr(target, wanted):
         message = f"`{wanted}` is missing, which a target of type {target.type} needs"
         report.error(Code.MISSING_KEY, place, message)
-    # Branches may also be made on the platform, so an unknown one is only doubtful.
+    # Branches may also be created on the platform, so an unknown one is only a warning.
     at = place.child("app_branch")
     branches = names_of(app.branches)
     check_exists(report, Code.UNKNOWN_BRANCH, at, target.app_branch, branches, soft=True)
-    runbooks = {each.name: each for each in app.runbooks}
+    runbooks = {runbook.name: runbook for runbook in app.runbooks}
     check_exists(report, Code.UNKNOWN_RUNBOOK, place.child("runbook"), target.runbook, runbooks)
     if target.runbook in runbooks:
         known = names_of(runbooks[target.runbook].input)

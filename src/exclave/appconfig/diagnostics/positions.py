@@ -195,8 +195,8 @@ class _Scanner:
         self.at += len(text)
 
     def _skip(self, form: re.Pattern[str]) -> bool:
-        found = form.match(self.text, self.at)
-        if found is None:
+        match = form.match(self.text, self.at)
+        if match is None:
             return False
-        self.at = found.end()
+        self.at = match.end()
         return True

@@ -34,7 +34,7 @@ class Need(StrEnum):
 
     REQUIRED = "required"
     WANTED = "wanted"
-    """Its absence is a warning: the format asks for it, and its tools let it pass."""
+    """Its absence is a warning: the format requires it, but other tools accept its absence."""
     OPTIONAL = "optional"
 
 
@@ -58,12 +58,12 @@ class Field:
     since: Since = Since.OLD
     templated: bool = False
     reference: bool = False
-    """The value may name a file whose content takes its place."""
+    """Whether the value may name a file whose content replaces it."""
     path: bool = False
-    """The value is a plain path below the app directory whose content takes its place."""
+    """Whether the value is a path below the app directory; the file's content replaces it."""
     choices: tuple[str, ...] = ()
     old_choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: NOTHING)
-    """Former spellings of choices, and what replaces each ("" = nothing does)."""
+    """Former spellings of choices, and their replacements ("" = none)."""
     other_choices: Mapping[str, str] = dataclasses.field(default_factory=lambda: NOTHING)
     """Equivalent spellings."""
     format: str = ""
@@ -90,7 +90,7 @@ class Dead:
     hint: str
     error: bool = False
     silent: bool = False
-    """It belongs to another tool, which is no mistake."""
+    """Whether it belongs to another tool, which is no mistake."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)

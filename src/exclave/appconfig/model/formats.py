@@ -144,8 +144,8 @@ def check_version(text: str) -> Flaw | None:
 
 def check_terraform_version(text: str) -> Flaw | None:
     """Check a version of Terraform for components."""
-    found = _VERSION.fullmatch(text)
-    if found and tuple(int(part[:9]) for part in found.groups()) < _OLDEST_TERRAFORM:
+    match = _VERSION.fullmatch(text)
+    if match and tuple(int(part[:9]) for part in match.groups()) < _OLDEST_TERRAFORM:
         message = f"Terraform {text} is older than 1.8.0"
         return Flaw(message, "Use 1.8.0 or newer.", warning=True, code=Code.DOUBTFUL_FORMAT)
     return check_version(text)

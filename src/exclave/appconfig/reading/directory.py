@@ -133,7 +133,7 @@ class Directory:
                 report.warn(Code.LINK_AS_TEXT, path, message, "Make it a symbolic link again.")
                 data = self._read_bytes(target)
         except OSError as error:
-            hint = "Is it a link whose target is gone, or a file of somebody else?"
+            hint = "Is it a broken link, or a file that you may not read?"
             message = f"cannot read `{path}`: {error.strerror}"
             report.error(Code.FILE_UNREADABLE, place, message, hint)
             return None

@@ -32,7 +32,7 @@ from exclave.appconfig.reading.references import Fetcher, References
 from exclave.appconfig.reading.toml_files import parse_toml
 
 _SINGLE = ("metadata", "sandbox", "runner", "stack", "branches", "installs_source")
-"""Sections whose file is one thing, not a list of things."""
+"""Sections whose file is a single part, not a list of parts."""
 _MAX_INCLUDES = 16
 _SALVAGED: tuple[type[Table], ...] = (Component, Action, Runbook, Input, InputGroup)
 _NAMES = re.compile(r"""^name\s*=\s*["']([\w.-]+)["']""", re.MULTILINE)
@@ -53,7 +53,7 @@ class Loader:
 
     def load_installs(self, paths: Sequence[str]) -> tuple[Entry, ...]:
         """Return the installs in files at any paths."""
-        section = next(each for each in SECTIONS if each.name == "installs")
+        section = next(section for section in SECTIONS if section.name == "installs")
         form = section.folders[0]
         return tuple(entry for path in paths for entry in self._load_one(section, form, path))
 
@@ -142,7 +142,7 @@ class Loader:
     ) -> Decoder:
         own = posixpath.dirname(source.path)
         first = own if base == OWN else base
-        # The last resort is the folder of the section, where older tools looked.
+        # Last, the folder of the section, where older tools looked.
         section = source.path.partition("/")[0].removesuffix(".toml")
         bases = [
             each for each in (first, own, "", section) if self.directory.has_folder(each or ".")
@@ -198,7 +198,7 @@ class Loader:
         folders = [folder.path for folder, paths in files.items() if paths]
         if not folders:
             return
-        paths = [path for found in files.values() for path in found]
+        paths = [path for file in files.values() for path in file]
         clear = not self._holds_keys(form.path) or not any(map(self._holds_keys, paths))
         also = " and ".join(f"{folder}/" for folder in folders)
         message = f"both {form.path} and {also} exist"
@@ -240,7 +240,7 @@ class Loader:
 
     def _report_near(self, name: str) -> None:
         is_file = name.endswith(".toml")
-        known = [each for each in KNOWN_NAMES if each.endswith(".toml") is is_file]
+        known = [name for name in KNOWN_NAMES if name.endswith(".toml") is is_file]
         near = guess(name, known)
         taken = near and (self.directory.has(near) or self.directory.has_folder(near))
         if near and not taken and (is_file or self.directory.walk(name)):
@@ -262,22 +262,22 @@ def _sketch(data: dict[str, object]) -> Component:
 
 
 def _split(section: str, value: Table, decoder: Decoder) -> Iterator[Entry]:
-    """Return the parts in a file that lists them."""
+    """Yield the parts in a file that lists them."""
     for key, spec in type(value).FIELDS.items():
         found = getattr(value, spec.attribute)
         if spec.shape is Shape.TABLES:
             for index, each in enumerate(found):
-                yield _take(section, key, each, (key, index), decoder)
+                yield _make_entry(section, key, each, (key, index), decoder)
         elif spec.shape is Shape.TABLE and found is not None:
-            yield _take(section, key, found, (key,), decoder)
+            yield _make_entry(section, key, found, (key,), decoder)
 
 
-def _take(section: str, key: str, value: Table, at: KeyPath, decoder: Decoder) -> Entry:
+def _make_entry(section: str, key: str, value: Table, at: KeyPath, decoder: Decoder) -> Entry:
     if isinstance(value, Role) and section == "permissions":
         kind = "custom" if key == "custom_roles" else key.removesuffix("_role")
         value = Role(**{**vars(value), "type": kind})
     if isinstance(value, Policy) and not value.name:
-        text = next((each for each in decoder.texts if each.at == (*at, "contents")), None)
+        text = next((text for text in decoder.texts if text.at == (*at, "contents")), None)
         if text is not None and text.file is not None:
             value = Policy(**{**vars(value), "name": _stem(text.file.path)})
     owner = "named_policies" if key == "named_policies" and section == "permissions" else section

@@ -21,7 +21,7 @@ _RAW = {
     "gitlab.com": "https://gitlab.com/{repo}/-/raw/{ref}/{path}",
     "bitbucket.org": "https://bitbucket.org/{repo}/raw/{ref}/{path}",
 }
-"""Where hosts of repositories hand out single files, so that none has to be cloned for one."""
+"""URLs of single files on repository hosts, so that nothing has to be cloned."""
 _LONGEST_NAME = 255
 _NEVER = "./nuon"
 """A text that starts like this is never a reference."""
@@ -42,7 +42,7 @@ class Embedded:
     source: Source | None = None
     """The file that it came from; none for text that stands in the TOML itself."""
     remote: bool = False
-    """It is the address of a file that was not fetched."""
+    """Whether it is the URL of a file that was not fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class References:
 
     directory: Directory
     bases: tuple[str, ...]
-    """Folders that relative references start from, the first one that has the file wins."""
+    """Folders that relative references start from; the first one that has the file is used."""
     fetcher: Fetcher | None = None
 
     def embed(self, value: str, place: Place) -> Embedded | None:
@@ -172,10 +172,10 @@ class References:
 
 def find_raw_address(value: str) -> str:
     """Return the URL of a file of a public repository that needs no git; empty if there is none."""
-    found = _IN_REPOSITORY.fullmatch(value)
-    if found is None:
+    match = _IN_REPOSITORY.fullmatch(value)
+    if match is None:
         return ""
-    known = found.groupdict()
+    known = match.groupdict()
     return _RAW[known["host"]].format(**{**known, "ref": known["ref"] or "HEAD"})
 
 

@@ -56,21 +56,21 @@ def _skip_word(text: str, at: int) -> int | None:
         case '"':
             return _find_end(_IN_BASIC, text, at + 1)
         case "'":
-            found = _LITERAL.match(text, at)
-            return None if found is None else found.end()
+            match = _LITERAL.match(text, at)
+            return None if match is None else match.end()
         case _:
             return _skip(_BARE, text, at)
 
 
 def _skip(form: re.Pattern[str], text: str, at: int) -> int:
-    found = form.match(text, at)
-    return at if found is None else found.end()
+    match = form.match(text, at)
+    return at if match is None else match.end()
 
 
 def _find_end(form: re.Pattern[str], text: str, at: int) -> int | None:
-    for found in form.finditer(text, at):
-        if found[0].startswith('"'):
-            return found.end()
-        if found[0] == "\n":
+    for match in form.finditer(text, at):
+        if match[0].startswith('"'):
+            return match.end()
+        if match[0] == "\n":
             return None
     return None

@@ -94,10 +94,10 @@ def _refuse_long_key(source: Source, report: Report, text: str) -> bool:
 
 def _read_error(source: Source, error: ValueError) -> tuple[str, Position]:
     message = str(error)
-    found = _PLACE.search(message)
-    told = message[: found.start()] if found else message
-    if found and found[1]:
-        return told, Position(int(found[1]), int(found[2]))
+    match = _PLACE.search(message)
+    told = message[: match.start()] if match else message
+    if match and match[1]:
+        return told, Position(int(match[1]), int(match[2]))
     return told, source.locate_offset(len(source.text))
 
 

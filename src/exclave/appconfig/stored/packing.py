@@ -12,7 +12,7 @@ from exclave.base.archives import LEFT_OUT, ArchiveLimits, ArchiveProblem, pack_
 from exclave.base.errors import InvalidInput
 
 UPLOAD_LIMITS: Final = ArchiveLimits(total_bytes=64 << 20, file_bytes=64 << 20, files=10_000)
-"""How much an app directory may hold, folders of sources and all."""
+"""The limits of an app directory, including source folders."""
 INSTALLS: Final = "installs"
 """The folder of install configs, which `installs sync` reads."""
 

@@ -18,8 +18,8 @@ def write_diff(diff: ConfigDiffReply, *, colour: bool) -> Styled:
     if diff.installs:
         lines += ["", "Installs that would see a change once they are upgraded:"]
         lines += [
-            f"  {each.name} (version {each.version}): {', '.join(each.parts)}"
-            for each in diff.installs
+            f"  {install.name} (version {install.version}): {', '.join(install.parts)}"
+            for install in diff.installs
         ]
     if diff.more_installs:
         lines.append(f"  and {diff.more_installs} more")

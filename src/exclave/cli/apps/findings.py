@@ -52,8 +52,13 @@ def write_findings(reading: CheckedApp, *, colour: bool) -> Styled:
     """Return all findings about a local directory and a summary as text."""
     sources = reading.sources
     told = [
-        (each, sources[each.file].read_line(each.line) if each.file in sources else None)
-        for each in reading.diagnostics
+        (
+            diagnostic,
+            sources[diagnostic.file].read_line(diagnostic.line)
+            if diagnostic.file in sources
+            else None,
+        )
+        for diagnostic in reading.diagnostics
     ]
     return write_report(reading.app.name, told, len(reading.graph.needs), colour=colour)
 
@@ -91,8 +96,8 @@ def _write_one(each: Finding, text: str | None, *, colour: bool) -> Styled:
 def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[Styled]:
     bar = _dim("|", colour=colour)
     start = max(0, each.column - 1)
-    found = _TOKEN.match(text, start)
-    length = max(1, (found.end() - start) if found else 1)
+    match = _TOKEN.match(text, start)
+    length = max(1, (match.end() - start) if match else 1)
     cut = max(0, start - _WIDTH // 2) if len(text) > _WIDTH else 0
     shown = text[cut : cut + _WIDTH]
     before = _flatten(text[cut:start])
@@ -153,15 +158,15 @@ def describe(reading: CheckedApp) -> dict[str, object]:
         "app": reading.app.name,
         "diagnostics": [
             {
-                "severity": str(each.severity),
-                "code": str(each.code),
-                "file": each.file,
-                "line": each.line,
-                "column": each.column,
-                "message": each.message,
-                "hint": each.hint,
+                "severity": str(diagnostic.severity),
+                "code": str(diagnostic.code),
+                "file": diagnostic.file,
+                "line": diagnostic.line,
+                "column": diagnostic.column,
+                "message": diagnostic.message,
+                "hint": diagnostic.hint,
             }
-            for each in reading.diagnostics
+            for diagnostic in reading.diagnostics
         ],
         "components": [
             {

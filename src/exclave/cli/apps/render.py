@@ -25,19 +25,19 @@ def describe(app: App, fields: Sequence[Rendered]) -> dict[str, object]:
     """Return the rendered fields as JSON."""
     return {
         "app": app.name,
-        "complete": all(each.value is not None for each in fields),
+        "complete": all(field.value is not None for field in fields),
         "fields": [
             {
-                "owner": each.owner,
-                "field": each.field,
-                "file": each.file,
-                "line": each.line,
-                "template": each.template,
-                "value": each.value,
-                "unknown": each.unknown,
-                "hint": each.hint,
+                "owner": field.owner,
+                "field": field.field,
+                "file": field.file,
+                "line": field.line,
+                "template": field.template,
+                "value": field.value,
+                "unknown": field.unknown,
+                "hint": field.hint,
             }
-            for each in fields
+            for field in fields
         ],
     }
 
@@ -52,7 +52,7 @@ def write(fields: Sequence[Rendered], *, colour: bool) -> Styled:
             lines += [""] if lines else []
             lines.append(style(clean_line(owner), bold=True, on=colour))
         lines += _write_field(each, colour=colour)
-    unknown = sum(each.value is None for each in fields)
+    unknown = sum(field.value is None for field in fields)
     lines += ["", f"{len(fields) - unknown} of {len(fields)} fields rendered"]
     if unknown:
         lines[-1] += f", {unknown} unknown"

@@ -24,7 +24,7 @@ from exclave.client.problems import RemoteProblem
 from exclave.wire.apps import AppFinding, AppReply, NewApp, SyncReply
 
 group = click.Group("apps")
-"""Only a place where the verbs meet; `exclave apps` has them and the offline ones."""
+"""Collects the verbs; `exclave apps` lists them together with the offline ones."""
 
 _INVALID = "app_invalid"
 
@@ -97,14 +97,14 @@ async def configs(session: Session, app: str, limit: int, cursor: str | None) ->
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
-            str(each.version),
-            "current" if each.current else "",
-            str(len(each.components)),
-            show_time(each.created_at),
-            each.created_by,
-            each.digest[:19],
+            str(item.version),
+            "current" if item.current else "",
+            str(len(item.components)),
+            show_time(item.created_at),
+            item.created_by,
+            item.digest[:19],
         ]
-        for each in page.items
+        for item in page.items
     ]
     heads = ["VERSION", "", "COMPONENTS", "SYNCED", "BY", "DIGEST"]
     session.out.show(page, session.out.table(heads, rows))
@@ -164,7 +164,7 @@ def _show_refusal(session: Session, name: str, facts: Mapping[str, object]) -> i
 
 def _show_sync(session: Session, reply: SyncReply) -> None:
     colour = session.out.colour
-    blocks = [write_blocks([(each, each.text) for each in reply.findings], colour=colour)]
+    blocks = [write_blocks([(finding, finding.text) for finding in reply.findings], colour=colour)]
     blocks += [write_diff(reply.diff, colour=colour)]
     blocks += [clean(_summarise(reply))]
     session.out.show(reply, join(block for block in blocks if block))

@@ -43,8 +43,8 @@ async def sync(
         dry_run=True,
     )
     planned = await session.client.installs.sync(wish)
-    refused = [each for each in planned.installs if each.problem]
-    changing = [each for each in planned.installs if each.action in {"create", "update"}]
+    refused = [install for install in planned.installs if install.problem]
+    changing = [install for install in planned.installs if install.action in {"create", "update"}]
     if refused or dry_run or not changing:
         session.out.show(planned, _write(planned))
         return FAILED if refused else None
@@ -82,15 +82,15 @@ def _read(file: str, files: InstallFiles) -> InstallConfig:
 
 
 def _print_findings(session: Session, files: InstallFiles) -> None:
-    for each in files.diagnostics:
-        where = f"{each.file}:{each.line}:{each.column}"
-        session.out.say(f"{each.severity}: {where}: {each.message}. {each.hint}")
+    for diagnostic in files.diagnostics:
+        where = f"{diagnostic.file}:{diagnostic.line}:{diagnostic.column}"
+        session.out.say(f"{diagnostic.severity}: {where}: {diagnostic.message}. {diagnostic.hint}")
     if not files.ok:
         raise InvalidInput("the files have errors; nothing was changed")
 
 
 def _write(planned: InstallsSynced) -> str:
-    return "\n".join(line for each in planned.installs for line in _list_lines(each))
+    return "\n".join(line for install in planned.installs for line in _list_lines(install))
 
 
 def _list_lines(each: InstallSynced) -> Iterator[str]:
@@ -115,8 +115,8 @@ async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | N
         session.out.show(done, "\n".join(map(_format_done, done.installs)))
         return None
     code = 0
-    for each in done.installs:
-        for begun in filter(None, (each.workflow_id, each.teardown_id)):
+    for install in done.installs:
+        for begun in filter(None, (install.workflow_id, install.teardown_id)):
             code = code or await watch_workflow(session, begun)
     return code
 

@@ -134,7 +134,7 @@ async def labels(session: Session, install: str, pairs: tuple[str, ...]) -> None
 @click.argument("switch", type=click.Choice(["on", "off"]))
 @yes_option
 async def approve_all(session: Session, install: str, switch: str, *, yes: bool) -> None:
-    """Switch automatic approval of the plans of all future workflows of an install."""
+    """Turn automatic approval of plans on or off, for all future workflows of an install."""
     install_id = await find_install(session, install)
     if switch == "on":
         session.confirm(f"Approve every future plan of `{install}` without review?", yes=yes)

@@ -33,7 +33,7 @@ async def list_states(session: Session, install: str) -> None:
     page = await session.client.terraform.list_states(install_id)
     if not page.items and not session.out.json_mode:
         session.out.say("Nothing found.")
-    rows = [_format_row(one) for one in page.items]
+    rows = [_format_row(item) for item in page.items]
     headers = ["WORKSPACE", "SERIAL", "VERSIONS", "RESOURCES", "WRITTEN", "LOCK"]
     session.out.show(page, session.out.table(headers, rows))
 
@@ -56,20 +56,20 @@ async def show_state(session: Session, install: str, workspace: str, version: in
 async def list_versions(session: Session, install: str, workspace: str) -> None:
     """List the stored versions of a state, newest first."""
     install_id = await find_install(session, install)
-    found = await session.client.terraform.get_state(install_id, workspace)
+    state = await session.client.terraform.get_state(install_id, workspace)
     rows = [
         [
-            str(one.version),
-            str(one.serial),
-            str(one.size),
-            show_time(one.at),
-            one.execution_id,
-            "" if one.restored_from is None else f"version {one.restored_from} again",
+            str(version.version),
+            str(version.serial),
+            str(version.size),
+            show_time(version.at),
+            version.execution_id,
+            "" if version.restored_from is None else f"version {version.restored_from} again",
         ]
-        for one in found.versions
+        for version in state.versions
     ]
     headers = ["VERSION", "SERIAL", "BYTES", "STORED", "EXECUTION", ""]
-    session.out.show(found, session.out.table(headers, rows))
+    session.out.show(state, session.out.table(headers, rows))
 
 
 @verb(states, "unlock")
@@ -98,14 +98,14 @@ async def list_rescued(session: Session, install: str, workspace: str) -> None:
         session.out.say("Nothing found.")
     rows = [
         [
-            one.execution_id,
-            one.job_id,
-            str(one.serial),
-            str(one.resources),
-            show_time(one.at),
-            one.misfit or "can be restored",
+            item.execution_id,
+            item.job_id,
+            str(item.serial),
+            str(item.resources),
+            show_time(item.at),
+            item.misfit or "can be restored",
         ]
-        for one in page.items
+        for item in page.items
     ]
     headers = ["EXECUTION", "JOB", "SERIAL", "RESOURCES", "HANDED IN", ""]
     session.out.show(page, session.out.table(headers, rows))
@@ -154,28 +154,28 @@ async def restore_state(
 async def list_orphans(session: Session, install: str, *, every: bool) -> None:
     """List resources that interrupted applies created outside any state, with import blocks."""
     install_id = await find_install(session, install)
-    found = await session.client.terraform.list_orphans(install_id, every=every)
-    session.out.show(found, format_orphans(found))
+    orphans = await session.client.terraform.list_orphans(install_id, every=every)
+    session.out.show(orphans, format_orphans(orphans))
     if session.out.json_mode:
         return
-    if found.unread:
-        told = ", ".join(found.unread)
+    if orphans.unread:
+        told = ", ".join(orphans.unread)
         session.out.say(f"warning: the journals of {told} could not be read completely")
-    if not found.orphans:
+    if not orphans.orphans:
         session.out.say("According to the journals, no resource is missing from the states.")
 
 
 def format_orphans(found: OrphansReply) -> str:
     """Return orphans as text that can be pasted into a module."""
     parts = []
-    for one in found.orphans:
-        head = clean_line(f"# {one.workspace}: {one.address}, by job {one.job_id}")
-        if one.certainty == "unknown":
+    for orphan in found.orphans:
+        head = clean_line(f"# {orphan.workspace}: {orphan.address}, by job {orphan.job_id}")
+        if orphan.certainty == "unknown":
             parts.append(f"{head}\n# started, outcome unknown: check whether it exists")
-        elif one.certainty == "planned":
+        elif orphan.certainty == "planned":
             parts.append(f"{head}\n# planned, never seen to start: most likely it does not exist")
-        elif one.import_block:
-            parts.append(f"{head}\n{one.import_block.rstrip()}")
+        elif orphan.import_block:
+            parts.append(f"{head}\n{orphan.import_block.rstrip()}")
         else:
             parts.append(f"{head}\n# created, but its id is not known")
     return "\n\n".join(parts)
@@ -232,6 +232,6 @@ def _show(session: Session, found: TfWorkspaceDetail) -> None:
         pairs.append(("restored", f"from version {newest.restored_from}"))
     text = session.out.details(pairs)
     if newest is not None and newest.resources:
-        rows = [[one.address, one.type, one.id] for one in newest.resources]
+        rows = [[resource.address, resource.type, resource.id] for resource in newest.resources]
         text += "\n\n" + session.out.table(["ADDRESS", "TYPE", "ID"], rows)
     session.out.show(found, text)

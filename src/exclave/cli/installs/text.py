@@ -30,15 +30,15 @@ def write_rows(installs: Sequence[InstallReply]) -> list[list[str]]:
     """Return the rows of a table of installs."""
     return [
         [
-            each.id,
-            each.name,
-            each.app,
-            each.state,
-            _show_config(each),
-            show_labels(each.labels),
-            show_time(each.created_at),
+            install.id,
+            install.name,
+            install.app,
+            install.state,
+            _show_config(install),
+            show_labels(install.labels),
+            show_time(install.created_at),
         ]
-        for each in installs
+        for install in installs
     ]
 
 
@@ -57,7 +57,7 @@ def show_install(session: Session, install: InstallReply) -> None:
 
 def list_drifted(install: InstallDetail) -> list[str]:
     """Return the parts that have drifted."""
-    return [each.part for each in install.parts if each.drift == "drifted"]
+    return [part.part for part in install.parts if part.drift == "drifted"]
 
 
 def write_repair(install: InstallDetail, drifted: list[str]) -> str:
@@ -84,7 +84,7 @@ def print_hints(session: Session, install: InstallDetail) -> None:
     drifted = list_drifted(install)
     if drifted:
         session.out.say(f"\nDrift was found. Repair it: {write_repair(install, drifted)}")
-    stale = [each for each in install.parts if each.config_version and not each.is_current]
+    stale = [part for part in install.parts if part.config_version and not part.is_current]
     if stale:
         command = f"exclave installs deploy {install.name} --all"
         session.out.say(f"\nSome components differ from the config. Deploy them: {command}")
@@ -137,29 +137,35 @@ def _show_config(install: InstallReply) -> str:
 def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
     table = session.out.table
     lanes = [
-        [each.name, each.state, each.execution_id or "", show_time(each.changed_at), each.reason]
-        for each in install.lanes
-        if each.state != _QUIET or not install.app_id
+        [lane.name, lane.state, lane.execution_id or "", show_time(lane.changed_at), lane.reason]
+        for lane in install.lanes
+        if lane.state != _QUIET or not install.app_id
     ]
     runners = [
         [
-            each.id,
-            each.name,
-            _show_presence(each),
-            each.version,
-            show_time(each.seen_at),
-            each.cause,
+            runner.id,
+            runner.name,
+            _show_presence(runner),
+            runner.version,
+            show_time(runner.seen_at),
+            runner.cause,
         ]
-        for each in install.runners
+        for runner in install.runners
     ]
     flows = [
-        [each.id, each.name, each.state, show_time(each.created_at), each.created_by]
-        for each in install.workflows
+        [
+            workflow.id,
+            workflow.name,
+            workflow.state,
+            show_time(workflow.created_at),
+            workflow.created_by,
+        ]
+        for workflow in install.workflows
     ]
     return [
         table(
             ["PART", "STATE", "DRIFT", "CONFIG", "SINCE", "MESSAGE"],
-            [_write_part(each) for each in install.parts],
+            [_write_part(part) for part in install.parts],
         ),
         table(["LANE", "STATE", "EXECUTION", "SINCE", "REASON"], lanes),
         table(["RUNNER", "NAME", "PRESENCE", "VERSION", "SEEN", "CAUSE"], runners),
@@ -170,7 +176,7 @@ def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
 def _write_part(each: PartReply) -> list[str]:
     config = "" if each.config_version is None else str(each.config_version)
     if config and not each.is_current:
-        config += " (old)"
+        config += " (outdated)"
     message = _shorten(each.message)
     return [each.part, each.state, each.drift, config, show_time(each.changed_at), message]
 

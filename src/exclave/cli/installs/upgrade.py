@@ -99,7 +99,7 @@ async def _choose(
     session: Session, installs: tuple[str, ...], labels: dict[str, str], app: str | None
 ) -> list[str]:
     if installs:
-        return [await find_install(session, each) for each in installs]
+        return [await find_install(session, install) for install in installs]
 
     async def fetch(at: str | None, most: int) -> Page[InstallReply]:
         return await session.client.installs.list(at, most, app=app, labels=labels)
@@ -140,7 +140,7 @@ async def _end(
 
 def _write(replies: list[UpgradeReply]) -> str:
     """Return the differences of each install as text."""
-    return "\n".join(line for each in replies for line in _list_lines(each))
+    return "\n".join(line for reply in replies for line in _list_lines(reply))
 
 
 def _list_lines(each: UpgradeReply) -> Iterator[str]:
@@ -155,7 +155,7 @@ def _list_lines(each: UpgradeReply) -> Iterator[str]:
     for name in each.dropped_inputs:
         yield f"  - value of input {name}"
     if each.new_stack:
-        yield "  ! the customer has to enter more values; the upgrade tells their Stack"
+        yield "  ! the customer has to enter more values; their Stack is informed by the upgrade"
     for obstacle in each.obstacles:
         yield f"  ! not possible yet: {obstacle.message}"
         yield f"    {obstacle.hint}"

@@ -52,8 +52,8 @@ async def state(
         else (await session.client.installs.get_state(install_id, version=base)).document
     )
     changes = list_changes(old, found.document)
-    lines = "\n".join(each.write() for each in changes)
-    value = {"from": base, "to": found.version, "changes": [each.to_json() for each in changes]}
+    lines = "\n".join(change.write() for change in changes)
+    value = {"from": base, "to": found.version, "changes": [change.to_json() for change in changes]}
     session.out.show(value, lines)
     if not session.out.json_mode:
         session.out.say(f"From version {base} to {found.version}: {len(changes)} values differ.")

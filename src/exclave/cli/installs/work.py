@@ -24,9 +24,7 @@ group.add_command(upgrade)
 _components = click.argument("components", nargs=-1, metavar="[COMPONENT]...")
 _all = click.option("--all", "everything", is_flag=True, help="Select all components.")
 _plan_only = click.option("--plan-only", is_flag=True, help="Make plans without applying them.")
-_sandbox = click.option(
-    "--sandbox", is_flag=True, help="Reprovision the sandbox without the components."
-)
+_sandbox = click.option("--sandbox", is_flag=True, help="Only the sandbox, not the components.")
 
 
 @verb(group, "provision")

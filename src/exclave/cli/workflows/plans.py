@@ -95,12 +95,14 @@ async def find_plan(session: Session, step: StepReply) -> PlanDocument | None:
 
 def format_plan(session: Session, plan: PlanDocument) -> Styled:
     """Return a plan as text."""
-    parts = [join(_format_resource(session, one)) for one in plan.resources]
+    parts = [join(_format_resource(session, resource)) for resource in plan.resources]
     if plan.drift:
         lines = [f"  {clean_line(one.address)} {_SIGNS[one.action][2]}" for one in plan.drift]
         parts.insert(0, join(["Changed outside of Terraform:", *lines]))
     if plan.outputs:
-        parts.append(join(["Outputs:", *(_format_output(session, one) for one in plan.outputs)]))
+        parts.append(
+            join(["Outputs:", *(_format_output(session, output) for output in plan.outputs)])
+        )
     if plan.policies:
         parts.append(join(_format_policies(session, plan)))
     return join([*parts, format_summary(plan)], "\n\n")
@@ -140,10 +142,10 @@ def _format_none(found: WorkflowReply, step: str | None) -> str:
 
 
 def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
-    """Return the steps with a plan: the named one, those that a named gate needs, or all."""
-    by_name = {one.name: one for one in found.steps}
+    """Yield the steps with a plan: the named one, those that a named gate needs, or all."""
+    by_name = {step.name: step for step in found.steps}
     if step is None:
-        yield from (one for one in found.steps if one.job_id and "digest" in one.outputs)
+        yield from (step for step in found.steps if step.job_id and "digest" in step.outputs)
         return
     if step not in by_name:
         raise NotFound(f"the workflow has no step `{step}`")
@@ -197,9 +199,9 @@ def _format_output(session: Session, one: PlannedOutput) -> Styled:
 
 def _format_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
     yield "Policies:"
-    for one in plan.policies:
-        colour = {"deny": "red", "warn": "yellow", "pass": "green"}[one.level]
-        text = f"  {one.level} {clean_line(one.name)}: {indent(one.message, '    ')}"
+    for policy in plan.policies:
+        colour = {"deny": "red", "warn": "yellow", "pass": "green"}[policy.level]
+        text = f"  {policy.level} {clean_line(policy.name)}: {indent(policy.message, '    ')}"
         yield _paint(session, text, colour)
 
 

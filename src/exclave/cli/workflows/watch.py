@@ -69,7 +69,7 @@ class _Watcher:
     def _show_changes(self, workflow: WorkflowReply) -> None:
         """Print what is new, and follow the logs of jobs that have started.
 
-        Steps that were over before the watching began are told, but their logs are not repeated.
+        Steps that had ended before are listed, but their logs are not printed.
         """
         is_first = not self._told
         self._width = max(len(step.name) for step in workflow.steps)
@@ -88,7 +88,7 @@ class _Watcher:
         mark = f"{step.attempt} {words}"
         if self._told.get(step.name, "0 pending") != mark and step.state is not StepState.PENDING:
             at = step.finished_at or self._session.deps.clock.now()
-            line = words.partition("\n")[0]  # the log has had the rest, and the end repeats it
+            line = words.partition("\n")[0]  # the log has the rest, and the end repeats it
             told = self._session.out.paint(step.state, f"{ICONS[step.state]} {line}")
             value = {"event": "step", "workflow_id": workflow.id, **step.model_dump(mode="json")}
             self._screen.print_line(value, self._write(at, step.name, told))

@@ -26,7 +26,11 @@ group = SuggestingGroup("workflows", help="Run, watch and approve workflows.")
 @verb(group, "list")
 @install_option
 @build_option
-@click.option("--state", type=click.Choice([state.value for state in WorkflowState]))
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in WorkflowState]),
+    help="Only show workflows in this state.",
+)
 @page_options
 async def list_workflows(
     session: Session,
@@ -48,15 +52,15 @@ async def list_workflows(
     page = await gather(session, fetch, limit, cursor)
     rows = [
         [
-            each.id,
-            each.name,
-            each.state,
-            each.queue_id,
-            each.created_by,
-            show_time(each.created_at),
-            show_time(each.finished_at),
+            item.id,
+            item.name,
+            item.state,
+            item.queue_id,
+            item.created_by,
+            show_time(item.created_at),
+            show_time(item.finished_at),
         ]
-        for each in page.items
+        for item in page.items
     ]
     headers = ["ID", "NAME", "STATE", "QUEUE", "BY", "CREATED", "FINISHED"]
     session.out.show(page, session.out.table(headers, rows))

@@ -1,4 +1,4 @@
-"""How a registry learns who is calling: a bearer token, a password, or a token for a password."""
+"""Authentication at a registry: a bearer token, a password, or a token for a password."""
 
 import base64
 import re
@@ -27,7 +27,7 @@ class Login:
     password: Secret
 
     def write_basic(self) -> str:
-        """Write them as a header."""
+        """Return the value of a basic Authorization header."""
         both = f"{self.username}:{self.password.reveal()}".encode()
         return f"Basic {base64.b64encode(both).decode()}"
 
@@ -41,27 +41,27 @@ class _TokenReply(BaseModel):
 
 @dataclass(slots=True)
 class Authorization:
-    """Writes the header of each request, and learns from a registry's challenges.
+    """Builds the Authorization header of each request from the registry's challenges.
 
-    `token` is sent as it is: our own registry takes a runner's access token. With a `login`
+    `token` is sent as it is: the embedded registry accepts a runner's access token. With a `login`
     the registry decides by its challenge whether it wants the password or a token for it.
     """
 
     token: GetToken | None = None
     login: Login | None = None
     note_token: NoteToken | None = None
-    """Whom to tell about each token that the registry gives, so that it shows nowhere."""
+    """Called with each token that the registry issues, so that it can be masked."""
     _known: dict[str, str] = field(default_factory=dict)
 
     async def write(self, scope: str) -> dict[str, str]:
-        """Write the header for a scope, if there is anything to say yet."""
+        """Return the header for a scope; empty before the first challenge."""
         if self.token is not None:
             return {"Authorization": f"Bearer {await self.token()}"}
         known = self._known.get(scope) or self._known.get("")
         return {"Authorization": known} if known else {}
 
     async def learn(self, client: httpx.AsyncClient, refused: httpx.Response, scope: str) -> bool:
-        """Take up a challenge; tell whether the request may now be tried again."""
+        """Process a challenge; return whether the request should be retried."""
         if self.token is not None:
             return False
         challenge = refused.headers.get("WWW-Authenticate", "")
@@ -92,7 +92,7 @@ class Authorization:
         try:
             made = _TokenReply.model_validate_json(reply.content)
         except ValidationError as error:
-            raise UnexpectedReply("the registry's token server answered no token") from error
+            raise UnexpectedReply("the registry's token server sent no token") from error
         token = made.token or made.access_token
         if self.note_token is not None:
             self.note_token(Secret(token))

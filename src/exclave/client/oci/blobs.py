@@ -1,4 +1,4 @@
-"""Blobs to and from a registry: streamed, checked, and continued where they were cut."""
+"""Upload and download of blobs: streamed, verified, and resumed after an interruption."""
 
 import asyncio
 import hashlib
@@ -17,13 +17,13 @@ Source = bytes | Path
 
 _CHUNK = 1 << 20
 _SMALL = 4 << 20
-"""Up to here a blob goes up in one request; a larger one in a way that can be continued."""
+"""Blobs up to this size are uploaded in one request; larger uploads can be resumed."""
 _OCTETS = {"Content-Type": "application/octet-stream"}
 _GONE = frozenset({404, 416})
 
 
 def hash_file(file: Path) -> tuple[str, int]:
-    """Tell the digest and the size of a file."""
+    """Return the digest and the size of a file."""
     with file.open("rb") as data:
         digest = hashlib.file_digest(data, "sha256").hexdigest()
         return f"sha256:{digest}", data.tell()
@@ -41,7 +41,7 @@ async def push_blob(
 
 
 async def pull_blob(calls: OciCalls, repository: str, blob: Descriptor, target: Path) -> None:
-    """Write a blob to a file, which appears when it is whole and true."""
+    """Download a blob to a file, which is created once its content is complete and verified."""
     part = target.with_name(f"{target.name}.part")
     try:
         with part.open("wb") as out:
@@ -65,7 +65,7 @@ async def _is_there(calls: OciCalls, path: str, repository: str) -> bool:
 
 @dataclass(slots=True)
 class _Upload:
-    """One upload over as many requests as it takes."""
+    """One upload, in as many requests as it needs."""
 
     calls: OciCalls
     repository: str
@@ -76,7 +76,7 @@ class _Upload:
     arrived: int = 0
 
     async def go_on(self) -> None:
-        """Begin, or go on where the last attempt ended; a small blob always begins anew."""
+        """Start the upload, or resume it; a small blob is always sent as a whole."""
         if self.size <= _SMALL:
             await self._begin()
             await self._put(self._read_from(0), self.size)
@@ -102,7 +102,7 @@ class _Upload:
             self.place = ""
         else:
             self.place, self.arrived = read_location(reply), read_end(reply)
-            # A fresh upload says 0-0, like one of a single byte: begin that one anew.
+            # A new upload reports 0-0, like one with a single byte: start over in that case.
             if self.arrived <= 1 or self.arrived > self.size:
                 self.place = ""
 
@@ -141,7 +141,7 @@ def _reading(file: Path, start: int) -> Content:
 
 
 class _Download:
-    """One download over as many requests as it takes."""
+    """One download, in as many requests as it needs."""
 
     def __init__(self, calls: OciCalls, repository: str, blob: Descriptor, out: BinaryIO) -> None:
         self._calls = calls
@@ -152,7 +152,7 @@ class _Download:
         self._arrived = 0
 
     async def go_on(self) -> None:
-        """Begin, or go on where the last attempt ended."""
+        """Start the download, or resume it where the last attempt ended."""
         path = self._calls.path(self._repository, f"blobs/{self._blob.digest}")
         headers = {"Range": f"bytes={self._arrived}-"} if self._arrived else {}
         async with self._calls.open("GET", path, self._repository, headers) as reply:
@@ -168,7 +168,7 @@ class _Download:
             raise Unreachable(f"{path} ended after {self._arrived} of {self._blob.size} bytes")
 
     def check(self) -> None:
-        """Refuse content that is not what its digest names."""
+        """Raise if the content does not match its digest."""
         if f"sha256:{self._hash.hexdigest()}" != self._blob.digest:
             raise CorruptContent(f"the registry sent something else than {self._blob.digest}")
 

@@ -55,19 +55,19 @@ class OciCalls:
         )
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     def name(self, repository: str) -> str:
-        """Tell a repository's whole name in the registry."""
+        """Return the full name of a repository in the registry."""
         return f"{self._prefix}/{repository}" if self._prefix else repository
 
     def path(self, repository: str, rest: str) -> str:
-        """Tell a path in a repository."""
+        """Return the URL path of a resource in a repository."""
         return f"/v2/{self.name(repository)}/{rest}"
 
     async def repeat(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a call that may be repeated until it is answered, for a while."""
+        """Retry an idempotent call until it is answered, for a limited time."""
         return await retry(call, self._policy, self._clock, self._randomness)
 
     async def send(

@@ -1,4 +1,4 @@
-"""A client of any registry that speaks the OCI distribution specification."""
+"""A client for any registry that implements the OCI distribution specification."""
 
 import asyncio
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class OciClient:
         await self.close()
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._calls.close()
 
     async def push_artifact(
@@ -87,7 +87,7 @@ class OciClient:
         subject: PushedManifest | None = None,
         tag: str | None = None,
     ) -> PushedManifest:
-        """Push one file as an artifact; the same file and texts give the same digest."""
+        """Push one file as an artifact; the same arguments give the same digest."""
         digest, size = await asyncio.to_thread(hash_file, layer)
         empty = describe_empty()
         await push_blob(self._calls, repository, EMPTY_BYTES, empty.digest, empty.size)
@@ -109,9 +109,10 @@ class OciClient:
         return await self.put_manifest(repository, canonical_json(document), tag=tag)
 
     async def pull_layer(self, repository: str, digest: str, target: Path) -> Path:
-        """Write the one layer of an artifact to a file; every byte is checked on the way.
+        """Download the only layer of an artifact to a file and verify it.
 
-        `digest` names the artifact's manifest. The file appears when it is whole and true.
+        `digest` names the artifact's manifest. The file is created once it is
+        complete and verified.
         """
         manifest = read_document(Manifest, await self.get_manifest(repository, digest))
         if len(manifest.layers) != 1:
@@ -140,7 +141,7 @@ class OciClient:
         return pushed
 
     async def get_manifest(self, repository: str, reference: str) -> bytes:
-        """Read a manifest by digest or tag; what a digest names is checked against it."""
+        """Return a manifest by digest or tag; with a digest, the content is verified."""
         path = self._calls.path(repository, f"manifests/{reference}")
         reply = await self._calls.repeat(lambda: self._calls.send("GET", path, repository, _ACCEPT))
         if reference.startswith("sha256:") and digest_bytes(reply.content) != reference:
@@ -150,7 +151,7 @@ class OciClient:
     async def list_referrers(
         self, repository: str, digest: str, artifact_type: str = ""
     ) -> list[Descriptor]:
-        """List the manifests that refer to one, also where a registry keeps them by a tag only."""
+        """Return the referrers of a manifest, also from registries with only the tag scheme."""
         path = self._calls.path(repository, f"referrers/{digest}")
         if artifact_type:
             path += f"?{httpx.QueryParams({'artifactType': artifact_type})}"

@@ -1,4 +1,4 @@
-"""What an OCI registry says: descriptors, manifests, refusals, places of uploads."""
+"""Documents of an OCI registry: descriptors, manifests, errors, locations of uploads."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class CorruptContent(Problem):
 
 
 class _Document(BaseModel):
-    """Something that a registry sent: fields we do not know are none of our business."""
+    """Base of documents that a registry sends; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -102,7 +102,7 @@ def read_document(kind: type[D], data: bytes) -> D:
 
 
 def read_refusal(response: httpx.Response) -> RemoteProblem:
-    """Read a refusal in the words of the distribution specification, or in none."""
+    """Return the problem of an error response, with the registry's error code if it has one."""
     asked = response.headers.get("Retry-After", "")
     facts = {"retry_after_s": float(asked)} if asked.isdecimal() else {}
     try:
@@ -120,17 +120,17 @@ def read_refusal(response: httpx.Response) -> RemoteProblem:
 
 
 def read_location(response: httpx.Response) -> str:
-    """Tell where an upload goes on."""
+    """Return the URL at which an upload continues."""
     location = response.headers.get("Location", "")
     if not location:
-        raise UnexpectedReply("the registry began an upload without telling where")
+        raise UnexpectedReply("the registry began an upload without a Location header")
     return str(response.request.url.join(location))
 
 
 def read_end(response: httpx.Response) -> int:
-    """Tell how many bytes of an upload have arrived, from its Range header."""
-    found = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
-    return int(found[1]) + 1 if found else 0
+    """Return how many bytes of an upload have arrived, from the Range header."""
+    match = re.fullmatch(r"(?:bytes=)?0-(\d{1,18})", response.headers.get("Range", ""))
+    return int(match[1]) + 1 if match else 0
 
 
 def _advise(status: int) -> str:

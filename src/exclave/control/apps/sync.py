@@ -86,7 +86,7 @@ async def sync_app(
         upload = await _receive(chunks, folder.path, known.name)
         for _ in range(_ATTEMPTS):
             try:
-                return await _take(deps, user, known, upload, wish)
+                return await _process_upload(deps, user, known, upload, wish)
             except _Moved:
                 known = await deps.db.read(lambda tx: _look(tx, user, app))
         raise _Moved(f"the app `{known.name}` changes all the time")
@@ -104,7 +104,7 @@ async def _receive(chunks: AsyncIterable[bytes], folder: Path, name: str) -> _Up
     return _Upload(archive, f"sha256:{hashed.hexdigest()}", directory)
 
 
-async def _take(
+async def _process_upload(
     deps: Deps, user: User, known: _Known, upload: _Upload, wish: SyncWish
 ) -> SyncReply:
     checked = await deps.workers.run(

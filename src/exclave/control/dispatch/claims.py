@@ -151,4 +151,4 @@ def _record(tx: Tx, slot: PollSlot, dispatches: list[Dispatch], envelopes: list[
     for offer in offers:
         jobs.offer_job(tx, offer.org_id, offer.job_id)
         lanes = [(lane, offer.epoch, offer.id) for lane in offer.lanes]
-        queues.take_lanes(tx, offer.org_id, offer.queue_id, lanes)
+        queues.occupy_lanes(tx, offer.org_id, offer.queue_id, lanes)

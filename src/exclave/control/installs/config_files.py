@@ -90,7 +90,9 @@ async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsS
             done = {p.wish.name: _apply(tx, deps, user, app, p, texts) for p in plans}
         return InstallsSynced(
             applied=not stopped,
-            installs=[_tell(plan, *done.get(plan.wish.name, (None, None, None))) for plan in plans],
+            installs=[
+                _show_synced(plan, *done.get(plan.wish.name, (None, None, None))) for plan in plans
+            ],
         )
 
     return await write_rendered(deps, user.org, sync, key=wish.app)
@@ -251,7 +253,7 @@ def _find_moved(
     return tuple(name for name in again if name in enabled), tuple(off)
 
 
-def _tell(
+def _show_synced(
     plan: _Plan, install: str | None, workflow: str | None, teardown: str | None
 ) -> InstallSynced:
     return InstallSynced(

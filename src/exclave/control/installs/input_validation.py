@@ -107,7 +107,7 @@ def _find_mistakes(
 def _find_missing(declared: Sequence[Input], values: Mapping[str, str]) -> list[Mistake]:
     """Return the required inputs of the vendor that have no value."""
     return [
-        Mistake(each.name, _tell_missing(each))
+        Mistake(each.name, _describe_missing(each))
         for each in declared
         if each.required and not each.user_configurable and not values.get(each.name)
     ]
@@ -176,7 +176,7 @@ def _check_one(
         yield Mistake(name, f"the value is {flaw}{shown}", f"Its type is `{found.type}`.")
 
 
-def _tell_missing(declared: Input) -> str:
+def _describe_missing(declared: Input) -> str:
     about = declared.description or declared.display_name
     return f"it is required and has no value ({about})" if about else "it is required"
 

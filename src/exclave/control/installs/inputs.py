@@ -99,9 +99,9 @@ def change_inputs(
     by = Author.of(user)
     if not wish.dry_run and after == before.clear and again:
         workflow = begin_update(tx, deps, user.org, by, install, (), wish.approve_all, again)
-        return _tell_change(tx, user.org, install, before.version, changed, workflow)
+        return _show_change(tx, user.org, install, before.version, changed, workflow)
     if wish.dry_run or after == before.clear:
-        return _tell_change(tx, user.org, install, before.version, changed, None)
+        return _show_change(tx, user.org, install, before.version, changed, None)
     version = store_values(tx, deps, user.org, install.id, declared, after, user.name)
     put_into_state(tx, user.org, install.id, declared, after)
     record(
@@ -115,10 +115,10 @@ def change_inputs(
         inputs=" ".join(sorted({*wish.values, *wish.unset})),
     )
     workflow = begin_update(tx, deps, user.org, by, install, changed, wish.approve_all, again)
-    return _tell_change(tx, user.org, install, version, changed, workflow)
+    return _show_change(tx, user.org, install, version, changed, workflow)
 
 
-def take_customer_inputs(
+def store_customer_inputs(
     tx: Tx, deps: Deps, org: OrgId, install: str, values: Mapping[str, str], by: str
 ) -> list[str]:
     """Store the values that the customer's Stack reports for the inputs that the customer owns.
@@ -179,7 +179,7 @@ def show_begun(tx: Tx, org: OrgId, workflow: WorkflowId) -> WorkflowReply:
     return replies.show_workflow(begun, steps.list_steps(tx, org, begun.id))
 
 
-def _tell_change(
+def _show_change(
     tx: Tx,
     org: OrgId,
     install: AppInstall,

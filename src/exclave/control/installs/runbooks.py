@@ -130,11 +130,11 @@ def _show(runbook: Runbook) -> RunbookReply:
             for each in runbook.input
         ],
         steps=[
-            _tell_step(each.name, each.type, each.component_name or each.action_name)
+            _describe_step(each.name, each.type, each.component_name or each.action_name)
             for each in runbook.steps
         ],
     )
 
 
-def _tell_step(name: str, kind: str, subject: str) -> str:
+def _describe_step(name: str, kind: str, subject: str) -> str:
     return f"{name}: {kind.replace('_', ' ')} {subject}".rstrip()

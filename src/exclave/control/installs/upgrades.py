@@ -67,14 +67,14 @@ async def upgrade_install(
             require_approve_all(tx, user, install)
         move = _plan_move(tx, deps, user, found, wish)
         if wish.dry_run:
-            return _tell(move)
+            return _show_upgrade(move)
         _refuse_unasked(tx, user, move)
         if move.obstacles:
             raise move.obstacles[0]
         _move(tx, deps, user, move)
         workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
         begun = None if workflow is None else show_begun(tx, user.org, workflow)
-        return _tell(move).model_copy(update={"workflow": begun})
+        return _show_upgrade(move).model_copy(update={"workflow": begun})
 
     return await deps.db.write(upgrade, key=install)
 
@@ -268,7 +268,7 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> Workf
     )
 
 
-def _tell(move: _Move) -> UpgradeReply:
+def _show_upgrade(move: _Move) -> UpgradeReply:
     return UpgradeReply(
         install_id=move.install.id,
         name=move.install.name,

@@ -18,7 +18,7 @@ def find_yaml_flaw(text: str) -> str:
         for count, event in enumerate(yaml.parse(text, Loader=_LOADER)):
             anchor = getattr(event, "anchor", None)
             if isinstance(event, yaml.AliasEvent) and anchor not in anchors:
-                return f"not YAML: an alias has no anchor before it{_tell(event)}"
+                return f"not YAML: an alias has no anchor before it{_describe_position(event)}"
             if anchor:
                 anchors.add(anchor)
             if isinstance(event, yaml.CollectionStartEvent):
@@ -26,7 +26,7 @@ def find_yaml_flaw(text: str) -> str:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > _DEEPEST or count > _MOST_EVENTS:
-                return f"nested too deeply or too long{_tell(event)}"
+                return f"nested too deeply or too long{_describe_position(event)}"
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
@@ -36,6 +36,6 @@ def find_yaml_flaw(text: str) -> str:
     return ""
 
 
-def _tell(event: yaml.Event) -> str:
+def _describe_position(event: yaml.Event) -> str:
     mark = event.start_mark
     return "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"

@@ -47,7 +47,7 @@ class Incoming(Protocol):
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        """Give its pieces."""
+        """Yield the body in chunks."""
         ...
 
 

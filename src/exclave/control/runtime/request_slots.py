@@ -107,7 +107,7 @@ class RequestSlots:
         """When an org other than the newest one was last seen."""
 
     @asynccontextmanager
-    async def take(self, org: str, kind: str = "") -> AsyncIterator[None]:
+    async def hold(self, org: str, kind: str = "") -> AsyncIterator[None]:
         """Hold a slot while the block lasts; requests of another kind have slots of their own."""
         if not self.most:
             yield

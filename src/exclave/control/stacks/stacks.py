@@ -11,7 +11,7 @@ from exclave.control.deps import Deps
 from exclave.control.dispatch.runners import revoke_identity
 from exclave.control.install_state.state import write_state
 from exclave.control.installs.access import get_app_install
-from exclave.control.installs.inputs import take_customer_inputs
+from exclave.control.installs.inputs import store_customer_inputs
 from exclave.control.job_specs.rendering import Renderings, write_rendered
 from exclave.control.progress.stack_waits import answer_waits
 from exclave.control.stacks.files import (
@@ -188,7 +188,7 @@ async def report_stack(deps: Deps, who: RunnerIdentity, report: StackReport) -> 
             raise NotFound("this runner's install runs no app")
         terms = read_terms(tx, who.org, install, texts)
         version = _find_version(tx, deps, who.org, install)
-        take_customer_inputs(tx, deps, who.org, install.id, list_inputs(terms, report), who.name)
+        store_customer_inputs(tx, deps, who.org, install.id, list_inputs(terms, report), who.name)
         owed = find_owed(terms, report)
         outputs = build_outputs(find_stack(install).read_facts(report.facts), terms, report)
         _store_report(tx, who, version, outputs, owed)

@@ -96,7 +96,7 @@ async def lock_state(
     def lock(tx: Tx) -> None:
         executions.find_execution(tx, who.org, execution, lock=True)
         info = _describe(body.lock)
-        if not tf_states.take_lock(
+        if not tf_states.acquire_lock(
             tx, who.org, who.runner, held, who.queue, body.workspace, body.lock.id, info
         ):
             _check_writer(tx, who, held, body.workspace)

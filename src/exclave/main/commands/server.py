@@ -110,7 +110,7 @@ def instance_admin(settings: ServerSettings, token_id: str, *, take: bool, json_
 @json_option
 @click.pass_obj
 def switch_four_eyes(settings: ServerSettings, org: str, state: str, *, json_mode: bool) -> None:
-    """Switch four eyes of an org whose admins can no longer do it; recorded in their audit log."""
+    """Turn four eyes of an org on or off if its admins cannot; recorded in its audit log."""
     deps = build_deps(settings)
     try:
         deps.db.write_now(lambda tx: force_four_eyes(tx, deps, org, on=state == "on"))
@@ -161,7 +161,7 @@ def backup(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
 @json_option
 @click.pass_obj
 def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
-    """Create a data folder from a backup; raises epochs and gives up what was running."""
+    """Create a data folder from a backup; jobs that were running at its time are given up."""
     _require_embedded(settings)
     files = backups.read_backup(folder, settings.data)
     deps = build_deps(settings)
@@ -181,7 +181,7 @@ def restore(settings: ServerSettings, folder: Path, *, json_mode: bool) -> None:
 @json_option
 @click.pass_obj
 def settle(settings: ServerSettings, *, json_mode: bool) -> None:
-    """Run this after PostgreSQL was restored or failed over: raises epochs, gives up what ran."""
+    """Finish a restore or failover of PostgreSQL; jobs that were running are given up."""
     deps = build_deps(settings)
     try:
         done = deps.db.write_now(lambda tx: settle_restore(tx, deps))

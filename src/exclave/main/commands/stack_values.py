@@ -172,7 +172,7 @@ async def _wait_for_answer(stack: StackFolder, before: ReportReply | None, clock
 
 
 def _find_secret(stack: StackFolder, name: str) -> None:
-    known = [one.name for one in stack.read_document().terms.secrets]
+    known = [secret.name for secret in stack.read_document().terms.secrets]
     if name not in known:
         raise NotFound(
             f"the app has no secret `{name}`", hint=f"It has: {', '.join(known) or 'none'}."

@@ -1,4 +1,4 @@
-"""Where an artifact comes from: an in-toto statement, signed by the runner that built it."""
+"""The provenance of an artifact: an in-toto statement, signed by the runner that built it."""
 
 import base64
 import hashlib
@@ -23,12 +23,12 @@ _BUILD = "urn:exclave:build:v1"
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a build made, of what, and when."""
+    """What a build produced, from what, and when."""
 
     digest: str
-    """Of the artifact's manifest."""
+    """The digest of the artifact's manifest."""
     layer: str
-    """Of the packed source."""
+    """The digest of the packed source."""
     commit: str
     started_at: datetime
     finished_at: datetime
@@ -86,7 +86,7 @@ def sign_statement(statement: Mapping[str, object], key: Ed25519PrivateKey) -> b
 
 
 def encode_for_signing(payload: bytes) -> bytes:
-    """Write type and payload with their lengths, as DSSE signs them."""
+    """Return the pre-authentication encoding of DSSE: type and payload with their lengths."""
     kind = ARTIFACT_TYPE.encode()
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 

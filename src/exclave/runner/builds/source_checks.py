@@ -19,7 +19,7 @@ _OUTSIDE = re.compile(rb'^\s*source\s*=\s*"((?:\.\.?/)+[^"]*)"', re.MULTILINE)
 
 
 def locate_folder(root: Path, directory: str) -> Path:
-    """Find the folder that an app names; it lies inside the source, also by its links."""
+    """Return the folder that an app names; raise unless it is inside the source, links included."""
     name = posixpath.normpath(directory or ".")
     if name.startswith(("/", "..")) or "\0" in name:
         _refuse(f"`{directory}` is not a folder of the source: write it relative to its root")
@@ -45,7 +45,7 @@ def check_source(type_: str, folder: Path) -> int:
 
 
 def check_module(folder: Path) -> int:
-    """Refuse what Terraform could never read; answer how many files there are."""
+    """Raise if Terraform cannot read the folder; return the number of files."""
     if not any(path.is_file() for glob in ("*.tf", "*.tf.json") for path in folder.glob(glob)):
         _refuse("there is no Terraform module in the folder: it has no `*.tf` file")
     files = check_files(folder)
@@ -56,7 +56,7 @@ def check_module(folder: Path) -> int:
 
 
 def check_files(folder: Path) -> int:
-    """Refuse an empty folder and files whose content is elsewhere; answer how many there are."""
+    """Raise if the folder is empty or has Git LFS pointers; return the number of files."""
     count = 0
     for path in _walk(folder):
         count += 1
@@ -110,12 +110,12 @@ def _check_json(text: str, name: str) -> None:
 
 
 def _check_modules(data: bytes, name: str) -> None:
-    """Refuse modules from beside the folder: only the folder itself is packed."""
-    for found in _OUTSIDE.finditer(data):
-        source = found[1].decode()
+    """Raise if a module lies outside the folder: only the folder itself is packed."""
+    for match in _OUTSIDE.finditer(data):
+        source = match[1].decode()
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), source))
         if target.startswith(".."):
-            line = data.count(b"\n", 0, found.start(1)) + 1
+            line = data.count(b"\n", 0, match.start(1)) + 1
             _refuse(
                 f'{name}:{line}: the module "{source}" lies outside the folder, and only the'
                 " folder is packed: name a folder above both, or move the module into it"
@@ -133,7 +133,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _suggest(root: Path, name: str) -> str:
-    """Name what is there instead, at the deepest level that exists."""
+    """Return a hint with the names at the deepest level of the path that exists."""
     parent = root / posixpath.dirname(name)
     if not parent.is_dir():
         return ""

@@ -1,1 +1,1 @@
-"""Command lines as data: what is run is decided here, tested as text."""
+"""Command lines as data, so that tests can compare them."""

@@ -1,4 +1,4 @@
-"""The git commands of a build as data, and an environment that leaves git no opinion."""
+"""The git commands of a build as data, and an environment without any git configuration."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -86,17 +86,17 @@ def list_files() -> Argv:
 
 
 def describe(commit: str) -> Argv:
-    """Name the type of what was fetched."""
+    """Print the type of the fetched object."""
     return ("git", *_options(), "cat-file", "-t", commit)
 
 
 def build_git_env(protocols: Iterable[str]) -> dict[str, str]:
-    """Build what every git command gets on top of the usual environment."""
+    """Return the variables that every git command gets in addition."""
     return {**_ENV, "GIT_ALLOW_PROTOCOL": ":".join(sorted(protocols))}
 
 
 def _options(pinned: str | None = None) -> Argv:
-    """Write the configuration; `pinned` is `host:port:address`, which curl then believes."""
+    """Return the configuration options; `pinned` is `host:port:address` for curl's resolver."""
     options = [part for name, value in _CONFIG.items() for part in ("-c", f"{name}={value}")]
     if pinned is not None:
         options += ["-c", f"http.curloptResolve={pinned}"]

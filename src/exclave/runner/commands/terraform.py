@@ -1,4 +1,4 @@
-"""Command lines of terraform and tofu; values never stand in them, others could read them there."""
+"""Command lines of terraform and tofu, without values: other users can read command lines."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ def init(tool: str) -> Argv:
 
 
 def plan(tool: str, *, out: Path, var_files: Sequence[Path], destroy: bool) -> Argv:
-    """Plan without the lock: the job's lane already keeps every writer away."""
+    """Plan without the lock: the job's lane already excludes other writers."""
     return (
         tool,
         "plan",
@@ -31,5 +31,5 @@ def show(tool: str, plan_file: Path) -> Argv:
 
 
 def apply(tool: str, plan_file: Path) -> Argv:
-    """Apply exactly the plan that was approved: no variables, no targets, no second opinion."""
+    """Apply exactly the approved plan: no variables, no targets."""
     return (tool, "apply", "-input=false", "-json", str(plan_file))

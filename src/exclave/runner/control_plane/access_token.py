@@ -1,4 +1,4 @@
-"""The runner's access token: asked for with the key, refreshed early, never by two at once."""
+"""The runner's access token: requested with the key, refreshed early, never twice at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ _UNAUTHENTICATED = 401
 
 
 class IdentityRefused(Problem):
-    """The control plane took this runner's identity away: it stops its work and ends."""
+    """The control plane revoked this runner's identity: it stops its jobs and exits."""
 
     kind: ClassVar = Kind.FORBIDDEN
     code: ClassVar = "identity_refused"
@@ -44,7 +44,7 @@ class _Held:
 
 
 class Session:
-    """Makes authenticated calls; keeps generation and nonce on disk ahead of their use."""
+    """Makes authenticated calls; stores generation and nonce on disk before they are used."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Session:
         return self.identity.timings
 
     async def call(self, send: Callable[[str], Awaitable[T]]) -> T:
-        """Send with a valid token; a token that is refused is replaced once."""
+        """Make a call with a valid token; if it is refused, retry once with a new one."""
         token = await self._get_token()
         try:
             return await send(token.reveal())
@@ -91,7 +91,7 @@ class Session:
         return await self._get_token()
 
     def close(self) -> None:
-        """Leave a refresh that is under way; it is safe to begin it again later."""
+        """Abandon a refresh in progress; it can safely be started again later."""
         if self._refreshing is not None:
             self._refreshing.cancel()
 
@@ -113,7 +113,7 @@ class Session:
     def _end_refresh(self, task: asyncio.Task[Secret]) -> None:
         self._refreshing = None
         if not task.cancelled():
-            task.exception()  # whoever waits gets it; without a waiter the next call tries again
+            task.exception()  # a waiting call gets the error; otherwise the next call tries again
 
     async def _refresh(self) -> Secret:
         sent_at = self._clock.monotonic()
@@ -132,7 +132,7 @@ class Session:
         return token
 
     async def _ask_token(self) -> TokenReply:
-        """Present the generation. A nonce that is used up or too old is replaced, once per call."""
+        """Request a token with the current generation. A used or expired nonce is replaced once."""
         try:
             had_one = self.identity.pending_nonce is not None
             return await self._sign_and_ask()

@@ -1,4 +1,4 @@
-"""What the runner believes: pinned keys and their chain, and which envelopes it may act on."""
+"""Trust in envelopes: the pinned keys and their chain, and the checks of an envelope."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ FetchKeys = Callable[[], Awaitable[ServerKeys]]
 
 
 class KindUnsupported(EnvelopeRefused):
-    """The envelope is fine, but this runner does not do such work."""
+    """The envelope is valid, but this runner does not run jobs of this kind."""
 
     code: ClassVar = "kind_unsupported"
 
@@ -39,14 +39,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of the offers of one reply; those that could not be judged are in neither."""
+    """The accepted and refused offers of one reply, without those that could not be checked."""
 
     accepted: list[Dispatch]
     refused: list[Refused]
 
 
 class Trust:
-    """Judges offers. The highest sequence is on disk before any work that carries it begins."""
+    """Verifies offers. The highest sequence number is on disk before a job with it starts."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Trust:
         self._sequence = self._load_sequence()
 
     async def verify(self, offers: Sequence[Offer], fetch_keys: FetchKeys) -> Judged:
-        """Check all offers of one reply; a key we do not know is looked up in the chain first."""
+        """Verify all offers of one reply; for an unknown key, fetch the chain of keys first."""
         if any(_claims_unknown_key(offer, self._keys) for offer in offers):
             await self._learn_keys(fetch_keys)
         opened: list[Dispatch] = []
@@ -148,7 +148,7 @@ class Trust:
 
 
 def check_ownership(dispatch: Dispatch, me: Identity) -> None:
-    """Refuse what was signed for another runner, queue or org."""
+    """Raise if the envelope was signed for another runner, queue or org."""
     for name, theirs, mine in (
         ("runner", dispatch.runner_id, me.runner_id),
         ("org", dispatch.org_id, me.org_id),
@@ -159,7 +159,7 @@ def check_ownership(dispatch: Dispatch, me: Identity) -> None:
 
 
 def check_times(dispatch: Dispatch, now: datetime) -> None:
-    """Refuse what is too old, not yet valid, or valid for longer than anything may be."""
+    """Raise if the envelope has expired, is not valid yet, or is valid for too long."""
     issued, expires = dispatch.issued_at, dispatch.expires_at
     if issued.tzinfo is None or expires.tzinfo is None:
         raise EnvelopeRefused("the times have no zone")

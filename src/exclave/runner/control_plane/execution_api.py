@@ -1,4 +1,4 @@
-"""The control plane as one execution may use it: bound to its id and epoch, with the session."""
+"""The calls that one execution makes to the control plane, bound to its id and epoch."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -24,13 +24,13 @@ from exclave.wire.terraform import (
 T = TypeVar("T")
 
 PATIENCE = RetryPolicy(first_s=0.2, longest_s=5.0, give_up_s=60.0)
-"""How long a call is repeated while the control plane is away, unless a caller knows better."""
+"""How long a call is retried while the control plane is unavailable, by default."""
 
 
 class Uplink:
-    """Calls of one execution. Each is repeated for a while when nobody answers.
+    """Calls of one execution. Each is retried for a while if there is no response.
 
-    A refusal comes as `RemoteProblem`; 409 `superseded` means that this execution is over.
+    A refusal raises `RemoteProblem`; 409 `superseded` means that this execution has ended.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Uplink:
 
     @property
     def org_id(self) -> str:
-        """The org of this runner: the first part of its registry's paths."""
+        """The org of this runner, which is the first part of paths in the registry."""
         return self._session.identity.org_id
 
     @property
     def queue_id(self) -> str:
-        """The queue, so the install, that this runner serves."""
+        """The queue that this runner serves; its id is that of the install."""
         return self._session.identity.queue_id
 
     async def get_token(self) -> str:
@@ -69,7 +69,7 @@ class Uplink:
     async def put_attachment(
         self, name: AttachmentName, data: bytes, policy: RetryPolicy = PATIENCE
     ) -> AttachmentReply:
-        """Hand in a file of this execution; the same name again replaces it."""
+        """Upload a file of this execution, replacing one of the same name."""
         return await self._call(
             lambda token: self._api.work.put_attachment(
                 token, self.execution_id, name, epoch=self.epoch, data=data
@@ -78,7 +78,7 @@ class Uplink:
         )
 
     async def get_attachment(self, execution_id: str, name: AttachmentName) -> bytes:
-        """Read a file that an execution of the same queue handed in."""
+        """Return a file that an execution of the same queue uploaded."""
         return await self._call(
             lambda token: self._api.work.get_attachment(token, execution_id, name), PATIENCE
         )
@@ -86,7 +86,7 @@ class Uplink:
     async def read_state(
         self, workspace: str, policy: RetryPolicy = PATIENCE
     ) -> SealedState | None:
-        """Read the newest state of a workspace of this install; None if there is none yet."""
+        """Return the newest state of a workspace of this install; None if there is none yet."""
         return await self._call(
             lambda token: self._api.work.read_state(
                 token, self.execution_id, epoch=self.epoch, workspace=workspace
@@ -129,7 +129,7 @@ class Uplink:
         )
 
     async def get_sensitive(self) -> dict[str, str]:
-        """Read the sensitive inputs that the job's specification names."""
+        """Return the sensitive inputs that the job's specification names."""
         reply = await self._call(
             lambda token: self._api.work.get_sensitive(token, self.execution_id, epoch=self.epoch),
             PATIENCE,
@@ -143,7 +143,7 @@ class Uplink:
         )
 
     async def get_registry(self) -> RegistryPlace:
-        """Read where artifacts are kept."""
+        """Return where artifacts are stored."""
         return await self._call(self._api.work.get_registry, PATIENCE)
 
     async def _call(self, send: Callable[[str], Awaitable[T]], policy: RetryPolicy) -> T:

@@ -1,10 +1,10 @@
-"""How often the control plane wants to hear from this runner while it has nothing to do."""
+"""The heartbeat interval of an idle runner, as set by the control plane."""
 
 SHORTEST_S, LONGEST_S = 0.05, 4500.0
 
 
 class Pace:
-    """Told by every reply; any request that shows the whole runner is a sign of life."""
+    """Tracks the interval of the last reply; every poll and renewal counts as a heartbeat."""
 
     def __init__(self, every_s: float) -> None:
         self.every_s = every_s
@@ -19,7 +19,7 @@ class Pace:
         self._shown_at = at
 
     def forget_sign(self) -> None:
-        """Count on the last sign no longer: it did not get through."""
+        """Forget the last heartbeat, because it did not arrive."""
         self._shown_at = None
 
     def seconds_until_next(self, now: float) -> float:

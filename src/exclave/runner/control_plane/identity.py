@@ -1,4 +1,4 @@
-"""Who this runner is: its Ed25519 key, its one-time enrolment, and the identity file."""
+"""The runner's identity: its Ed25519 key, its one-time enrolment, and the identity file."""
 
 import os
 from collections.abc import Mapping
@@ -38,18 +38,20 @@ class AlreadyEnrolled(Problem):
 
 
 class StrangeKeys(Problem):
-    """Somebody else answers at the control plane's address."""
+    """The server at the control plane's address has other keys than expected."""
 
     kind: ClassVar = Kind.FORBIDDEN
     code: ClassVar = "strange_keys"
-    hint: ClassVar = "Do not go on. Ask the vendor for a new Stack over a channel that you trust."
+    hint: ClassVar = (
+        "Do not continue. Ask the vendor for a new Stack over a channel that you trust."
+    )
 
 
 class Identity(Reply):
-    """What the control plane gave at enrolment, and how far the token exchange has come.
+    """What the control plane issued at enrolment, and the progress of the token exchange.
 
-    `pending_nonce` is stored before a token is asked for with it: until that nonce was answered,
-    no other one may be used, or a late copy of the request would look like a second key holder.
+    `pending_nonce` is stored before it is used to request a token: until that request is answered,
+    no other nonce may be used, or a late copy of the request would look like a copied key.
     """
 
     runner_id: Id
@@ -63,7 +65,7 @@ class Identity(Reply):
 
 
 def load_identity(folder: Path) -> Identity:
-    """Read who we are; a missing or unreadable file is said plainly."""
+    """Return the identity; raise a clear problem if the file is missing or unreadable."""
     file = folder / IDENTITY
     if not file.exists():
         message = f"`{folder}` holds no identity"
@@ -81,7 +83,7 @@ def save_identity(disk: DataFolder, identity: Identity) -> None:
 
 
 def load_key(folder: Path) -> Ed25519PrivateKey:
-    """Read the private key; it never leaves this machine."""
+    """Return the private key, which never leaves this machine."""
     file = folder / KEY
     try:
         return Ed25519PrivateKey.from_private_bytes(file.read_bytes())
@@ -109,10 +111,10 @@ async def enrol(
     randomness: Randomness,
     pinned: Mapping[str, str] | None = None,
 ) -> Identity:
-    """Spend the one-time token, pin the control plane's keys, keep the identity.
+    """Enrol with the one-time token, pin the control plane's keys and store the identity.
 
-    Whoever knows the keys beforehand gives them as `pinned`: then only those count, and what they
-    vouch for.
+    If the keys are known beforehand, they are passed as `pinned`: then only these keys, and keys
+    that they vouch for, are accepted.
     """
     if (disk.path / IDENTITY).exists():
         message = f"`{disk.path}` already holds the identity of a runner"

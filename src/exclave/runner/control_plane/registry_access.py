@@ -1,4 +1,4 @@
-"""The registry as an execution uses it: the control plane's own, or one that it names."""
+"""The registry of an execution: the embedded one, or an external one that is configured."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -39,7 +39,7 @@ async def open_registry(
 def bind_registry(
     username: str, password_file: Path | None, note_token: NoteToken | None = None
 ) -> OpenRegistry:
-    """Open registries with the credentials that this runner holds; read anew each time."""
+    """Return a function that opens the registry with the runner's credentials, read each time."""
 
     def open_one(uplink: Uplink) -> AbstractAsyncContextManager[OciClient]:
         return open_registry(uplink, read_login(username, password_file), note_token)
@@ -48,7 +48,7 @@ def bind_registry(
 
 
 def read_login(username: str, password_file: Path | None) -> Login | None:
-    """Read the credentials for an external registry, if there are any."""
+    """Return the credentials for an external registry, if there are any."""
     if not username and password_file is None:
         return None
     if not username or password_file is None:

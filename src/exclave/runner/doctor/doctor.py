@@ -1,4 +1,4 @@
-"""Finds out why a runner does not work, hop by hop, and says what to do about it."""
+"""Diagnoses why a runner does not work, hop by hop, with a fix for each finding."""
 
 from collections.abc import Awaitable, Callable
 
@@ -32,7 +32,7 @@ async def diagnose(config: RunnerConfig, clock: Clock, randomness: Randomness) -
         check_isolation(config),
         *await check_network(config, clock),
     ]
-    reachable = all(one.state != "fail" for one in findings)
+    reachable = all(finding.state != "fail" for finding in findings)
     if reachable and (config.data / IDENTITY).exists():
         findings.append(await within(_TOKEN, _build_token_check(config, clock, randomness)))
     return [*findings, *check_tools()]

@@ -1,4 +1,4 @@
-"""What a check of the runner's surroundings found."""
+"""Findings of the checks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ LIMIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One hop: whether it works, what was seen, and what to do about it."""
+    """The result of one check: whether it passed, what was seen, and what to do about it."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -42,7 +42,7 @@ def from_problem(name: str, problem: Problem) -> Finding:
 
 
 async def within(name: str, check: Callable[[], Awaitable[Finding]]) -> Finding:
-    """Run a check; whatever goes wrong in it is what it found."""
+    """Run a check; an exception in it becomes a failed finding."""
     try:
         async with asyncio.timeout(LIMIT_S):
             return await check()

@@ -26,7 +26,7 @@ _TOOLS = {
 
 
 def check_folder(config: RunnerConfig) -> Finding:
-    """Is the data folder there, ours, and closed to others?"""
+    """Check that the data folder exists, belongs to this user and is closed to others."""
     folder = config.data
     if not folder.is_dir():
         return fail("data folder", f"`{folder}` does not exist", "Enrol the runner; it makes it.")
@@ -40,7 +40,7 @@ def check_folder(config: RunnerConfig) -> Finding:
 
 
 def check_disk(config: RunnerConfig) -> Finding:
-    """Is there room to work in?"""
+    """Check the free disk space."""
     place = next((one for one in (config.data, *config.data.parents) if one.is_dir()), config.data)
     disk = os.statvfs(place)
     free, need = disk.f_bavail * disk.f_frsize, config.keep_free_bytes
@@ -53,7 +53,7 @@ def check_disk(config: RunnerConfig) -> Finding:
 
 
 def check_identity(config: RunnerConfig) -> Finding:
-    """Is the runner enrolled, and its key private?"""
+    """Check that the runner is enrolled and its key private."""
     try:
         identity = load_identity(config.data)
         load_key(config.data)
@@ -66,7 +66,7 @@ def check_identity(config: RunnerConfig) -> Finding:
 
 
 def check_isolation(config: RunnerConfig) -> Finding:
-    """Can jobs get at what is the runner's? Tried with a process of the very user."""
+    """Check that jobs cannot read the runner's files, by trying it as the job's user."""
     name = "isolation"
     if not config.run_as:
         who = "root" if os.geteuid() == 0 else f"the runner's own user (uid {os.geteuid()})"
@@ -102,7 +102,7 @@ def _can_read(user: JobUser, file: Path) -> bool:
 
 
 def check_tools() -> list[Finding]:
-    """Which of the tools that jobs may call are there?"""
+    """Check which of the tools that jobs need are installed."""
     found = {name: shutil.which(name) for name in _TOOLS}
     return [
         ok(f"tool {name}", place)

@@ -1,4 +1,4 @@
-"""Checks of the way to the control plane: name, proxy, TCP, TLS, HTTP, clock."""
+"""Checks of the connection to the control plane: DNS, proxy, TCP, TLS, HTTP, clock."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ _SET_CLOCK = "Set this machine's clock: switch on NTP or chrony."
 
 
 async def check_network(config: RunnerConfig, clock: Clock) -> list[Finding]:
-    """Go hop by hop and end at the first that fails: the later ones cannot work either."""
+    """Check hop by hop; stop at the first failure, because later hops depend on it."""
     url = httpx.URL(config.runner_url)
     if url.scheme not in {"http", "https"} or not url.host:
         message = f"`{config.runner_url}` is not an address"

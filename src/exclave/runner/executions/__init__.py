@@ -1,1 +1,1 @@
-"""The life of an execution on the runner: accept, run, stop, deliver, recover."""
+"""The lifecycle of an execution on the runner: accept, run, stop, deliver, recover."""

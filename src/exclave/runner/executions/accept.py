@@ -17,7 +17,7 @@ _log = Log("runner.accepting")
 
 
 async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
-    """Accept the offers that are new and correctly signed; known ones repeat a lost reply."""
+    """Accept offers that are new and correctly signed; known ones are repeats of a lost reply."""
     if is_disabled(deps.disk.path):
         _log.warning("offers_ignored", count=len(offers), reason="disabled")
         return
@@ -29,7 +29,7 @@ async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
     try:
         verified = await deps.trust.verify(new[:free], deps.api.get_keys)
     except (Problem, OSError) as error:
-        # Neither trusted nor refused: the offers lapse and come again.
+        # Neither accepted nor refused: the offers expire and are made again.
         _log.warning("offers_not_verified", error=str(error))
         return
     for dispatch in verified.accepted:
@@ -50,7 +50,7 @@ def _accept(deps: Deps, dispatch: Dispatch) -> None:
             return
         write_record(deps.disk, folder, dispatch)
     except OSError as error:
-        # Without a trace on disk nothing may run: the offer lapses.
+        # Nothing may run without a record on disk: the offer expires.
         _log.error("offer_not_recorded", exc=error, execution_id=dispatch.execution_id)
         return
     deps.audit.write(

@@ -55,9 +55,9 @@ class Deps:
     pace: Pace
     tally: Tally
     mask: Mask
-    """Mask a text that leaves the runner beside any job's log."""
+    """Mask a text that leaves the runner outside of a job's log."""
     spawn: Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
-    """Run in the background under a name; a failure there ends the runner."""
+    """Run a coroutine in the background under a name; a failure in it ends the runner."""
 
     @property
     def timings(self) -> RunnerTimings:
@@ -85,5 +85,5 @@ class Deps:
 
     @property
     def randomness(self) -> Randomness:
-        """Where jitter comes from."""
+        """The source of jitter."""
         return self.ids.randomness

@@ -1,4 +1,4 @@
-"""The life of one execution: permission to start, the job, its outcome, the result."""
+"""One execution from start to end: permission, the job, its outcome, the result."""
 
 import asyncio
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _DISK_RETRY_S = 5.0
 
 
 class Leave(StrEnum):
-    """The answer to the request to start."""
+    """The reply to the request for permission to start."""
 
     GRANTED = "granted"
     CANCELLED = "cancelled"
@@ -125,7 +125,7 @@ async def _send_start(deps: Deps, execution: Execution) -> StartReply:
 
 
 def _is_refusal(problem: Problem) -> bool:
-    """A number that was overtaken by a newer request is no refusal: the next one is newer still."""
+    """Return whether the reply is final; an outdated request number is not, the next is higher."""
     known = isinstance(problem, RemoteProblem) and problem.status in _REFUSALS
     return known and problem.code != "stale_request"
 
@@ -154,7 +154,7 @@ async def _work(deps: Deps, execution: Execution, dispatch: Dispatch) -> Outcome
         outcome = await _execute(deps, execution, dispatch, log)
     finally:
         watch.cancel()
-    # Whatever an executor says; what it hands out beside its message it has masked itself.
+    # Whatever the executor wrote is masked here; its outputs it has masked itself.
     message = log.writer.mask(outcome.message)[:MESSAGE_CHARS]
     outcome = outcome.model_copy(update={"message": message})
     end, digest = await log.close()
@@ -180,7 +180,7 @@ async def _execute(
 
 
 def _describe_not_begun(execution: Execution, reason: Reason) -> Outcome:
-    """Nothing was changed, so mutating work is not lost: it failed and may be tried again."""
+    """Return the outcome of a job that never started: it failed and is not lost."""
     stopped = end_by_stop(reason, "stopped before it began")
     if execution.mutating and stopped.state is OutcomeState.INTERRUPTED:
         return stopped.model_copy(update={"state": OutcomeState.FAILED})

@@ -38,20 +38,20 @@ class Outbox:
         return waiting
 
     def list_waiting(self) -> list[WaitingResult]:
-        """Read what is still to be handed in, oldest execution first."""
+        """Return the results that are not delivered yet, oldest execution first."""
         files = sorted(self._disk.outbox.glob("*.json"))
         return [WaitingResult.model_validate_json(file.read_bytes()) for file in files]
 
     def count_waiting(self) -> int:
-        """Count what is still to be handed in."""
+        """Return the number of results that are not delivered yet."""
         return sum(1 for _ in self._disk.outbox.glob("*.json"))
 
     def remove(self, execution_id: str) -> None:
-        """Delete a result that was acknowledged or refused for good."""
+        """Delete a result that was acknowledged or permanently refused."""
         self._disk.remove(self._disk.outbox / f"{execution_id}.json")
 
     def abandon(self, execution_id: str) -> None:
-        """Stop trying, but keep the result for a person to read."""
+        """Stop retrying, but keep the file for a person to read."""
         file = self._disk.outbox / f"{execution_id}.json"
         if file.exists():
             self._disk.write(file.with_suffix(".abandoned"), file.read_bytes())

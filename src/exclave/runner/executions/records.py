@@ -20,7 +20,7 @@ class ExecutionRecord(Reply):
 
 
 def write_record(disk: DataFolder, folder: Path, dispatch: Dispatch) -> None:
-    """Remember an accepted execution; a folder without this file means nothing."""
+    """Store the record of an accepted execution; a folder without it is ignored."""
     record = ExecutionRecord(
         execution_id=dispatch.execution_id,
         job_id=dispatch.job_id,
@@ -31,19 +31,19 @@ def write_record(disk: DataFolder, folder: Path, dispatch: Dispatch) -> None:
 
 
 def read_record(folder: Path) -> ExecutionRecord | None:
-    """Read what was accepted; None where nothing was, or it has been put away."""
+    """Return the record; None if there is none."""
     file = folder / _RECORD
     return ExecutionRecord.model_validate_json(file.read_bytes()) if file.exists() else None
 
 
 def forget_record(disk: DataFolder, folder: Path) -> None:
-    """The execution is settled: the next start only cleans up."""
+    """Delete the record: the execution has ended, and the next start only cleans up."""
     if folder.exists():
         disk.remove(folder / _RECORD)
 
 
 def mark_begun(disk: DataFolder, folder: Path) -> None:
-    """Remember, before the first command, that something may have been changed."""
+    """Record, before the first command, that something may have been changed."""
     disk.write(folder / _BEGUN, b"")
 
 

@@ -1,4 +1,4 @@
-"""Recovery at start: delivers waiting results and ends executions that a crash cut off."""
+"""Recovery at start: delivers waiting results and ends executions that a crash interrupted."""
 
 from exclave.base.logs import Log, bind
 from exclave.runner.executions.deps import Deps
@@ -18,7 +18,7 @@ _KILL_PAUSE_S = 5.0
 
 
 def recover(deps: Deps) -> None:
-    """List what is unfinished before the first request, so that nothing looks stopped too early."""
+    """Add unfinished executions to the roster before the first request reports what is alive."""
     waiting = {one.execution_id: one for one in deps.outbox.list_waiting()}
     for result in waiting.values():
         _recover_result(deps, result)
@@ -30,7 +30,7 @@ def recover(deps: Deps) -> None:
         if record is not None and has_begun(folder):
             _recover_work(deps, record)
         else:
-            # Nothing ran: the offer lapses, or its absence from our list proves the stop.
+            # Nothing ran: the offer expires, or its absence from the roster proves that it stopped.
             execution = Execution(folder.name, 0, mutating=False, folder=folder)
             deps.spawn(put_away(deps, execution), f"cleaning {folder.name}")
 
@@ -81,7 +81,7 @@ async def _end_interrupted(deps: Deps, execution: Execution) -> None:
 
 
 async def _end_leftovers(deps: Deps, execution: Execution) -> bool:
-    """Until they are certainly gone the execution counts as alive, and is renewed."""
+    """Kill leftover processes; until they are certainly gone, the execution counts as alive."""
     for attempt in range(_KILL_TRIES):
         if await deps.kill_leftovers(execution.folder, deps.clock):
             deps.audit.write("leftovers_killed", execution_id=execution.id, tries=attempt + 1)

@@ -24,7 +24,7 @@ _LOOK_EVERY_S = 5.0
 _BACK_WITHIN_S = 2.0
 _UNREADABLE = frozenset({400, 413, 422})
 _SETTLED = frozenset({"superseded", "not_found"})
-"""Codes that decide about a result for good; whatever else is said, it is sent again."""
+"""Problem codes that settle a result; after any other one it is sent again."""
 
 
 def bind_sender(deps: Deps, execution: Execution) -> SendLog:
@@ -41,14 +41,14 @@ def bind_sender(deps: Deps, execution: Execution) -> SendLog:
 
 
 async def deliver(deps: Deps, execution: Execution, waiting: WaitingResult) -> None:
-    """Upload the log, settle leftovers, hand in the result and remove the execution."""
+    """Upload the log, settle leftovers, deliver the result and remove the execution."""
     until = deps.clock.monotonic() + deps.timings.result_retry_s
     if execution.log is not None:
         await _ship_log(deps, execution, execution.log, until)
     if execution.folder.exists():
         await _settle(deps, execution)
     settled = await _hand_in(deps, execution, waiting, until)
-    # The record goes first: without a result in the outbox it would look like work cut off.
+    # The record is deleted first: without a result in the outbox it would look interrupted.
     forget_record(deps.disk, execution.folder)
     if settled:
         deps.outbox.remove(execution.id)
@@ -84,7 +84,7 @@ async def _settle(deps: Deps, execution: Execution) -> None:
 
 
 async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: float) -> None:
-    """The folder goes with the result; so wait for the log, as long as somebody answers."""
+    """Wait for the upload of the log while the control plane responds: its folder goes next."""
     spent = 0.0
     while not await log.drain(_LOOK_EVERY_S):
         if deps.signals.contact_at is not None:
@@ -95,7 +95,7 @@ async def _ship_log(deps: Deps, execution: Execution, log: ShippedLog, until: fl
 
 
 async def _hand_in(deps: Deps, execution: Execution, waiting: WaitingResult, until: float) -> bool:
-    """Send the result until it is settled; return False if there was no answer for too long."""
+    """Send the result until it is settled; return False if there was no response for too long."""
     attempt = 0
     while deps.clock.monotonic() < until:
         try:
@@ -126,7 +126,7 @@ async def _send_result(deps: Deps, waiting: WaitingResult) -> None:
 
 
 async def _wait_before_retry(deps: Deps, attempt: int, problem: Problem) -> None:
-    """Back off; once the control plane is back, all results come within a moment, spread."""
+    """Wait before the next attempt; after an outage, results are sent soon but spread out."""
     pause = RESULTS.choose_delay(deps.randomness, attempt, problem)
     began = deps.clock.monotonic()
     await wait_first(deps.clock, pause, deps.signals.back.wait())
@@ -136,7 +136,7 @@ async def _wait_before_retry(deps: Deps, attempt: int, problem: Problem) -> None
 
 
 def _simplify(outcome: Outcome, problem: Problem) -> Outcome:
-    """Turn a result that the control plane cannot take into a failure that it can."""
+    """Return a simpler failure in place of a result that the control plane rejects."""
     return outcome.model_copy(
         update={
             "state": OutcomeState.FAILED,

@@ -9,12 +9,12 @@ from exclave.runner.jobs.executor import StopRequest
 from exclave.runner.logs.protocols import ShippedLog
 
 MAX_ALIVE = 128
-"""As many as one request may name; an execution that is not named counts as stopped."""
+"""The most that one request may list; an execution that is not listed counts as stopped."""
 _REMEMBERED = 10_000
 
 
 class Phase(StrEnum):
-    """Taken, at work, or over with a result that is not acknowledged yet."""
+    """The phase of an execution: accepted, running, or ended with an undelivered result."""
 
     ACCEPTED = "accepted"
     RUNNING = "running"
@@ -31,7 +31,7 @@ class Execution:
     folder: Path
     phase: Phase = Phase.ACCEPTED
     confirmed_at: float = 0.0
-    """When the newest request was sent that the control plane confirmed it by (monotonic)."""
+    """When the last request was sent with which the control plane confirmed it (monotonic)."""
     superseded: bool = False
     stop: StopRequest = field(default_factory=StopRequest)
     log: ShippedLog | None = None
@@ -53,7 +53,7 @@ class Drawn:
 
 
 class Roster:
-    """An execution is listed from before its start is asked for until its result is settled."""
+    """The listed executions: from before the request to start until the result is settled."""
 
     def __init__(self, boot: int) -> None:
         self.boot = boot
@@ -62,7 +62,7 @@ class Roster:
         self._seen: dict[str, None] = {}
 
     def draw(self) -> Drawn:
-        """Draw the next number and the list that belongs to it, in one step."""
+        """Return the next request number and the executions alive at that moment, in one step."""
         self._no += 1
         return Drawn(self.boot, self._no, tuple(self._alive.values()))
 
@@ -78,7 +78,7 @@ class Roster:
         self._alive.pop(execution.id, None)
 
     def find(self, execution_id: str) -> Execution | None:
-        """Find an execution that this process answers for."""
+        """Return a listed execution, or None."""
         return self._alive.get(execution_id)
 
     def has_seen(self, execution_id: str) -> bool:
@@ -86,13 +86,13 @@ class Roster:
         return execution_id in self._seen
 
     def list_alive(self) -> list[Execution]:
-        """List all that this process answers for, oldest first."""
+        """Return all listed executions, oldest first."""
         return list(self._alive.values())
 
     def count_busy(self) -> int:
-        """Count those that are not over."""
+        """Return the number of executions that have not ended."""
         return sum(1 for one in self._alive.values() if one.phase is not Phase.ENDED)
 
     def count_room(self) -> int:
-        """Count how many more could be named in one request."""
+        """Return how many more executions one request could list."""
         return MAX_ALIVE - len(self._alive)

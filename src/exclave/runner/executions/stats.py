@@ -1,4 +1,4 @@
-"""What the runner measures of its machine and of itself, for each renewal."""
+"""Measurements of the machine and of the runner, sent with each renewal."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Measure = Callable[[Path], Machine]
 
 @dataclass(slots=True)
 class Tally:
-    """What this process has counted since it started."""
+    """Counters since the start of this process."""
 
     envelopes_refused: int = 0
     jobs_finished: int = 0

@@ -6,27 +6,27 @@ from exclave.wire.jobs import Reason
 
 _SUPERSEDED_GRACE_S = 5.0
 _READ_ONLY_SHARE = 0.1
-"""Read-only work is offered again soon after the dead-man time: its grace must be short."""
+"""Read-only jobs are offered again soon after the dead-man time: their grace must be short."""
 _SHUTDOWN_GRACE_S = 10.0
 _DISABLED_GRACE_S = 90.0
 """The kill switch promises an end within two minutes, whatever the control plane allows."""
 
 
 def cancel(deps: Deps, execution: Execution) -> None:
-    """Stop because somebody asked for it."""
+    """Stop an execution because it was cancelled."""
     if execution.stop.reason is None and execution.phase is not Phase.ENDED:
         deps.audit.write("cancel_received", execution_id=execution.id)
         execution.stop.request(Reason.CANCELLED, choose_grace(deps, execution))
 
 
 def disable(deps: Deps, execution: Execution) -> None:
-    """Stop because the customer threw the kill switch."""
+    """Stop an execution because the customer has disabled the runner."""
     deps.audit.write("disabled_execution", execution_id=execution.id)
     execution.stop.request(Reason.DISABLED, min(choose_grace(deps, execution), _DISABLED_GRACE_S))
 
 
 def supersede(deps: Deps, execution: Execution) -> None:
-    """Stop at once: the work belongs to somebody else, and no success may be reported."""
+    """Stop an execution at once: another one has taken over, and no success may be reported."""
     if execution.superseded or execution.phase is Phase.ENDED:
         return
     execution.superseded = True
@@ -35,7 +35,7 @@ def supersede(deps: Deps, execution: Execution) -> None:
 
 
 def shut_down(deps: Deps, execution: Execution) -> None:
-    """Stop because the runner ends."""
+    """Stop an execution because the runner shuts down."""
     if execution.phase is not Phase.ENDED:
         grace = choose_grace(deps, execution)
         short = grace if execution.mutating else min(grace, _SHUTDOWN_GRACE_S)
@@ -43,7 +43,7 @@ def shut_down(deps: Deps, execution: Execution) -> None:
 
 
 async def watch_deadman(deps: Deps, execution: Execution) -> None:
-    """Stop work that could not be confirmed for too long, by the monotonic clock alone."""
+    """Stop executions that were not confirmed for too long, by the monotonic clock."""
     while (left := _count_down(deps, execution)) > 0:
         await deps.clock.sleep(left)
     if execution.stop.reason is None:

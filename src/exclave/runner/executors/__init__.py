@@ -1,1 +1,1 @@
-"""How each kind of job is done."""
+"""The executors: one per kind of job."""

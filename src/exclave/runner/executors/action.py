@@ -27,7 +27,7 @@ _ANY_EXECUTES = 0o111
 
 @dataclass(slots=True)
 class _Action:
-    """The steps of one execution, with what they share."""
+    """The steps of one execution, and their shared context."""
 
     context: JobContext
     spec: ActionSpec
@@ -130,7 +130,7 @@ def _fill(filler: Filler, env: dict[str, str]) -> dict[str, str]:
 def _build_argv(
     workspace: Workspace, number: int, step: ActionStep, folder: Path
 ) -> tuple[str, ...]:
-    """Run a script by its `#!` line, or a command: one of the source's folder before others."""
+    """Return the argv of a script or a command; a command is looked up in the source first."""
     if step.script is not None:
         script = workspace.script(number)
         text = step.script if step.script.startswith("#!") else f"#!/bin/sh\n{step.script}"

@@ -43,7 +43,7 @@ _GRACE_S = 10.0
 
 
 class Registry(Protocol):
-    """Where artifacts go."""
+    """The registry that artifacts are pushed to."""
 
     async def push_artifact(
         self,
@@ -77,13 +77,13 @@ class _Packed:
 
 @dataclass(slots=True)
 class _Progress:
-    """Which step of a build is at work: a failure names it."""
+    """The current step of a build, which is named in error messages."""
 
     log: LogWriter
     step: str = "prepare"
 
     def begin(self, step: str, context: JobContext) -> None:
-        """Go on to a step, unless the work is to end."""
+        """Enter a step; raise if a stop was requested."""
         context.check()
         self.step = step
         self.log.system(f"▸ step {step}")
@@ -195,7 +195,7 @@ class BuildExecutor(Executor):
 async def _push(
     context: JobContext, spec: BuildSpec, registry: Registry, packed: _Packed
 ) -> PushedManifest:
-    """Push the artifact; it has no annotations, so only its content decides about its digest."""
+    """Push the artifact; without annotations, its digest depends on its content alone."""
     pushed = await registry.push_artifact(
         spec.repository,
         artifact_type=f"application/vnd.exclave.{spec.type}.v1",
@@ -244,13 +244,13 @@ def _name_part(job: JobRun) -> str:
 
 
 def _write_part(part: str) -> str:
-    """Write a part as people say it: `component:db` is component `db`."""
+    """Return the display name of a part: `component:db` becomes component `db`."""
     kind, _, name = part.partition(":")
     return f"{kind} `{name.replace(':', '` step `')}`" if name else kind
 
 
 def _classify(progress: _Progress, problem: Problem) -> Reason:
-    """Choose the reason of a failure that came from the control plane or the packer."""
+    """Return the reason for a failure of the control plane or of packing."""
     if isinstance(problem, ArchiveProblem):
         return Reason.SOURCE_INVALID
     denied = problem.kind in {Kind.FORBIDDEN, Kind.UNAUTHENTICATED}

@@ -26,7 +26,7 @@ _EXECUTABLE = 0o700
 
 @dataclass(slots=True)
 class _Script:
-    """The steps of one execution, with what they share."""
+    """The steps of one execution, and their shared context."""
 
     context: JobContext
     spec: ScriptSpec

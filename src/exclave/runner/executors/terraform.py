@@ -42,7 +42,7 @@ from exclave.wire.specs import TerraformSpec
 
 @dataclass(frozen=True, slots=True)
 class TerraformKit:
-    """What the executor works with."""
+    """The dependencies of the executor."""
 
     children: ChildSettings
     settings: TerraformSettings
@@ -68,7 +68,7 @@ class TerraformExecutor(Executor):
         return await run_guarded(job, log, self._run(job, log, stop))
 
     async def settle(self, ended: EndedRun) -> None:
-        """Hand in the journal and a state that was not stored, or keep the state for later."""
+        """Upload the journal and a state that was not stored, or keep the state for later."""
         await settle_state(ended, self._kit.sealer)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:

@@ -1,4 +1,4 @@
-"""Credentials of connected repositories: in a file of the build runner, never anywhere else."""
+"""Credentials of connected repositories, which are kept in a file of the build runner only."""
 
 import json
 import os
@@ -27,13 +27,13 @@ Username*) printf '%s\\n' "$EXCLAVE_GIT_USERNAME" ;;
 *) printf '%s\\n' "$EXCLAVE_GIT_PASSWORD" ;;
 esac
 """
-"""What git calls to ask for a password: it holds none, it repeats what its environment holds."""
+"""The script that git calls for a password; it prints a value of its environment."""
 
 _Value = Annotated[str, StringConstraints(min_length=1, max_length=32_768, pattern=r"^[^\x00]*$")]
 
 
 class Credential(BaseModel):
-    """What opens the repositories whose addresses begin with `prefix`: a password or an SSH key."""
+    """The credential for repositories whose URLs begin with `prefix`: a password or an SSH key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,13 +57,13 @@ class _File(BaseModel):
 
 
 class GitCredentials:
-    """The credentials file: read when a build needs it, so a change counts at once."""
+    """The credentials file, read for each build, so that changes take effect at once."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def find(self, address: Address) -> Credential:
-        """Find the credential with the longest prefix that fits."""
+        """Return the credential with the longest matching prefix, or None."""
         fitting = [one for one in self._read() if one.opens(address.text)]
         if not fitting:
             message = (
@@ -88,7 +88,7 @@ class GitCredentials:
         try:
             return _File.model_validate(json.loads(data)).credentials
         except (ValidationError, ValueError, RecursionError):
-            # What is wrong there may be a secret: it is not repeated.
+            # The invalid value may be a secret, so it is not shown.
             self._refuse('is not of the form {"credentials": [{"prefix": "https://…", …}]}')
 
     def _refuse(self, why: str) -> NoReturn:
@@ -97,7 +97,7 @@ class GitCredentials:
 
 
 def list_secrets(credential: Credential) -> list[Secret]:
-    """List what must never show in a log."""
+    """Return the secrets of a credential, to be masked."""
     values = (credential.password, credential.private_key)
     return [Secret(value) for value in values if value is not None]
 
@@ -105,7 +105,7 @@ def list_secrets(credential: Credential) -> list[Secret]:
 def hand_over(
     credential: Credential | None, address: Address, ip: str | None, workspace: Workspace
 ) -> dict[str, str]:
-    """Write the variables by which git gets at a credential; no secret is in argv or address."""
+    """Return the variables that pass a credential to git; no secret is in argv or the URL."""
     if address.protocol == "ssh":
         return {"GIT_SSH_COMMAND": _write_ssh(credential, address, ip, workspace)}
     if credential is None or credential.password is None:
@@ -122,7 +122,7 @@ def hand_over(
 def _write_ssh(
     credential: Credential | None, address: Address, ip: str | None, workspace: Workspace
 ) -> str:
-    """Write how ssh is called: our key, our known hosts, our address, nobody's configuration."""
+    """Return the ssh command: with our key, known hosts and address, and no configuration file."""
     if credential is None or credential.private_key is None:
         message = (
             f"`{address.text}` needs an SSH key: make it a `connected_repo`, and give the build"
@@ -150,13 +150,13 @@ def _write_ssh(
 
 
 def _name_host(address: Address) -> str:
-    """Name the host as `known_hosts` does; an alias is looked up without the port otherwise."""
+    """Return the host as `known_hosts` spells it, with a port other than 22."""
     is_usual = address.port == _SSH_PORT
     return address.host if is_usual else f"[{address.host}]:{address.port}"
 
 
 def forget(workspace: Workspace) -> None:
-    """Remove what was written for git and ssh to read."""
+    """Remove the files that were written for git and ssh."""
     with workspace.touch():
         for name in ("askpass", "ssh-key", "known-hosts"):
             (workspace.folder / name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What git's complaints mean, and what to do about them."""
+"""Explanations of git's error messages, with hints."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from exclave.wire.jobs import Reason
 @dataclass(frozen=True, slots=True)
 class _Rule:
     words: str
-    """A pattern of what git says."""
+    """A pattern of git's message."""
     reason: Reason
     hint: str
 
@@ -74,7 +74,7 @@ _RULES: Sequence[_Rule] = (
 
 
 def explain_git(command: str, code: int, stderr: str) -> WorkFailed:
-    """Turn git's own words into a reason with a hint, its last words included."""
+    """Return the failure for git's error output: a reason, a hint, and git's last lines."""
     words = _last_words(stderr)
     for rule in _RULES:
         if re.search(rule.words, stderr):

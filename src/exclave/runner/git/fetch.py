@@ -1,4 +1,4 @@
-"""Fetches one commit: what a name means is asked once, from then on only the commit counts."""
+"""Fetches one commit: a branch or tag is resolved once, then only the commit is used."""
 
 import posixpath
 import re
@@ -25,12 +25,12 @@ _REF = re.compile(r"(?!.*(\.\.|@\{|//))[A-Za-z0-9_][A-Za-z0-9_./@+#=,%!-]*(?<![.
 _SUBMODULE = "160000 "
 _MOST_PRINTED = 4 << 20
 _PAUSES_S = (1.0, 4.0)
-"""How long to wait before trying again when the network failed."""
+"""How long to wait before each retry after a network failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class GitSettings:
-    """How this runner may fetch."""
+    """What this runner may fetch, and how."""
 
     rewrites: tuple[Rewrite, ...] = ()
     protocols: frozenset[str] = frozenset({"https", "ssh"})
@@ -48,7 +48,7 @@ class Checkout:
 
 @dataclass(slots=True)
 class _Remote:
-    """A repository as git reaches it during one build."""
+    """A repository, with its pinned address and credentials, for one build."""
 
     address: Address
     env: dict[str, str]
@@ -73,7 +73,7 @@ class GitFetcher:
         self._resolve = resolve
 
     async def fetch(self, context: JobContext, source: GitSource) -> Checkout:
-        """Write the source's folder below the workspace; raises `WorkFailed` with the way out."""
+        """Write the source folder to the workspace; raise `WorkFailed` with a hint."""
         _check_ref(source)
         try:
             remote = await self._prepare(context, source)
@@ -144,7 +144,7 @@ class GitFetcher:
 
 
 async def _run_patiently(context: JobContext, remote: _Remote, argv: Argv) -> str:
-    """Try again when the network fails: fetching changes nothing."""
+    """Run git; retry after a network failure, because fetching is idempotent."""
     for pause_s in _PAUSES_S:
         try:
             return await _run(context, remote, argv)
@@ -157,7 +157,7 @@ async def _run_patiently(context: JobContext, remote: _Remote, argv: Argv) -> st
 
 
 async def _run(context: JobContext, remote: _Remote, argv: Argv, *, cwd: Path | None = None) -> str:
-    """Run git and answer what it printed."""
+    """Run git and return what it printed."""
     name = _name(argv)
     command = Command(argv, remote.env, cwd or remote.repository)
     printed = await context.capture(command, name=f"`git {name}`", most_bytes=_MOST_PRINTED)

@@ -1,4 +1,4 @@
-"""Private networks are off limits: an app may not make the build runner look around at home."""
+"""Refuses private addresses, so that an app cannot make a build runner probe its network."""
 
 import asyncio
 import socket
@@ -23,7 +23,7 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 async def choose_public_ip(address: Address, resolve: Resolve) -> str:
     """Resolve the host once and return one address to use; a private one is refused.
 
-    git is then told to use this very address: a name that changes meanwhile gains nothing.
+    git is told to use this address, so that a later change of the name has no effect.
     """
     try:
         found = await resolve(address.host, address.port)

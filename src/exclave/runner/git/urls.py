@@ -1,4 +1,4 @@
-"""Addresses of repositories: which forms are taken, and the mirrors that stand in for them."""
+"""URLs of repositories: accepted forms, and rewrite rules for mirrors."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _UNFIT = re.compile(r"[\x00-\x20\x7f\"'`<>\\^{|}]")
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Addresses that begin like this are fetched from there: a mirror."""
+    """A rule that replaces the beginning of a URL, to fetch from a mirror."""
 
     prefix: str
     target: str
@@ -27,20 +27,20 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address that git may be given."""
+    """A URL that git may fetch from."""
 
     text: str
     protocol: str
     host: str
     port: int
     trusted: bool = False
-    """The operator of this runner wrote the host, in a rewrite rule."""
+    """Whether the host comes from a rewrite rule of the runner's operator."""
 
 
 def parse_rewrites(text: str) -> tuple[Rewrite, ...]:
-    """Read rules of the form `https://github.com/=https://mirror.example/github/`, by spaces.
+    """Parse rules like `https://github.com/=https://mirror.example/github/`, separated by spaces.
 
-    Both sides end with `/` or `:`, so that a rule can never catch half a host name.
+    Both sides end with `/` or `:`, so that a rule never matches part of a host name.
     """
     rules = []
     for rule in text.split():
@@ -56,10 +56,10 @@ def parse_rewrites(text: str) -> tuple[Rewrite, ...]:
 
 
 def resolve_address(repo: str, rewrites: Iterable[Rewrite], allowed: Iterable[str]) -> Address:
-    """Turn what an app says about its repository into the address that is fetched from."""
+    """Return the URL to fetch from, after rewriting; raise if it is not allowed."""
     url = expand_repo(repo)
     rule = max(
-        (one for one in rewrites if url.startswith(one.prefix)),
+        (rewrite for rewrite in rewrites if url.startswith(rewrite.prefix)),
         key=lambda one: len(one.prefix),
         default=None,
     )
@@ -78,10 +78,10 @@ def _parse(url: str, *, trusted: bool) -> Address:
     if url.startswith("-") or _UNFIT.search(url):
         raise _refuse(url, "it has characters that no address has")
     if "://" not in url:
-        found = _SCP.fullmatch(url)
-        if found is None:
+        match = _SCP.fullmatch(url)
+        if match is None:
             raise _refuse(url, "write `owner/name`, a full https URL, or `git@host:path`")
-        return Address(url, "ssh", found[2], _PORTS["ssh"], trusted)
+        return Address(url, "ssh", match[2], _PORTS["ssh"], trusted)
     try:
         parts = urlsplit(url)
         port = parts.port

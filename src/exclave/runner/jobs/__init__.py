@@ -1,1 +1,1 @@
-"""What an executor runs in: context, shell, workspace, inputs and outputs."""
+"""The environment of an executor: context, shell, workspace, inputs and outputs."""

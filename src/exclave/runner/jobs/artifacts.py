@@ -17,10 +17,10 @@ from exclave.wire.specs import Artifact
 
 
 class Puller(Protocol):
-    """What of a registry's client is needed to fetch an artifact."""
+    """The part of a registry client that fetches artifacts."""
 
     async def pull_layer(self, repository: str, digest: str, target: Path) -> Path:
-        """Write the layer of an artifact to a file; every digest is checked on the way."""
+        """Download the layer of an artifact to a file; every digest is verified."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The environment of children: built from nothing, never inherited from the runner."""
+"""The environment of child processes; nothing is inherited from the runner."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _RESERVED = "EXCLAVE_"
 
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
-    """What all children of a runner get; one proxy and one CA setting reach every tool."""
+    """Settings for all child processes of a runner: PATH, proxy, CA bundle."""
 
     path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     lang: str = "C.UTF-8"
@@ -23,9 +23,9 @@ class ChildSettings:
 def build_env(
     settings: ChildSettings, workspace: Workspace, *layers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Build a child's environment: ours first, then the job's layers; a later one wins.
+    """Return a child's environment: the runner's settings, then the job's layers in order.
 
-    Names that begin with `EXCLAVE_` are the runner's to set: a job's are left out.
+    Only the runner sets names that begin with `EXCLAVE_`; those of a job are dropped.
     """
     env = {
         "PATH": settings.path,

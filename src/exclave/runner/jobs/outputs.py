@@ -1,4 +1,4 @@
-"""What goes into a job and comes out of it, as files: never as log lines."""
+"""Inputs and outputs of a job, which are passed as files."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from exclave.wire.runner import Dispatch
 MAX_BYTES = 1 << 20
 MAX_KEYS = 1000
 MAX_DEPTH = 50
-"""Readers of JSON give up at some depth; this is less than any of them takes."""
+"""Maximum nesting of outputs; less than the limit of any JSON parser."""
 
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 
@@ -32,9 +32,9 @@ def write_inputs(workspace: Workspace, dispatch: Dispatch) -> dict[str, str]:
 
 
 def read_outputs(file: Path) -> dict[str, JsonValue]:
-    """Read `key=value` lines or one JSON object; anything else fails with the line that is wrong.
+    """Return outputs from `key=value` lines or one JSON object; raise with the invalid line.
 
-    No file means no outputs. A key that is given twice has its last value.
+    A missing file means no outputs. The last value of a key is used.
     """
     data = _read_file(file)
     try:
@@ -47,7 +47,7 @@ def read_outputs(file: Path) -> dict[str, JsonValue]:
 
 
 def read_line_outputs(file: Path) -> dict[str, JsonValue]:
-    """Read outputs of which each line is `key=value` or a JSON object; later lines win."""
+    """Return outputs from lines that are `key=value` or a JSON object; later lines win."""
     data = _read_file(file)
     try:
         text = data.decode()
@@ -73,7 +73,7 @@ def merge_outputs(
 
 
 def _read_file(file: Path) -> bytes:
-    # The job may have put anything there: a link to a file of the runner, a pipe without an end.
+    # The job may have put anything there, such as a link to a file of the runner, or a pipe.
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

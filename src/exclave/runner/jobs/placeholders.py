@@ -1,4 +1,4 @@
-"""Placeholders in a job's texts, and the values that the runner puts in their place."""
+"""Placeholders in the texts of a job, and the values that replace them."""
 
 import json
 import re
@@ -29,26 +29,26 @@ _PLACEHOLDER = re.compile(
 )
 _BEGIN = "((exclave:"
 STATE = "state"
-"""What a sealed Terraform state is sealed for."""
+"""The purpose of an encrypted Terraform state."""
 
 
 class Filler:
-    """Knows the values behind placeholders; an unknown placeholder is an error, never kept."""
+    """Replaces placeholders by their values; an unknown placeholder is an error."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
 
     @property
     def secrets(self) -> list[Secret]:
-        """The values, to be masked wherever they might show."""
+        """The values, to be masked."""
         return [Secret(value) for value in self._values.values()]
 
     def fill(self, text: str) -> str:
-        """Fill a plain text: an environment variable, a primitive variable."""
+        """Return a plain text, such as an environment variable, with its placeholders filled in."""
         return self._fill(text, lambda value: value)
 
     def fill_json(self, value: JsonValue) -> JsonValue:
-        """Fill the texts of a JSON value; its shape cannot change."""
+        """Return a JSON value with the placeholders in its strings filled in."""
         match value:
             case str():
                 return self.fill(value)
@@ -60,7 +60,7 @@ class Filler:
                 return value
 
     def fill_hcl(self, text: str) -> str:
-        """Fill HCL: each value is written so that it means itself, and nothing else."""
+        """Return HCL with its placeholders filled in; values are quoted, so that they stay text."""
         if _BEGIN not in text:
             return text
         try:
@@ -96,24 +96,24 @@ class Filler:
             return self._values[name]
         except KeyError:
             raise WorkFailed(
-                Reason.SECRET_MISSING, f"nobody has a value for the placeholder `{name}`"
+                Reason.SECRET_MISSING, f"the placeholder `{name}` has no value"
             ) from None
 
 
 def find_placeholders(texts: Iterable[str]) -> set[str]:
-    """Find the names of all placeholders: `secret:…`, `input:…`, `output:…`."""
+    """Return the names of all placeholders: `secret:…`, `input:…`, `output:…`."""
     return {match[1] for text in texts for match in _PLACEHOLDER.finditer(text)}
 
 
 def is_placeholder(text: str) -> bool:
-    """Tell whether the text is one placeholder and nothing else."""
+    """Return whether the text is one placeholder and nothing else."""
     return _PLACEHOLDER.fullmatch(text.strip()) is not None
 
 
 async def gather_values(
     work: JobRun, log: LogWriter, texts: Iterable[str], secrets: SecretStore, sealer: Sealer
 ) -> Filler:
-    """Fetch every value that the texts name, and mask all of them from here on."""
+    """Fetch the values of all placeholders in the texts, and mask them from now on."""
     named = find_placeholders(texts)
     held = await secrets.fetch(_cut(named, "secret:"))
     values = {f"secret:{name}": value.reveal() for name, value in held.items()}

@@ -24,7 +24,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended; `code` is None if the kernel would not let it die."""
+    """How a command ended; `code` is None if it could not be killed."""
 
     cause: Cause
     code: int | None
@@ -103,7 +103,7 @@ def to_exit_status(code: int) -> int:
 
 
 async def _close_surely(child: Child) -> int | None:
-    """Close a child even if the task that wants it is cancelled meanwhile."""
+    """Close a child even if the current task is cancelled meanwhile."""
     closing = asyncio.ensure_future(child.close())
     try:
         return await asyncio.shield(closing)

@@ -1,4 +1,4 @@
-"""The folder of one execution: where its commands run, and what lies beside."""
+"""The folder of one execution and its subfolders."""
 
 import os
 import tempfile
@@ -12,38 +12,38 @@ from exclave.runner.processes.users import JobUser, touch_files
 from exclave.wire.jobs import Reason
 
 KEEP_FREE_BYTES = 128 << 20
-"""With less free space than this no command is started."""
+"""With less free space than this, no command is started."""
 
 _FOLDER_MODE = 0o700
 _SOCKET_FOLDER = 88
-"""A socket's path has 107 bytes at most; providers of Terraform call theirs `plugin1234567890`."""
+"""A socket's path has at most 107 bytes; Terraform providers name theirs `plugin1234567890`."""
 _MIB = 1 << 20
 
 
 ROOM = "job"
-"""The part of an execution's folder that its commands may touch; all else is the runner's."""
+"""The subfolder that commands may write to; everything else belongs to the runner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What commands of an execution use. It belongs to the user that they run as."""
+    """The folders of an execution's commands, owned by the user that they run as."""
 
     folder: Path
     user: JobUser | None = None
 
     @property
     def work(self) -> Path:
-        """Where commands run."""
+        """The working directory of commands."""
         return self.folder / "work"
 
     @property
     def home(self) -> Path:
-        """The home of commands: caches and credentials of tools end with the execution."""
+        """HOME of commands: caches and credentials of tools are removed with the execution."""
         return self.folder / "home"
 
     @property
     def tmp(self) -> Path:
-        """Where commands put temporary files."""
+        """TMPDIR of commands."""
         return self.folder / "tmp"
 
     @property
@@ -56,16 +56,16 @@ class Workspace:
         return touch_files(self.user)
 
     def write(self, file: Path, data: bytes, *, mode: int = 0o600) -> None:
-        """Write a new file for commands, in place of whatever one put there."""
+        """Write a file for commands, replacing whatever a command put there."""
         with self.touch():
             write_private(file, data, mode=mode)
 
     def outputs(self, step: int) -> Path:
-        """Where a step writes its outputs."""
+        """Return the file for the outputs of a step."""
         return self.folder / f"outputs-{step}"
 
     def script(self, step: int) -> Path:
-        """Where the text of a step's script lies."""
+        """Return the file for the script of a step."""
         return self.folder / f"script-{step}"
 
 
@@ -103,7 +103,7 @@ def find_short_tmp(workspace: Workspace) -> Iterator[Path]:
 
 
 def check_room(folder: Path, keep_free_bytes: int) -> None:
-    """Refuse to begin work that would run out of disk half-way."""
+    """Raise if there is too little free disk space to start."""
     place = folder if folder.exists() else folder.parent
     disk = os.statvfs(place)
     free = disk.f_bavail * disk.f_frsize
@@ -116,7 +116,7 @@ def check_room(folder: Path, keep_free_bytes: int) -> None:
 
 
 def write_private(file: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a new file that only this user can read, in place of whatever a command put there."""
+    """Write a file that only this user can read, replacing whatever a command put there."""
     file.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with os.fdopen(os.open(file, flags, mode), "wb") as out:

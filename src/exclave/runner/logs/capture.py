@@ -1,4 +1,4 @@
-"""A log writer that keeps what a command prints, for those who must read it."""
+"""A log writer that also keeps the output of a command, for the runner to parse."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -11,7 +11,7 @@ from exclave.wire.logs import Stream
 class CapturingLog:
     """Passes output on to the job's log, and keeps the first bytes of stdout and stderr.
 
-    With `quiet` stdout is only kept: it is data for the runner, not for people.
+    With `quiet`, stdout is kept but not logged: it is data for the runner.
     """
 
     def __init__(self, log: LogWriter, *, quiet: bool = False, most: int = 4 << 20) -> None:
@@ -22,15 +22,15 @@ class CapturingLog:
         self.truncated = False
 
     def read(self, stream: Stream) -> str:
-        """Read what was kept of a stream."""
+        """Return the kept bytes of a stream."""
         return self._kept[stream].decode(errors="replace")
 
     def hide(self, secrets: Iterable[Secret]) -> None:
-        """Mask these values from here on."""
+        """Mask these values from now on."""
         self._log.hide(secrets)
 
     def mask(self, text: str) -> str:
-        """Mask a text that leaves the runner another way."""
+        """Return a text with secrets masked, for uses outside of the log."""
         return self._log.mask(text)
 
     def write(self, stream: Stream, data: bytes) -> None:
@@ -44,17 +44,17 @@ class CapturingLog:
             self._log.write(stream, data)
 
     def system(self, text: str) -> None:
-        """Add a line of the runner's own."""
+        """Log a message of the runner."""
         self._log.system(text)
 
     def flush(self) -> None:
-        """Show the beginning of a line whose end is not in sight."""
+        """Log the beginning of an unfinished line."""
         self._log.flush()
 
     def end_streams(self) -> None:
-        """End the last lines."""
+        """Log unfinished lines."""
         self._log.end_streams()
 
     def close(self) -> tuple[int, str]:
-        """Leave the log open: it belongs to the job."""
+        """Do nothing: the log belongs to the job."""
         return (0, "")

@@ -1,4 +1,4 @@
-"""A job's log: output and the runner's own lines become numbered records in the spool."""
+"""The log of a job: output and messages of the runner become numbered records in the spool."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -28,16 +28,16 @@ _WORST_GROWTH = 6
 _RECORD_COST = 64
 _QUICK_BYTES = 256 * 1024
 _SLACK = 512 * 1024
-"""Room for what channels still hold when a chunk comes."""
+"""Space for what channels hold back."""
 
 
 FindHeld = Callable[[], NeedleSet]
-"""Return what every job's log must mask; the same object as long as nothing has changed."""
+"""Return the patterns that every log must mask; the same object while nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLimits:
-    """How much of a job's output is kept: its beginning (as records) and its end (raw)."""
+    """How much of a job's output is kept: the beginning (as records) and the end (raw)."""
 
     head_bytes: int = 64 * _MIB
     tail_bytes: int = 32 * _MIB
@@ -46,8 +46,8 @@ class LogLimits:
 class JobLog:
     """The `LogWriter` of one execution.
 
-    While there is room it shows output at once. Past the head only the last bytes are kept, in
-    memory, and shown at the end. Where bytes are left out, a record tells exactly how many.
+    Output is logged at once while there is space. After the head, only the last bytes are kept, in
+    memory, and logged at the end. A record says exactly how many bytes were dropped.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class JobLog:
         self._lost = 0
 
     def hide(self, secrets: Iterable[Secret]) -> None:
-        """Mask these values from here on; those that are too short are named in the log."""
+        """Mask these values from now on; the log says how many are too short for that."""
         with self._lock:
             fresh = {secret.reveal() for secret in secrets} - self._values
             if not fresh:
@@ -88,7 +88,7 @@ class JobLog:
                 self.system(f"warning: {short} secret(s) are shorter than 6 bytes and not masked")
 
     def mask(self, text: str) -> str:
-        """Mask a text that leaves the runner another way."""
+        """Return a text with secrets masked, for uses outside of the log."""
         self._refresh()
         return mask_text(self._needles, text)
 
@@ -98,10 +98,10 @@ class JobLog:
             self._refresh()
             t_ms = self._get_time_ms()
             for at in range(0, len(data), _CHUNK):
-                self._take(stream, data[at : at + _CHUNK], t_ms)
+                self._route_output(stream, data[at : at + _CHUNK], t_ms)
 
     def system(self, text: str) -> None:
-        """Add a line of the runner's own."""
+        """Log a message of the runner."""
         with self._lock:
             t_ms = self._get_time_ms()
             if self._tail is None:
@@ -110,14 +110,14 @@ class JobLog:
                 self._keep(Stream.SYSTEM, self.mask(text).encode(), t_ms)
 
     def flush(self) -> None:
-        """Show the beginning of a line whose end is not in sight."""
+        """Log the beginning of an unfinished line."""
         with self._lock:
             if self._tail is None:
                 for stream, channel in self._channels.items():
                     self._show(stream, channel.flush(), self._get_time_ms())
 
     def end_streams(self) -> None:
-        """End the last lines: what comes next is of another process."""
+        """Log unfinished lines; the next output comes from another process."""
         with self._lock:
             if self._tail is None:
                 self._finish_channels()
@@ -128,7 +128,7 @@ class JobLog:
         return self._tail is None and self._spool.end < _QUICK_BYTES
 
     def close(self) -> tuple[int, str]:
-        """Show the tail, end the last lines, make all of it durable."""
+        """Log the tail and unfinished lines, and sync everything."""
         with self._lock:
             if self._tail is not None:
                 self._show_tail(self._tail)
@@ -139,10 +139,10 @@ class JobLog:
 
     def _refresh(self) -> None:
         """Refresh the runner's own secrets: they may change while a job runs."""
-        found = self._find_held()
-        if found is not self._held:
+        held = self._find_held()
+        if held is not self._held:
             with self._lock:
-                self._held = found
+                self._held = held
                 self._arrange()
 
     def _arrange(self) -> None:
@@ -150,7 +150,7 @@ class JobLog:
         for channel in self._channels.values():
             channel.use(self._needles)
 
-    def _take(self, stream: Stream, data: bytes, t_ms: int) -> None:
+    def _route_output(self, stream: Stream, data: bytes, t_ms: int) -> None:
         if self._tail is None and self._spool.end >= self._limits.head_bytes:
             self._begin_tail(t_ms)
         if self._tail is not None:
@@ -162,7 +162,7 @@ class JobLog:
         channel = self._channels[stream]
         need = _WORST_GROWTH * len(data) + _RECORD_COST * data.count(b"\n") + _SLACK
         if self._lost:
-            need *= 2  # come back only when there is room for more than one chunk
+            need *= 2  # resume only when there is space for more than one chunk
         if self._spool.room() < need:
             if not self._lost:
                 self._finish_lines(t_ms)
@@ -192,7 +192,7 @@ class JobLog:
                 self._lost += self._channels[piece.stream].lose(piece.data)
 
     def _show_tail(self, tail: TailRing) -> None:
-        pieces = tail.take()
+        pieces = tail.drain()
         if self._lost and pieces:
             self._finish_lines(pieces[0].t_ms)
             self._report_lost(pieces[0].t_ms)
@@ -231,7 +231,7 @@ class JobLog:
         try:
             self._spool.append(records, count)
         except OSError as error:
-            # The job goes on: its output counts as left out until the disk takes it again.
+            # The job continues: its output is dropped until the disk accepts writes again.
             _log.error("log_append_failed", exc=error)
             return False
         return True
@@ -248,7 +248,7 @@ def open_log(
     spool_limits: SpoolLimits = SpoolLimits(),  # noqa: B008 - frozen
     held: FindHeld = find_nothing,
 ) -> tuple[JobLog, Spool]:
-    """Begin the log of an execution in its `log/` folder, or go on with it after a restart."""
+    """Open the log of an execution in its `log/` folder; after a restart it is continued."""
     spool = Spool(folder, spool_limits)
     file = folder / "started_at"
     if not file.exists():

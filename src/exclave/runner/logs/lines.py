@@ -13,7 +13,7 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class LineSplitter:
-    """Decodes UTF-8 (what is not becomes U+FFFD) and splits at line feeds; cuts long lines."""
+    """Decodes UTF-8 (invalid bytes become U+FFFD) and splits at line feeds; cuts long lines."""
 
     def __init__(self, longest: int = MAX_TEXT) -> None:
         self._longest = longest
@@ -26,7 +26,7 @@ class LineSplitter:
         return bool(self._rest)
 
     def feed(self, data: bytes) -> list[Piece]:
-        """Add bytes; return the lines that are complete, and full pieces of long ones."""
+        """Add bytes; return complete lines, and full pieces of long ones."""
         lines = (self._rest + self._decoder.decode(data)).split("\n")
         rest = lines.pop()
         pieces: list[Piece] = []
@@ -47,7 +47,7 @@ class LineSplitter:
         return [(rest, True)] if rest else []
 
     def finish(self) -> list[Piece]:
-        """End the stream: what is left is the last line."""
+        """End the stream and return the last line."""
         pieces = self.feed(self._decoder.decode(b"", final=True).encode())
         self._decoder.reset()
         rest, self._rest = self._rest, ""

@@ -1,4 +1,4 @@
-"""Masks secrets in a stream of bytes, wherever the stream happens to be cut into chunks."""
+"""Masks secrets in a stream of bytes, however it is split into chunks."""
 
 import json
 import re
@@ -11,71 +11,71 @@ from exclave.wire.jobs import JsonValue
 MASK = b"***"
 
 URL_LIMIT = 1024
-"""Most bytes after `://` in which user info is told from a host; longer ones are hidden whole."""
+"""The longest authority in which user info is searched; a longer one is masked as a whole."""
 _SCHEME = b"://"
 _AUTHORITY = re.compile(rb"[^\s/?#\"'<>]*")
 _TRAILING_AUTHORITY = re.compile(rb"[^\s/?#\"'<>]{%d,}\Z" % URL_LIMIT)
 
 
 class Masker:
-    """Replaces what is hidden by `***`; holds back only what may be the beginning of a secret.
+    """Replaces secrets by `***`; holds back only what may be the beginning of a secret.
 
-    Every byte that any needle covers is hidden; needles that overlap become one mask. The result
-    does not depend on how the stream was cut. The user info of URLs is hidden always.
+    Every byte of a match is masked; overlapping matches become one mask. The result
+    does not depend on how the stream was split. The user info of URLs is always masked.
     """
 
     def __init__(self, needles: NeedleSet) -> None:
         self._needles = needles
         self._held = b""
         self._covered = 0
-        """How far into `_held` the last mask that was written reaches."""
+        """How many bytes of `_held` are covered by the last mask that was written."""
         self._overlong = False
-        """The stream is inside of an authority that is longer than any host name and is hidden."""
+        """Whether the stream is inside an overlong authority, which is masked."""
 
     @property
     def reach(self) -> int:
-        """How many bytes before a place can decide about the byte at that place."""
+        """How many preceding bytes can determine whether a byte is masked."""
         return max(self._needles.longest, URL_LIMIT + len(_SCHEME) + 1)
 
     def use(self, needles: NeedleSet) -> None:
-        """Hide other things from here on; what was held back is judged anew."""
+        """Use another set of patterns from now on, also for what is held back."""
         self._needles = needles
 
     def feed(self, data: bytes) -> bytes:
-        """Add bytes of the stream; return what can be shown by now."""
+        """Add bytes; return what can be shown."""
         data = self._join(data)
         spans, open_at, overlong = _find_user_infos(data, ended=False)
         end = min(open_at, self._needles.first_open(data))
         for first, last in spans:
             if first - len(_SCHEME) < end < last <= first + URL_LIMIT:
-                end = first - len(_SCHEME)  # without its scheme the rest would be no user info
+                end = first - len(_SCHEME)  # user info is recognised by its scheme
         shown = self._cut(data, spans, end)
         self._overlong = self._overlong or overlong
         return shown
 
     def finish(self) -> bytes:
-        """Return the rest: the stream ends here."""
+        """End the stream; return the rest."""
         data = self._join(b"")
         spans, _, _ = _find_user_infos(data, ended=True)
         shown = self._cut(data, spans, len(data))
         self._overlong = False
         return shown
 
-    def take_held(self) -> tuple[bytes, int]:
+    def drop_held(self) -> tuple[bytes, int]:
         """Drop what is held back; return it unmasked, and how much of it a mask covers."""
         held, hidden = self._held, min(self._covered, len(self._held))
         self._held, self._covered = b"", 0
         return held, hidden
 
     def skip(self, context: bytes) -> None:
-        """Add bytes that are not shown but may begin a secret; only at a fresh start."""
+        """Add context that is not shown but may begin a secret; only before the first `feed`."""
         self._covered = len(context)
         self.feed(context)
-        # The scheme may lie further back than the context reaches.
+        # The scheme may be further back than the context reaches.
         self._overlong = self._overlong or _TRAILING_AUTHORITY.search(context) is not None
 
     def _join(self, data: bytes) -> bytes:
-        """Append bytes to those held back; an overlong authority continues across the seam."""
+        """Return the held bytes followed by the data; an overlong authority continues in it."""
         seam = len(self._held)
         data = self._held + data
         if self._overlong:
@@ -96,13 +96,13 @@ class Masker:
 
 
 def mask_all(needles: NeedleSet, data: bytes) -> bytes:
-    """Mask a whole text."""
+    """Return complete bytes with secrets masked."""
     masker = Masker(needles)
     return masker.feed(data) + masker.finish()
 
 
 def mask_text(needles: NeedleSet, text: str) -> str:
-    """Mask a whole text that is no stream of bytes."""
+    """Return a complete text with secrets masked."""
     return mask_all(needles, text.encode(errors="replace")).decode(errors="replace")
 
 
@@ -123,10 +123,10 @@ def _write_masked(data: bytes, spans: list[Span], end: int, covered: int) -> tup
 
 
 def _find_user_infos(data: bytes, *, ended: bool) -> tuple[list[Span], int, bool]:
-    """Find the user info of URLs, and from where on a URL may still get some.
+    """Return the spans of user info in URLs, and the offset from which more may follow.
 
-    The third value tells that the data ends inside of an authority that is too long to wait for
-    its end: all of it is hidden, in what comes next too.
+    The third value is true if the data ends inside an authority that is too long to wait for
+    its end: all of it is masked, also in the following data.
     """
     spans: list[Span] = []
     overlong = False
@@ -169,7 +169,7 @@ def mask_json(value: JsonValue, mask: Mask) -> JsonValue:
 
 
 def mask_number(value: float, mask: Mask) -> JsonValue:
-    """Mask a number that is a secret or contains one, such as a PIN."""
+    """Return a number, or a mask if it is or contains a secret, such as a PIN."""
     text = json.dumps(value)
     masked = mask(text)
     return value if masked == text else masked

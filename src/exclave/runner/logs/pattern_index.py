@@ -1,4 +1,4 @@
-"""Finds many byte strings at once: the cost hardly depends on how many there are."""
+"""A search for many byte strings at once, at a cost that hardly depends on their number."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -7,33 +7,33 @@ from typing import Literal, Protocol
 from exclave.runner.logs.secret_spellings import MIN_LENGTH
 
 _FEW = 32
-"""Up to so many short needles are looked for one by one: listing short words costs more."""
+"""Up to this number, short needles are searched one by one, which is cheaper."""
 
 Span = tuple[int, int]
 
 
 class NeedleSet(Protocol):
-    """Byte strings that are looked for."""
+    """A set of byte strings to search for."""
 
     @property
     def longest(self) -> int:
-        """The length of the longest one."""
+        """The length of the longest needle."""
         ...
 
     def spans(self, data: bytes) -> list[Span]:
-        """Find every place where a needle stands, overlaps included."""
+        """Return the span of every match, including overlaps."""
         ...
 
     def first_open(self, data: bytes) -> int:
-        """Find the first place from which on the data may be the beginning of a needle."""
+        """Return the first offset from which the rest of the data may begin a needle."""
         ...
 
 
 class _Words:
-    """Needles by the machine words that they contain near their beginning.
+    """Needles, indexed by the machine words near their beginning.
 
-    The data is read as words at even distances. Wherever a needle stands, one of those words lies
-    within it, at one of the first offsets. So one intersection of two sets, done in C, tells which
+    The data is read as words at fixed distances. Wherever a needle occurs, one of those words is
+    within it, at one of the first offsets. So one intersection of two sets, done in C, finds which
     needles can be there at all; only those are compared.
     """
 
@@ -48,7 +48,7 @@ class _Words:
 
     @property
     def shortest(self) -> int:
-        """A needle of this length contains a word wherever it stands."""
+        """The length from which a needle always contains a word."""
         return self._offsets + self._size - 1
 
     def add(self, needle: bytes) -> None:
@@ -58,7 +58,7 @@ class _Words:
             self._places.setdefault(word, []).append((offset, needle))
 
     def find(self, data: bytes, first: int = 0) -> list[tuple[int, bytes]]:
-        """Find where needles may stand: a word of each is there, the rest is to be compared."""
+        """Return where needles may occur: a word of each matches, the rest has to be compared."""
         if not self._places:
             return []
         found = []
@@ -103,7 +103,7 @@ class Needles:
         self.longest = max((len(needle) for needle in wanted), default=0)
 
     def spans(self, data: bytes) -> list[Span]:
-        """Find every place where a needle stands, overlaps included."""
+        """Return the span of every match, including overlaps."""
         found = {
             (at, at + len(needle))
             for words in (self._long, self._short)
@@ -118,13 +118,13 @@ class Needles:
         return list(found)
 
     def first_open(self, data: bytes) -> int:
-        """Find the first place from which on the data may be the beginning of a needle."""
+        """Return the first offset from which the rest of the data may begin a needle."""
         size = len(data)
         found = [size]
         for at, needle in self._long.find(data, max(0, size - self.longest + 1)):
             if 0 <= at < size < at + len(needle) and needle.startswith(data[at:]):
                 found.append(at)
-        # A shorter beginning need not contain a whole word.
+        # A shorter beginning may not contain a whole word.
         for at in range(max(0, size - self._long.shortest + 1), size):
             rest = data[at:]
             if rest in self._short_heads or any(
@@ -137,22 +137,22 @@ class Needles:
 
 
 class Joined:
-    """Several sets of needles as one."""
+    """A union of several sets of needles."""
 
     def __init__(self, *parts: NeedleSet) -> None:
         self._parts = [part for part in parts if part.longest]
 
     @property
     def longest(self) -> int:
-        """The length of the longest one."""
+        """The length of the longest needle."""
         return max((part.longest for part in self._parts), default=0)
 
     def spans(self, data: bytes) -> list[Span]:
-        """Find every place where a needle stands, overlaps included."""
+        """Return the span of every match, including overlaps."""
         return [span for part in self._parts for span in part.spans(data)]
 
     def first_open(self, data: bytes) -> int:
-        """Find the first place from which on the data may be the beginning of a needle."""
+        """Return the first offset from which the rest of the data may begin a needle."""
         return min((part.first_open(data) for part in self._parts), default=len(data))
 
 

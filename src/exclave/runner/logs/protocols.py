@@ -1,4 +1,4 @@
-"""The log of one execution as the keeper of the work sees it: a writer, and a way out."""
+"""Protocols of the log of one execution: the writer, and its upload."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,16 +12,16 @@ SendLog = Callable[[int, bytes], Awaitable[LogReply]]
 
 
 class ShippedLog(Protocol):
-    """Spooled on disk, shipped in the background; opening it again resumes both."""
+    """A log that is spooled on disk and uploaded in the background; reopening it resumes both."""
 
     @property
     def writer(self) -> LogWriter:
-        """Where the executor writes."""
+        """The writer for the executor."""
         ...
 
     @property
     def end(self) -> int:
-        """Bytes of the stream so far."""
+        """The length of the stream so far."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class ShippedLog(Protocol):
         ...
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait until all has arrived; False if that took longer."""
+        """Wait until everything is uploaded; return False if that takes too long."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Drains the pipes of one child into its log, in a thread, whatever happens to either."""
+"""Reads the pipes of one child into its log, in a thread."""
 
 import asyncio
 import os
@@ -13,11 +13,11 @@ from exclave.wire.logs import Stream
 _log = Log("runner.logs")
 
 _CHUNK = 64 * 1024
-"""Small enough that masking one chunk never keeps the event loop waiting."""
+"""Small enough that masking one chunk does not delay the event loop."""
 _LAST_CHUNKS = 32
-"""How much is read of a pipe that somebody goes on to fill after the job's end."""
+"""How much is read from a pipe that is still written to after the job's end."""
 _IDLE_S = 0.3
-"""Without output for this long the beginning of a line is shown."""
+"""After this time without output, an unfinished line is logged."""
 
 
 class Pump:
@@ -32,7 +32,7 @@ class Pump:
         self._thread = threading.Thread(target=self._run, name="log-pump", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         self._thread.start()
 
     async def wait(self) -> None:
@@ -45,7 +45,7 @@ class Pump:
         return self._done.is_set()
 
     def leave(self) -> None:
-        """Read what is there now and close the pipes, although somebody still holds them."""
+        """Read what is available and close the pipes, although a process still holds them."""
         if not self._done.is_set():
             os.write(self._wake_write, b".")
 

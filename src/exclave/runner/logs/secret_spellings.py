@@ -19,7 +19,7 @@ _WRAPS = (76, 64)
 _UNSAFE_IN_SHELL = re.compile(r"([^\w@%+=:,./\n-])", re.ASCII)
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _MOST_WRITTEN = 64 * 1024
-"""Longer values are looked for as they are and line by line: other writings would cost memory."""
+"""Longer values are searched only as they are and line by line, to save memory."""
 _DUMP_WIDTHS = (16, 15)
 """How many bytes `od` and `openssl` print per line."""
 
@@ -30,7 +30,7 @@ def is_maskable(value: str) -> bool:
 
 
 def find_needles(values: Iterable[str]) -> frozenset[bytes]:
-    """List every byte string that must not appear if none of these values may."""
+    """Return all patterns to mask for these values."""
     found: set[bytes] = set()
     for value in values:
         if is_maskable(value):
@@ -40,9 +40,9 @@ def find_needles(values: Iterable[str]) -> frozenset[bytes]:
 
 
 def find_key_needles(key: bytes) -> frozenset[bytes]:
-    """List every byte string that must not appear if this binary key may not."""
+    """Return all patterns to mask for a binary key."""
     found = {key, *_write_hex(key), *_write_base64(key)}
-    # What a program makes of the bytes that reads them as text.
+    # How programs print the bytes when they read them as text.
     found |= {key.decode("latin-1").encode(), key.decode(errors="replace").encode()}
     for sign in (":", " "):
         for width in _DUMP_WIDTHS:
@@ -77,7 +77,7 @@ def _write_base64(raw: bytes) -> Iterator[bytes]:
             first = -(-shift * _BITS_OF_BYTE // _BITS_OF_DIGIT)
             last = (shift + len(raw)) * _BITS_OF_BYTE // _BITS_OF_DIGIT
             # In mid-text the last digit depends on what follows; at the end there is padding,
-            # which would tell the length if it were left standing.
+            # which would reveal the length.
             yield written[first:last]
             yield written[first:].rstrip(b"=")
             yield written[first:]

@@ -1,4 +1,4 @@
-"""The spool: a job's log stream on disk, in segments, until the control plane has it."""
+"""The spool: a job's log on disk, in segments, until the control plane has stored it."""
 
 import hashlib
 import os
@@ -21,14 +21,14 @@ _FILE_MODE = 0o600
 
 
 class LogWriter(Protocol):
-    """Where executors and pumps put a job's output. May be called from any thread."""
+    """Receives the output of a job. May be called from any thread."""
 
     def hide(self, secrets: Iterable[Secret]) -> None:
-        """Mask these values from here on, in addition to those named before."""
+        """Mask these values too, from now on."""
         ...
 
     def mask(self, text: str) -> str:
-        """Mask a text that leaves the runner another way."""
+        """Return a text with secrets masked, for uses outside of the log."""
         ...
 
     def write(self, stream: Stream, data: bytes) -> None:
@@ -36,15 +36,15 @@ class LogWriter(Protocol):
         ...
 
     def system(self, text: str) -> None:
-        """Add a line of the runner's own."""
+        """Log a message of the runner."""
         ...
 
     def flush(self) -> None:
-        """Show the beginning of a line whose end is not in sight."""
+        """Log the beginning of an unfinished line."""
         ...
 
     def end_streams(self) -> None:
-        """End the last lines: what comes next is of another process."""
+        """Log unfinished lines; the next output comes from another process."""
         ...
 
     def close(self) -> tuple[int, str]:
@@ -57,17 +57,17 @@ class LogWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpoolLimits:
-    """How much disk the spool of one execution may take."""
+    """How much disk space the spool of one execution may use."""
 
     segment_bytes: int = 8 * _MIB
     total_bytes: int = 256 * _MIB
     keep_free_bytes: int = 32 * _MIB
-    """Free space of the disk that logs never touch."""
+    """Disk space that is kept free of logs."""
 
 
 @dataclass(slots=True)
 class _Segment:
-    """A file that holds the stream from `offset` on, beginning with record number `n`."""
+    """A file with the stream from `offset` on, beginning with record number `n`."""
 
     path: Path
     offset: int
@@ -80,10 +80,10 @@ class _Segment:
 
 
 class Spool:
-    """Appends whole records, reads them back by offset, forgets what was acknowledged.
+    """Appends whole records, reads them by offset, deletes what was acknowledged.
 
-    What was appended survives `kill -9`; on re-opening a torn last record is cut off and the
-    numbering goes on.
+    Appended records survive `kill -9`; when reopened, an incomplete last record is cut off and the
+    numbering continues.
     """
 
     def __init__(self, folder: Path, limits: SpoolLimits = SpoolLimits()) -> None:  # noqa: B008
@@ -96,9 +96,9 @@ class Spool:
         self._on_change: Callable[[], None] | None = None
         self._settling: list[threading.Thread] = []
         self.start = self._segments[0].offset if self._segments else 0
-        """The first offset that is still here."""
+        """The first offset that is still on disk."""
         self.end = 0
-        """The offset where the next record goes."""
+        """The offset of the next record."""
         self.next_n = 0
         self.closed = False
         self._hash = hashlib.sha256() if self.start == 0 else None
@@ -107,7 +107,7 @@ class Spool:
 
     @property
     def used_bytes(self) -> int:
-        """How much disk the spool takes."""
+        """The disk space that the spool uses."""
         return self.end - self.start
 
     def room(self) -> int:
@@ -117,7 +117,7 @@ class Spool:
         return max(0, min(self._limits.total_bytes - self.used_bytes, free))
 
     def append(self, data: bytes, count: int) -> None:
-        """Append whole records; on an error of the disk nothing is appended."""
+        """Append whole records; after a disk error nothing is appended."""
         with self._lock:
             if not data or self.closed:
                 return
@@ -138,9 +138,12 @@ class Spool:
         self._notify()
 
     def read(self, offset: int, most: int) -> bytes:
-        """Read whole records from an offset on, about `most` bytes; empty where there are none."""
+        """Return whole records from an offset on, about `most` bytes; empty if there are none."""
         with self._lock:
-            segment = next((one for one in self._segments if one.offset <= offset < one.end), None)
+            segment = next(
+                (segment for segment in self._segments if segment.offset <= offset < segment.end),
+                None,
+            )
             if segment is None:
                 return b""
             path, at, size = segment.path, offset - segment.offset, segment.end - offset
@@ -152,14 +155,14 @@ class Spool:
         return data[: (cut if cut >= 0 else data.find(b"\n")) + 1]
 
     def acknowledge(self, offset: int) -> None:
-        """Delete segments that the control plane has; the last one stays: it numbers the next."""
+        """Delete stored segments; the last one stays, because it has the next record number."""
         with self._lock:
             while len(self._segments) > 1 and self._segments[0].end <= offset:
                 self._segments.pop(0).path.unlink(missing_ok=True)
                 self.start = self._segments[0].offset
 
     def on_change(self, call: Callable[[], None] | None) -> None:
-        """Name what to call, from any thread, after an append or the close."""
+        """Set a function to call, from any thread, after each append and the close."""
         self._on_change = call
 
     def close(self) -> tuple[int, str]:

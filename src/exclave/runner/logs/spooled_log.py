@@ -1,4 +1,4 @@
-"""The log of one execution, whole: written, spooled, uploaded; opened again after a restart."""
+"""The log of one execution: written, spooled, uploaded; reopened after a restart."""
 
 import asyncio
 from pathlib import Path
@@ -31,12 +31,12 @@ class SpooledLog:
 
     @property
     def writer(self) -> JobLog:
-        """Where the executor writes."""
+        """The writer for the executor."""
         return self._writer
 
     @property
     def end(self) -> int:
-        """Bytes of the stream so far."""
+        """The length of the stream so far."""
         return self._spool.end
 
     @property
@@ -55,7 +55,7 @@ class SpooledLog:
         await self._uploader.run()
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait until nothing is left to upload; False if that takes longer."""
+        """Wait until everything is uploaded; return False if that takes too long."""
         return await self._uploader.drain(timeout_s)
 
 

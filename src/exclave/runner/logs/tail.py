@@ -1,4 +1,4 @@
-"""Keeps the last bytes of an output that is too long to keep whole."""
+"""A ring buffer of the last bytes of a long output."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from exclave.wire.logs import Stream
 
 _PIECE_BYTES = 64 * 1024
 _PIECE_COST = 256
-"""What an entry takes in memory besides its bytes; counted so that small ones are bounded too."""
+"""The memory of an entry besides its bytes, so that small entries are bounded too."""
 
 
 @dataclass(slots=True)
 class Piece:
-    """Raw bytes of one stream, and when the first of them came."""
+    """Raw bytes of one stream, and when the first of them arrived."""
 
     stream: Stream
     data: bytearray
@@ -20,7 +20,7 @@ class Piece:
 
 
 class TailRing:
-    """The last pieces of all streams in the order they came; the oldest fall out."""
+    """The last pieces of all streams in their order; the oldest are dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -28,7 +28,7 @@ class TailRing:
         self._pieces: deque[Piece] = deque()
 
     def append(self, stream: Stream, data: bytes, t_ms: int) -> list[Piece]:
-        """Add bytes; return the pieces that fell out."""
+        """Add bytes; return the pieces that were dropped."""
         last = self._pieces[-1] if self._pieces else None
         if (
             last is None
@@ -43,8 +43,8 @@ class TailRing:
         self._size += len(data)
         return self._drop_oldest()
 
-    def take(self) -> list[Piece]:
-        """Hand over all that was kept."""
+    def drain(self) -> list[Piece]:
+        """Return all pieces and empty the ring."""
         pieces = list(self._pieces)
         self._pieces.clear()
         self._size = 0

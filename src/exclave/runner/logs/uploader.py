@@ -1,4 +1,4 @@
-"""Brings a job's log to the control plane: in order, without gaps, at the server's pace."""
+"""Uploads a job's log: in order, without gaps, at the server's pace."""
 
 import asyncio
 
@@ -17,11 +17,11 @@ _log = Log("runner.logs")
 
 _LEVEL = 3
 _LIVE_S = 0.2
-"""While little is written, requests are at least this far apart."""
+"""The minimum time between requests while there is little output."""
 _LIVE_BYTES = 64 * 1024
 _BATCH_BYTES = 256 * 1024
 _LEAST_BYTES = 16 * 1024
-"""A piece this small that is still too large for somebody on the way ends the upload."""
+"""If even a piece of this size is refused as too large, the upload ends."""
 _FINAL_CODES = frozenset({"superseded", "identity_refused", "log_full"})
 _FINAL_KINDS = frozenset({Kind.INVALID, Kind.FORBIDDEN, Kind.NOT_FOUND, Kind.GONE, Kind.TOO_LARGE})
 
@@ -54,16 +54,16 @@ class LogUploader:
 
     @property
     def offset(self) -> int:
-        """How much of the stream the control plane has."""
+        """How much of the stream the control plane has stored."""
         return self._offset
 
     @property
     def backlog_bytes(self) -> int:
-        """How much waits to be uploaded."""
+        """How many bytes wait to be uploaded."""
         return max(0, self._spool.end - self._offset)
 
     async def run(self) -> None:
-        """Upload until all is there; a task of its own. Cancelling it loses nothing."""
+        """Upload until everything is stored; run it as a task. Cancelling it loses nothing."""
         loop = asyncio.get_running_loop()
         self._spool.on_change(lambda: self._wake_from(loop))
         try:
@@ -99,7 +99,7 @@ class LogUploader:
             loop.call_soon_threadsafe(self._wake.set)
 
     async def _pace(self) -> None:
-        """Gather a little while output trickles; never wait with a backlog or at the end."""
+        """Wait briefly for more output, unless there is a backlog or the stream has ended."""
         if self.backlog_bytes < _LIVE_BYTES and not self._spool.closed:
             rest_s = self._sent_at + _LIVE_S - self._clock.monotonic()
             if rest_s > 0:
@@ -138,7 +138,7 @@ class LogUploader:
 
     def _seek(self, offset: int) -> None:
         if not self._spool.start <= offset <= self._spool.end:
-            # The server lost what was forgotten here, or kept what this disk lost in a crash.
+            # The server lost what was deleted here, or has what this disk lost in a crash.
             self._stop("log_gap")
             return
         self._offset = offset

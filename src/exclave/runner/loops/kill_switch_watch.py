@@ -1,4 +1,4 @@
-"""Obeys the kill switch: looks at it every second, stops what runs, says so at once."""
+"""Watches the kill switch: checks it every second, stops all jobs, reports it at once."""
 
 from exclave.base.logs import Log
 from exclave.runner.executions.deps import Deps
@@ -11,11 +11,11 @@ _log = Log("runner.switch")
 
 LOOK_EVERY_S = 1.0
 _HARD_AFTER_S = 110.0
-"""From the look that found the marker to the end of everything that still runs."""
+"""The time from the detection of the switch until remaining processes are killed."""
 
 
 async def watch_switch(deps: Deps) -> None:
-    """Stop all work when the switch is thrown, and say so at once; take work again after."""
+    """Stop all jobs when the runner is disabled, and report it; accept jobs again afterwards."""
     was = False
     while True:
         now = is_disabled(deps.disk.path)
@@ -38,7 +38,7 @@ def _stop_all(deps: Deps) -> None:
 
 
 async def _end_hard(deps: Deps, execution: Execution) -> None:
-    """Kill what is left, should an executor not keep its word."""
+    """Kill remaining processes, in case an executor does not end in time."""
     until = deps.clock.monotonic() + _HARD_AFTER_S
     while execution.phase is not Phase.ENDED:
         left = until - deps.clock.monotonic()

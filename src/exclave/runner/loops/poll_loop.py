@@ -1,4 +1,4 @@
-"""The poll loop: one outstanding question for work, answered with offers and cancels."""
+"""The poll loop: one open request for work, answered with offers and cancellations."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -21,7 +21,7 @@ POLLS = RetryPolicy(first_s=0.5, longest_s=30.0)
 MAX_FREE = 64
 _SHORTEST_HOLD_S = 2.0
 _USUAL_HOLD_S = 600.0
-"""The longest poll a runner asks for, unless a server with a big fleet wants longer ones."""
+"""The longest poll that a runner requests, unless a server with a big fleet wants longer ones."""
 _CUT_AFTER_S = 3.0
 _GOOD_POLLS = 20
 _QUICK_S = 0.05
@@ -29,7 +29,7 @@ _LONGEST_PAUSE_S = 1.0
 
 
 class Poller:
-    """Asks with a fresh nonce; repeats an unanswered question with the same one."""
+    """Polls with a new nonce; repeats an unanswered poll with the same one."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
@@ -40,7 +40,7 @@ class Poller:
         self._quick = 0
 
     async def run(self) -> None:
-        """Poll until the runner stops taking work."""
+        """Poll until the runner stops accepting jobs."""
         while not self._deps.signals.stopping.is_set():
             free = count_free(self._deps)
             self._nonce = self._nonce or self._deps.ids.token("pn")[:40]
@@ -57,9 +57,9 @@ class Poller:
                 await self._obey(reply, free, began)
 
     async def _ask(self, free: int) -> PollReply | None:
-        """Wait for the answer; None when a slot became free that this question does not offer.
+        """Wait for the reply; None if a slot became free that this poll did not announce.
 
-        Only a question without free slots is given up: no offer can be lost with it.
+        Only a poll without free slots is abandoned, so no offer can be lost.
         """
         signals = self._deps.signals
         asking = asyncio.create_task(self._deps.session.call(lambda token: self._send(token, free)))
@@ -109,7 +109,7 @@ class Poller:
         await self._pause_if_quick(reply, began)
 
     async def _pause_if_quick(self, reply: PollReply, began: float) -> None:
-        """Empty answers without any hold must not become a busy loop."""
+        """Sleep after an empty reply that came at once, to avoid a busy loop."""
         if reply.offers or self._deps.clock.monotonic() - began > _QUICK_S:
             self._quick = 0
             return
@@ -121,7 +121,7 @@ class Poller:
         self._deps.pace.forget_sign()
         self._good = 0
         if _CUT_AFTER_S < lasted < self._hold_s:
-            # Somebody on the way does not like long requests: ask for shorter ones.
+            # A proxy cuts long requests: ask for shorter ones.
             self._hold_s = max(_SHORTEST_HOLD_S, 0.8 * lasted)
         if problem.code != "stale_request":
             _log.warning("poll_failed", code=problem.code, message=problem.message)
@@ -139,7 +139,7 @@ class Poller:
 
 def _look_at(asking: asyncio.Task[PollReply]) -> None:
     if not asking.cancelled():
-        asking.exception()  # a question that was given up may fail as it likes
+        asking.exception()  # errors of an abandoned poll are ignored
 
 
 def count_free(deps: Deps) -> int:

@@ -1,4 +1,4 @@
-"""The renew loop: keeps executions alive and shows that the runner is there."""
+"""The renew loop: renews leases, and is the heartbeat of the runner."""
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
@@ -16,14 +16,14 @@ _SPREAD = 0.1
 
 
 class Renewer:
-    """One renewal at a time, on its own connection, at the pace that the replies ask for."""
+    """Sends one renewal at a time, at the interval that the replies set."""
 
     def __init__(self, deps: Deps) -> None:
         self._deps = deps
         self._failures = 0
 
     async def run(self) -> None:
-        """Renew until cancelled; news cuts the wait short, and a poll is as good as a heartbeat."""
+        """Renew until cancelled; news shortens the wait, and a poll replaces a heartbeat."""
         deps, signals = self._deps, self._deps.signals
         while True:
             signals.renew_soon.clear()
@@ -34,7 +34,7 @@ class Renewer:
                 pause = deps.pace.seconds_until_next(deps.clock.monotonic()) if resting else 0.0
 
     async def renew(self) -> None:
-        """Send one renewal and obey its reply."""
+        """Send one renewal and act on the reply."""
         sent_at = self._deps.clock.monotonic()
         drawn: Drawn | None = None
 

@@ -18,24 +18,24 @@ _OPEN_MODE, _CLOSED_MODE = 0o710, 0o700
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Where the commands of one execution are put."""
+    """The isolation of one execution's commands."""
 
     user: JobUser | None = None
-    """None: they run as the runner's own user."""
+    """None: commands run as the runner's own user."""
     cgroup: Path | None = None
     orphans: Orphans | None = None
 
 
 NO_CELL = Cell()
-"""Nothing holds: the processes of an execution are known by their group and marker only."""
+"""No isolation: processes are found by their group and marker only."""
 
 
 class Crowded(Exception):  # noqa: N818 - says what happened, like `Problem`
-    """There is no cell for one more execution."""
+    """There is no free user for another execution."""
 
 
 class Cells:
-    """The cells of a runner. Without any means it still has some: then they do not hold."""
+    """Creates the cells of a runner, with whatever isolation the system supports."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class Cells:
 
     @property
     def owned(self) -> frozenset[int]:
-        """The uids that run nothing but jobs of this runner."""
+        """The uids that only jobs of this runner use."""
         return frozenset() if self._users is None else self._users.owned
 
     @contextmanager
     def hold(self, folder: Path) -> Iterator[Cell]:
-        """Create the cell of an execution, and open its folder to the cell's user until the end.
+        """Create the cell of an execution, and open its folder to the cell's user inside the block.
 
-        Afterwards the folder is locked for whoever gets the user next.
+        Afterwards the folder is closed, because the user is reused.
         """
         user = None if self._users is None else self._users.acquire()
         if user is None and self._users is not None:
@@ -82,11 +82,11 @@ def close_folder(folder: Path) -> None:
 
 
 def make_cells(users: Users | None) -> Cells:
-    """Return the cells of this process, with all means of isolation that this system has."""
+    """Return the cells of this process, with every kind of isolation that this system supports."""
     if not prctl.is_linux():
         return Cells()
     if users is not None:
-        os.setgroups([])  # they would count where the runner touches files for a job
+        os.setgroups([])  # they would apply when the runner accesses files of a job
     base = cgroups.find_cgroups()
     _log.info("cells_made", isolated=users is not None, cgroups=base is not None)
     return Cells(users, base=base, orphans=Orphans())

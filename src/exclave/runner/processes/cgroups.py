@@ -1,4 +1,4 @@
-"""A cgroup for each job, where the system lets the runner make some: no process gets out of it."""
+"""A cgroup (v2) per job, which no process can leave, if the runner may create cgroups."""
 
 import os
 from contextlib import suppress
@@ -11,7 +11,7 @@ _ROOT_FIELD, _PLACE_FIELD = 3, 4
 
 
 def find_cgroups() -> Path | None:
-    """Find the cgroup (v2) below which this process may make others; None if it may not."""
+    """Return the cgroup below which this process may create others; None if it may not."""
     try:
         mounts = [line.split() for line in _MOUNTS.read_text().splitlines()]
         mine = [line for line in _MINE.read_text().splitlines() if line.startswith("0::")]
@@ -35,7 +35,7 @@ def make_cgroup(base: Path, execution_id: str) -> Path | None:
 
 
 def open_cgroup(cgroup: Path) -> int | None:
-    """Open the door by which a child enters: the opener's rights count, not the child's."""
+    """Return a file descriptor through which a child enters the cgroup."""
     try:
         return os.open(cgroup / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
     except OSError:
@@ -43,7 +43,7 @@ def open_cgroup(cgroup: Path) -> int | None:
 
 
 def list_members(cgroup: Path, execution_id: str) -> list[int]:
-    """List the living processes of an execution's cgroup and of those below it."""
+    """Return the living processes of an execution's cgroup and of those below it."""
     if cgroup.name != f"{_PREFIX}{execution_id}":
         return []
     found = []
@@ -54,7 +54,7 @@ def list_members(cgroup: Path, execution_id: str) -> list[int]:
 
 
 def remove_cgroup(cgroup: Path) -> None:
-    """Remove an empty cgroup, and those that a job made in it."""
+    """Remove an empty cgroup, and those that a job created in it."""
     if not cgroup.name.startswith(_PREFIX):
         return
     below = sorted((one for one in cgroup.rglob("*") if one.is_dir()), reverse=True)

@@ -1,4 +1,4 @@
-"""The one module that starts processes: argv as data, a session of their own, an end for sure."""
+"""The only module that starts processes: argv as data, in their own session, always ended."""
 
 import asyncio
 import fcntl
@@ -27,10 +27,10 @@ from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
 
 NICENESS = 7
-"""How much children give way, so that renewals stay on time while they use every core."""
+"""The niceness of children, so that renewals stay on time while jobs use every core."""
 
 _LINGER_S = 0.5
-"""How long output may follow the end of the command: pipelines flush a moment later."""
+"""How long output may follow the end of the command; pipelines flush a moment later."""
 _AFTER_KILL_S = 1.0
 _POLL_S = 0.05
 _PAUSE_S = 0.01
@@ -41,7 +41,7 @@ _NICEST = 19
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to start: exactly these arguments, exactly this environment, in this folder."""
+    """A command to start: its arguments, its complete environment, its folder."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -49,7 +49,7 @@ class Command:
 
 
 class Child:
-    """A running command and all that descends from it."""
+    """A running command and its descendants."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], execution_id: str, clock: Clock, cell: Cell
@@ -65,11 +65,11 @@ class Child:
 
     @property
     def has_exited(self) -> bool:
-        """Whether the command has exited; its descendants may live on until `close`."""
+        """Whether the command has exited; its descendants may still run until `close`."""
         return self._exited.is_set()
 
     def pump_into(self, log: LogWriter) -> None:
-        """Begin to read its output."""
+        """Start reading its output."""
         out, err = self._process.stdout, self._process.stderr
         if out is not None and err is not None:
             pipes = {os.dup(out.fileno()): Stream.STDOUT, os.dup(err.fileno()): Stream.STDERR}
@@ -79,23 +79,23 @@ class Child:
             self._pump.start()
 
     async def wait_exit(self) -> None:
-        """Return when the command has ended."""
+        """Wait until the command has exited."""
         await self._exited.wait()
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the whole group; the leader is not reaped yet, so the group is ours."""
+        """Send a signal to the whole group; its leader is not reaped, so the id is not reused."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
     async def kill(self) -> None:
-        """Kill the group, and those who left it but still carry the execution's marker."""
+        """Kill the group, and processes that left it but still have the execution's marker."""
         self.send(signal.SIGKILL)
         await asyncio.to_thread(self._kill_rest)
 
     async def close(self) -> int | None:
-        """End what is left, read the last output, reap; None if the kernel does not let it die.
+        """Kill remaining processes, read the last output, reap; None if it could not be killed.
 
-        The code is negative for a signal, as in `subprocess`.
+        The exit code is negative for a signal, as in `subprocess`.
         """
         if self._exited.is_set():
             await self._await_output(_LINGER_S)
@@ -106,7 +106,7 @@ class Child:
             self._pump.leave()
             await self._pump.wait()
         self._watch.cancel()
-        # One that was being forked during the first round is found now.
+        # A process that was forked during the first round is found now.
         await self._end_rest()
         if not self._exited.is_set():
             return None
@@ -116,10 +116,10 @@ class Child:
         return code
 
     def _kill_rest(self) -> int:
-        """Kill what left the group, by all marks of the execution; return how many there were.
+        """Kill processes of the execution that left the group; return how many there were.
 
-        A command that succeeded may leave a service running, if it took off the marker on purpose;
-        not so where users of their own keep jobs apart.
+        A command that succeeded may leave a service running, if it removed the marker on purpose;
+        not if jobs are isolated by user.
         """
         user = self._cell.user
         uid = user.uid if user is not None and user.alone else None
@@ -143,7 +143,7 @@ class Child:
         return False
 
     async def _end_rest(self) -> None:
-        """Repeat until nothing is found: what is killed may leave children of its own."""
+        """Repeat until no process is found: a killed process may leave children."""
         until = self._clock.monotonic() + _AFTER_KILL_S
         while await asyncio.to_thread(self._kill_rest) and self._clock.monotonic() < until:
             await self._clock.sleep(_PAUSE_S)
@@ -153,7 +153,7 @@ class Child:
             await wait_first(self._clock, seconds, self._pump.wait())
 
     async def _watch_exit(self) -> None:
-        """Notice the end without reaping: while the leader is a zombie its group number is ours."""
+        """Wait for the exit without reaping: while the leader is a zombie, its id is not reused."""
         try:
             handle = os.pidfd_open(self._process.pid)
         except (OSError, AttributeError):
@@ -188,13 +188,13 @@ async def start_child(
     clock: Clock,
     cell: Cell = NO_CELL,
 ) -> Child:
-    """Start a command, put it on record, and only then read its output.
+    """Start a command, record it on disk, and only then read its output.
 
-    The command gets the marker of its execution whatever its environment says.
+    The marker of the execution is always added to the environment.
     """
     _check_tool(command)
     env = {**command.env, procfs.MARKER: execution_id}
-    # A thread of its own: it gives up its priority for the child to inherit, and ends.
+    # In its own thread, which lowers its priority for the child to inherit, and ends.
     spawner = ThreadPoolExecutor(1, thread_name_prefix="spawn")
     spawning = asyncio.get_running_loop().run_in_executor(spawner, _spawn, command, env, cell)
     spawner.shutdown(wait=False)
@@ -219,7 +219,7 @@ async def end_child(
 ) -> None:
     """Ask a child to end: SIGINT, SIGTERM after two thirds of the grace, SIGKILL at its end.
 
-    `hurry` may answer meanwhile with a shorter grace, counted from then.
+    `hurry` may return a shorter grace meanwhile, which counts from then.
     """
     now = clock.monotonic()
     term_at, kill_at = now + grace_s * _TERM_SHARE, now + grace_s
@@ -266,7 +266,7 @@ def _check_tool(command: Command) -> None:
 
 def _spawn(command: Command, env: Mapping[str, str], cell: Cell) -> subprocess.Popen[bytes]:
     niceness = min(_NICEST, os.nice(0) + NICENESS)
-    if sys.platform == "linux":  # where threads have priorities
+    if sys.platform == "linux":  # on systems where threads have priorities
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), niceness)
     try:
         process = _start(command, env, cell)

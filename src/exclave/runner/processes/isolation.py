@@ -1,4 +1,4 @@
-"""Isolation by default: whether jobs run as users of their own, and which uids they get."""
+"""Isolation by user: whether jobs run as other users, and which uids they get."""
 
 import grp
 import os
@@ -16,15 +16,15 @@ AUTO, NONE = "auto", "none"
 """Values of `EXCLAVE_RUN_AS`: choose a range of uids; let jobs run as the runner's own user."""
 
 POOL = range(60_578, 61_184)
-"""Uids that no distribution gives to people, services, dynamic users or containers."""
+"""Uids that no distribution uses for people, services, dynamic users or containers."""
 
 STATE = Path("/var/lib/exclave")
-"""The folder of isolated jobs: their users cannot enter data folders."""
+"""The folder of isolated jobs, because their users cannot enter data folders."""
 
 _CHOSEN = "uids"
 """The file in the data folder that remembers the range."""
 _TRACES = (IDENTITY, "audit.jsonl")
-"""What a runner that has worked before has in its data folder."""
+"""Files that a runner which has run before has in its data folder."""
 _LEAST = 8
 _CAPABILITIES = {
     0: "CAP_CHOWN", 1: "CAP_DAC_OVERRIDE", 3: "CAP_FOWNER", 5: "CAP_KILL", 6: "CAP_SETGID",
@@ -34,7 +34,7 @@ _CAPABILITIES = {
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What becomes of the setting on this machine."""
+    """The effective isolation on this machine."""
 
     run_as: str
     """`auto`, a range or a user; empty if jobs run as the runner's own user."""
@@ -43,10 +43,10 @@ class Isolation:
 
 
 def decide_isolation(setting: str, data: Path, *, builds_tools: bool = False) -> Isolation:
-    """Read the setting; where there is none, jobs are isolated if that is possible.
+    """Return the effective isolation; without a setting, jobs are isolated if that is possible.
 
-    A runner that has worked without isolation goes on so: what its jobs have made belongs to its
-    own user, and jobs of other users could not change it.
+    A runner that has run without isolation continues so: the files of its jobs belong to its own
+    user, and jobs of other users could not change them.
     """
     if setting == NONE:
         return Isolation("", "EXCLAVE_RUN_AS is `none`")
@@ -106,7 +106,7 @@ def read_chosen(data: Path) -> str:
 
 
 def _list_spans(size: int, data: Path, claims: Path) -> Iterator[range]:
-    """List ranges to try: the one of last time, then free ones, then those of idle runners."""
+    """Yield ranges to try: the last one, then free ones, then those of runners that do not run."""
     busy = procfs.list_users()
     chosen = _parse(read_chosen(data))
     if chosen is not None and len(chosen) >= size and not _is_named(chosen):

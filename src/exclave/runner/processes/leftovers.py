@@ -1,4 +1,4 @@
-"""What is on record about a started process, and how a restarted runner ends what was left."""
+"""Records of started processes, and killing what an earlier runner process left behind."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _PAUSE_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """The leader of a process group; its start time rules out a later process of the same id."""
+    """The leader of a process group; its start time distinguishes it from a later process."""
 
     execution_id: str
     group: int
@@ -28,7 +28,7 @@ class ProcessRecord:
     """Ticks since boot; None if unknown."""
     boot: str
     uid: int | None = None
-    """The user that nothing else runs as; None where jobs share one."""
+    """The user that only this execution runs as; None if jobs share one."""
     cgroup: str | None = None
 
 
@@ -47,7 +47,7 @@ def record_process(folder: Path, execution_id: str, group: int, cell: Cell | Non
 
 
 def read_process(folder: Path) -> ProcessRecord | None:
-    """Read what was started last in this execution's folder."""
+    """Return the record of the process that was started last in this folder."""
     try:
         return ProcessRecord(**json.loads((folder / _FILE).read_bytes()))
     except (FileNotFoundError, ValueError, TypeError):
@@ -57,7 +57,7 @@ def read_process(folder: Path) -> ProcessRecord | None:
 async def kill_leftovers(
     folder: Path, clock: Clock, *, owned: frozenset[int] = frozenset()
 ) -> bool:
-    """Kill what an earlier runner process left of an execution; return whether that is certain.
+    """Kill what an earlier runner process left of an execution; return whether all of it is gone.
 
     A process is killed only if it carries the execution's marker, is in its cgroup, runs as its
     user while that is one of the `owned`, or belongs to the group on record while its leader is
@@ -86,7 +86,7 @@ def _drop_cgroup(folder: Path) -> None:
 
 
 def kill_cell(execution_id: str, uid: int | None, cgroup: Path | None) -> set[int]:
-    """Kill all that runs as a user, or in a cgroup, that belong to one execution alone."""
+    """Kill all processes of a user, or in a cgroup, that belongs to one execution only."""
     found: set[int] = set()
     if uid is not None:
         found |= set(procfs.list_users().get(uid, ()))
@@ -117,10 +117,10 @@ def _kill_once(folder: Path, owned: frozenset[int]) -> int:
     marked += kill_cell(execution_id, uid, cgroup)
     started = procfs.read_start(record.group)
     if started is not None and started != record.started:
-        return len(set(marked))  # the number belongs to somebody else now
+        return len(set(marked))  # the id was reused
     members = procfs.list_group(record.group)
     if started is not None:
         for pid in members:
             procfs.kill_if(pid, lambda: procfs.read_start(record.group) == record.started)
-    # Members without leader and marker may be of a later group: not killed, and not certain.
+    # Members without leader and marker may belong to a later group: not killed, so not certain.
     return len({*marked, *members})

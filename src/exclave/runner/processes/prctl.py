@@ -23,7 +23,7 @@ def adopt_orphans() -> None:
 
 
 def bind_child(cgroup: int | None, *, confined: bool) -> Callable[[], None]:
-    """Build what a new child does to itself before it becomes its command.
+    """Return the function that a new child runs between fork and exec.
 
     It enters its cgroup, adopts its own orphans, so that none gets past it while it lives, and
     gives up to gain rights by set-user-id programs. Between fork and exec only system calls

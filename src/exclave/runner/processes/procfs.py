@@ -1,4 +1,4 @@
-"""Finds and ends processes by what the kernel knows about them (Linux; elsewhere: nothing)."""
+"""Finds and kills processes through /proc (Linux only)."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def is_supported() -> bool:
 
 
 def read_boot() -> str:
-    """Name this boot of the machine: start times of different boots cannot be compared."""
+    """Return the id of this boot; start times of different boots cannot be compared."""
     try:
         return (_PROC / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
     except OSError:
@@ -36,7 +36,7 @@ def read_start(pid: int) -> int | None:
 
 
 def list_group(group: int) -> list[int]:
-    """List the living processes of a process group."""
+    """Return the living processes of a process group."""
     found = []
     for pid in _list_pids():
         fields = _read_stat(pid)
@@ -46,7 +46,7 @@ def list_group(group: int) -> list[int]:
 
 
 def list_users() -> dict[int, list[int]]:
-    """List the living processes by their real and their effective user."""
+    """Return the living processes by uid, both real and effective."""
     found: dict[int, list[int]] = {}
     for pid in _list_pids():
         for uid in read_users(pid):
@@ -67,12 +67,12 @@ def read_users(pid: int) -> set[int]:
 
 
 def list_marked(execution_id: str) -> list[int]:
-    """List the living processes that carry the marker of an execution."""
+    """Return the living processes that have the marker of an execution."""
     return [pid for pid in _list_pids() if is_marked(pid, execution_id)]
 
 
 def is_marked(pid: int, execution_id: str) -> bool:
-    """Return whether a process carries the marker of an execution."""
+    """Return whether a process has the marker of an execution."""
     wanted = f"{MARKER}={execution_id}".encode()
     try:
         environ = (_PROC / str(pid) / "environ").read_bytes()
@@ -82,7 +82,7 @@ def is_marked(pid: int, execution_id: str) -> bool:
 
 
 def kill_marked(execution_id: str) -> int:
-    """Kill every process that carries the marker; return how many there were."""
+    """Kill every process that has the marker; return how many there were."""
     return sum(
         kill_if(pid, lambda pid=pid: is_marked(pid, execution_id))  # type: ignore[misc]
         for pid in list_marked(execution_id)
@@ -90,7 +90,7 @@ def kill_marked(execution_id: str) -> int:
 
 
 def kill_if(pid: int, check: Callable[[], bool]) -> bool:
-    """Kill a process if the check holds for it: its number cannot be taken over in between."""
+    """Kill a process if the check holds; its id cannot be reused in between."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -116,7 +116,7 @@ def _list_pids() -> Iterator[int]:
 
 
 def _read_stat(pid: int) -> list[str] | None:
-    """Read the fields after the name of a process that is alive."""
+    """Return the fields after the name of a living process; None if there is none."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:

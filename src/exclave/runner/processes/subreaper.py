@@ -12,10 +12,10 @@ _TASKS = Path("/proc/self/task")
 
 
 class Orphans:
-    """Tells the commands that this process started from the processes that it adopted.
+    """Distinguishes commands that this process started from processes that it adopted.
 
-    Every command adopts its own orphans while it lives. So what arrives here belonged to a
-    command that has ended. Only one of these per process.
+    Every command adopts its own orphans while it runs, so a process that arrives here belonged to a
+    command that has ended. There must be only one instance per process.
     """
 
     def __init__(self) -> None:
@@ -27,12 +27,12 @@ class Orphans:
 
     @contextmanager
     def starting(self) -> Iterator[set[int]]:
-        """Start a command inside; put its number into the set that this answers."""
+        """Start a command inside the block, and add its pid to the set."""
         with self._lock:
             yield self._ours
 
     def forget(self, pid: int) -> None:
-        """A command was reaped: its number means nothing any more."""
+        """Forget a command that was reaped: its pid may be reused."""
         with self._lock:
             self._ours.discard(pid)
 
@@ -60,7 +60,7 @@ class Orphans:
         """Kill claimed orphans and reap the dead ones; return how many are left."""
         with self._lock:
             for pid in list(claimed):
-                procfs.kill_if(pid, lambda: True)  # ours until reaped: the number is not reused
+                procfs.kill_if(pid, lambda: True)  # not reaped yet, so the pid is not reused
                 with suppress(ChildProcessError):
                     if os.waitpid(pid, os.WNOHANG) == (0, 0):
                         continue

@@ -1,4 +1,4 @@
-"""The users that jobs run as: apart from the runner, and with a range apart from each other."""
+"""The users that jobs run as: one for all jobs, or one per job from a range of uids."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ from exclave.base.errors import Kind, Problem
 from exclave.runner.processes import prctl, procfs
 
 CLAIMS = Path("/var/lib/exclave/uids")
-"""One file per uid of a range: its lock tells that a runner uses it."""
+"""The folder with one lock file per uid that a runner uses."""
 
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 _MOST = 4096
@@ -33,12 +33,12 @@ class NoSuchUser(Problem):
 
 @dataclass(frozen=True, slots=True)
 class JobUser:
-    """Whom the processes of a job run as."""
+    """The user that the processes of a job run as."""
 
     uid: int
     gid: int
     alone: bool
-    """Only one job at a time runs as this user: all its processes belong to that job."""
+    """Whether one job at a time runs as this user, so that all its processes are that job's."""
 
     def touch_files(self) -> AbstractContextManager[None]:
         """Access files with the rights of this user in this thread; no `await` inside."""
@@ -47,18 +47,18 @@ class JobUser:
 
 @dataclass(frozen=True, slots=True)
 class RunAs:
-    """What the setting names: one user for all jobs, or a range with one for each."""
+    """The parsed setting: one user for all jobs, or a range of uids."""
 
     users: tuple[JobUser, ...]
 
     @property
     def is_range(self) -> bool:
-        """Whether each job has a user of its own."""
+        """Whether each job has its own user."""
         return self.users[0].alone
 
 
 def read_run_as(text: str, capacity: int) -> RunAs | None:
-    """Read the setting; None where jobs run as the runner itself."""
+    """Parse the setting; None if jobs run as the runner's own user."""
     if not text:
         return None
     if not prctl.is_linux() or os.geteuid() != 0:
@@ -86,7 +86,7 @@ def _find_user(text: str) -> JobUser:
 
 
 class Users:
-    """Hands out users; one of a range belongs to one job of one runner at a time."""
+    """Assigns users to jobs; a uid of a range belongs to one job of one runner at a time."""
 
     def __init__(self, run_as: RunAs, claims: Path = CLAIMS) -> None:
         self._shared = None if run_as.is_range else run_as.users[0]
@@ -96,7 +96,7 @@ class Users:
             claims.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._free = list(self._claim(run_as, claims))
         self.owned = frozenset(user.uid for user in self._free)
-        """The uids whose every process is of a job of this runner."""
+        """The uids that only jobs of this runner use."""
 
     def acquire(self) -> JobUser | None:
         """Acquire a user that no process runs as; None if there is none."""

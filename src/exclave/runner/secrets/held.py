@@ -1,4 +1,4 @@
-"""Every secret that this runner holds: none may show in what leaves it, named by a job or not."""
+"""All secrets that this runner holds, to be masked whether or not a job names them."""
 
 import json
 import os
@@ -20,12 +20,12 @@ _log = Log("runner.secrets")
 
 _MOST_BYTES = 16 << 20
 _FORMER = 8
-"""How many earlier contents of a file stay masked: a job may still have read them."""
+"""How many earlier contents of a file stay masked, because jobs may have read them."""
 _TOKENS = 64
-"""How many tokens stay masked; each lives for minutes, or for as long as a job needs it."""
+"""How many tokens stay masked; each is valid for minutes."""
 
 Reader = Callable[[bytes], Iterable[bytes]]
-"""Return the needles in the content of a file."""
+"""Return the patterns of the secrets in a file."""
 Signature = tuple[int, int, int, int]
 
 
@@ -40,7 +40,7 @@ class HeldFile:
 
     @property
     def needles(self) -> frozenset[bytes]:
-        """What is in the file, and was in it lately."""
+        """The patterns of the current and recent contents."""
         return frozenset().union(*self._contents)
 
     def refresh(self) -> bool:
@@ -60,7 +60,7 @@ class HeldFile:
 
 
 class HeldSecrets:
-    """Collects the needles of all secrets of one runner, for all its jobs. Safe in any thread."""
+    """Collects the patterns of all secrets of one runner. Thread-safe."""
 
     def __init__(self, files: Iterable[HeldFile] = (), values: Iterable[str] = ()) -> None:
         self._files = list(files)
@@ -70,7 +70,7 @@ class HeldSecrets:
         self._needles = Needles(self._values)
 
     def find(self) -> NeedleSet:
-        """Return what must be masked now; the same object as long as nothing has changed."""
+        """Return all patterns; the same object while nothing has changed."""
         with self._lock:
             changed = [file.refresh() for file in self._files]
             if any(changed):
@@ -78,13 +78,13 @@ class HeldSecrets:
             return self._needles
 
     def note_token(self, token: Secret) -> None:
-        """Mask a token of the control plane or of a registry from here on."""
+        """Mask a token of the control plane or of a registry from now on."""
         with self._lock:
             self._tokens.append(find_needles([token.reveal()]))
             self._arrange()
 
     def mask(self, text: str) -> str:
-        """Mask a text that leaves the runner."""
+        """Return a text with secrets masked."""
         return mask_text(self.find(), text)
 
     def _arrange(self) -> None:
@@ -93,16 +93,16 @@ class HeldSecrets:
 
 
 def read_secrets(data: bytes) -> Iterable[bytes]:
-    """Read a secrets file: every text in it, whatever its shape."""
+    """Return the patterns of every string in a secrets file."""
     try:
         return find_needles(_list_texts(json.loads(data)))
     except (ValueError, RecursionError):
-        # Half-written by hand perhaps: what can be a secret is still not to be shown.
+        # Perhaps edited by hand and incomplete: mask everything in it that may be a secret.
         return find_needles(data.decode(errors="replace").split('"'))
 
 
 def read_credentials(data: bytes) -> Iterable[bytes]:
-    """Read a file of git credentials: its passwords and private keys, not its addresses."""
+    """Return the patterns of the passwords and private keys in a git credentials file."""
     try:
         found = json.loads(data)["credentials"]
         texts = [one.get(key) for one in found for key in ("password", "private_key")]
@@ -112,17 +112,17 @@ def read_credentials(data: bytes) -> Iterable[bytes]:
 
 
 def read_password(data: bytes) -> Iterable[bytes]:
-    """Read a file that holds nothing but a password."""
+    """Return the patterns of a password file."""
     return find_needles([data.decode(errors="replace")])
 
 
 def read_raw_key(data: bytes) -> Iterable[bytes]:
-    """Read a file that holds the bytes of a key."""
+    """Return the patterns of a binary key file."""
     return find_key_needles(data)
 
 
 def read_hex_keys(data: bytes) -> Iterable[bytes]:
-    """Read a file that holds keys in hex, one per line."""
+    """Yield the patterns of a file of hexadecimal keys, one per line."""
     for word in data.decode(errors="replace").split():
         yield from find_needles([word])
         try:
@@ -132,7 +132,7 @@ def read_hex_keys(data: bytes) -> Iterable[bytes]:
 
 
 def read_enrolment(data: bytes) -> Iterable[bytes]:
-    """Read the document of a Stack: its one-time token."""
+    """Return the patterns of the one-time token in a Stack's document."""
     found = json.loads(data)
     token = found.get("enrolment") if isinstance(found, dict) else None
     return find_needles([token] if isinstance(token, str) else [])

@@ -1,4 +1,4 @@
-"""Seals what leaves the customer's side: Terraform states and plans, with a key that stays here."""
+"""Encrypts Terraform states and plans with a key that stays on the customer's side."""
 
 import hashlib
 import os
@@ -20,9 +20,9 @@ SEAL_KEY = "seal.key"
 
 _PLAIN = b"exclave-sealed-1\n"
 _PACKED = b"exclave-sealed-2\n"
-"""What is sealed was compressed by zstd before; runners of old cannot open it."""
+"""Magic bytes of compressed content, which older runners cannot open."""
 _PACK_ABOVE = 64 * 1024
-"""Smaller ones stay as they were: little is gained, and an older runner can still open them."""
+"""Smaller content is not compressed: little is gained, and older runners can still open it."""
 _LEVEL = 3
 _MOST_UNPACKED = 512 << 20
 _KEY_BYTES = 32
@@ -32,7 +32,7 @@ _OTHERS = 0o077
 
 
 class SealBroken(Problem):
-    """Sealed bytes that this runner cannot open: another key, another purpose, or changed."""
+    """Encrypted bytes that this runner cannot open: another key, another purpose, or modified."""
 
     code = "seal_broken"
     hint = "Put back the runner's `seal.key`; sealed bytes cannot be moved between workspaces."
@@ -40,20 +40,20 @@ class SealBroken(Problem):
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What sealed bytes are for; they open for this and nothing else."""
+    """The purpose of encrypted bytes; they can be opened for this purpose only."""
 
     org_id: str
     queue_id: str
     workspace: str
     kind: str
 
-    def tell(self) -> bytes:
-        """Write it as the associated data of the seal."""
+    def as_associated_data(self) -> bytes:
+        """Return the purpose as associated data of the encryption."""
         return f"{self.org_id}\n{self.queue_id}\n{self.workspace}\n{self.kind}".encode()
 
 
 class Sealer:
-    """Seals with the first key of the file and opens with any; makes the file at first use."""
+    """Encrypts with the first key of the file, decrypts with any; creates the file if needed."""
 
     def __init__(self, data: Path, randomness: Randomness) -> None:
         self._file = data / SEAL_KEY
@@ -61,10 +61,10 @@ class Sealer:
         self._keys: dict[bytes, AESGCM] = {}
 
     def seal(self, data: bytes, purpose: Purpose) -> bytes:
-        """Seal bytes: magic, key id, nonce, ciphertext. Large ones are compressed, if they can be.
+        """Return encrypted bytes: magic, key id, nonce, ciphertext. Large content is compressed.
 
-        The size of compressed bytes tells something about them. Who sees it is the vendor, whose
-        module made them and could have told as much.
+        The size of compressed bytes reveals something about them, but only to the vendor, whose
+        module produced them and could reveal as much.
         """
         name, key = next(iter(self._load().items()))
         nonce = self._randomness.bits(8 * _NONCE_BYTES).to_bytes(_NONCE_BYTES, "big")
@@ -72,7 +72,7 @@ class Sealer:
         return magic + name + nonce + key.encrypt(nonce, body, _bind(magic, purpose))
 
     def unseal(self, sealed: bytes, purpose: Purpose) -> bytes:
-        """Open sealed bytes for the purpose that they were sealed for."""
+        """Return the decrypted bytes; raise unless they were sealed for this purpose."""
         magic, body = sealed[: len(_PLAIN)], sealed[len(_PLAIN) :]
         name, nonce = body[:_ID_BYTES], body[_ID_BYTES : _ID_BYTES + _NONCE_BYTES]
         key = self._load().get(name)
@@ -109,8 +109,9 @@ def _unpack(data: bytes) -> bytes:
 
 
 def _bind(magic: bytes, purpose: Purpose) -> bytes:
-    """Bind the form to the seal too: bytes cannot be passed off as compressed or the reverse."""
-    return purpose.tell() if magic == _PLAIN else purpose.tell() + b"\nzstd"
+    """Return the associated data: the purpose, and whether the bytes are compressed."""
+    data = purpose.as_associated_data()
+    return data if magic == _PLAIN else data + b"\nzstd"
 
 
 def _read_keys(file: Path, randomness: Randomness) -> dict[bytes, AESGCM]:

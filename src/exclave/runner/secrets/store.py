@@ -1,4 +1,4 @@
-"""Secrets that the runner holds: kept in the customer's account, used there, never sent away."""
+"""Stores of the customer's secrets, which never leave the customer's account."""
 
 import fcntl
 import json
@@ -22,10 +22,10 @@ _GENERATED_CHARS = 63
 
 
 class SecretStore(Protocol):
-    """Where secrets are kept; a file at first, a cloud's own store later."""
+    """A store of secrets: a file, or the secret store of a cloud."""
 
     async def fetch(self, names: Iterable[str]) -> dict[str, Secret]:
-        """Read all of these secrets; one that is missing fails the work, never becomes empty."""
+        """Return these secrets; raise if one is missing."""
         ...
 
     async def list_names(self) -> frozenset[str]:
@@ -49,7 +49,7 @@ class FileSecrets:
         self._advise = advise or (lambda _: f"add it to `{file}`")
 
     async def fetch(self, names: Iterable[str]) -> dict[str, Secret]:
-        """Read all of these secrets."""
+        """Return these secrets."""
         wanted = sorted(set(names))
         if not wanted:
             return {}
@@ -80,7 +80,7 @@ class FileSecrets:
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Secret]]:
-        """Change the file as a whole, one process after the other."""
+        """Lock the file and yield its content, which is written back at the end."""
         if self._file is None:
             _refuse("the runner has no secrets file: name one in its settings")
         lock = os.open(

@@ -1,1 +1,1 @@
-"""The Stack on the customer's machine: its folder, its supervisor, what it tells about itself."""
+"""The Stack on the customer's machine: its folder, its supervisor, its reports."""

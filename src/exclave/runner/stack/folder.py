@@ -1,4 +1,4 @@
-"""The folder of a Stack: all that it keeps on the customer's machine."""
+"""The folder of a Stack, with everything that it stores on the customer's machine."""
 
 import json
 import shlex
@@ -88,9 +88,9 @@ class StackFolder:
             folder.chmod(0o700)
 
     def adopt(self) -> StackDocument:
-        """Store what a run of the script brought; return the Stack as it is now.
+        """Store the document of a new run of the script; return the current one.
 
-        A Stack that has its identity keeps it, unless the control plane refused it.
+        A Stack that has an identity keeps it, unless the control plane refused it.
         """
         if not self.fresh.exists():
             return self.read_document()
@@ -112,22 +112,22 @@ class StackFolder:
         return fresh
 
     def read_document(self) -> StackDocument:
-        """Read what the Stack is made of."""
+        """Return the document of the Stack."""
         if not self.document.exists():
             raise NoStack(f"`{self.path}` holds no Stack")
         return _read_document(self.document)
 
     def write_document(self, document: StackDocument) -> None:
-        """Keep what the Stack is made of."""
+        """Store the document of the Stack."""
         write_durably(self.document, document.model_dump_json(indent=2).encode())
 
     def write_terms(self, terms: StackTerms) -> None:
-        """Keep what the app asks for now; by then the enrolment token is spent."""
+        """Store what the app requires; remove the enrolment token, which is used by then."""
         document = self.read_document()
         self.write_document(document.model_copy(update={"terms": terms, "enrolment": ""}))
 
     def write_launcher(self, command: Sequence[str]) -> None:
-        """Leave a command by which the customer looks after the Stack."""
+        """Write the `stack` command with which the customer manages the Stack."""
         text = _LAUNCHER.format(
             verbs=_VERBS, command=shlex.join(command), folder=shlex.quote(str(self.path))
         )
@@ -135,11 +135,11 @@ class StackFolder:
         self.launcher.chmod(0o700)
 
     def format_command(self, *words: str) -> str:
-        """Write a command that the customer can paste."""
+        """Return a command that the customer can paste."""
         return shlex.join([str(self.launcher), *words])
 
     def format_secret_command(self, name: str) -> str:
-        """Write how the customer gives a secret."""
+        """Return the command with which the customer sets a secret."""
         return f"run `{self.format_command('secrets', 'set', name)}` on the Stack's machine"
 
     def read_settings(self) -> JsonObject:
@@ -178,7 +178,7 @@ class StackFolder:
             ) from error
 
     def _forget_identity(self) -> None:
-        """Delete the identity: the next start enrols anew; seal key and audit trail stay."""
+        """Delete the identity, so that the next start enrols again; seal key and audit stay."""
         for name in _IDENTITY_FILES:
             remove_durably(self.runner / name)
 

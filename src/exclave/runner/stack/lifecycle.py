@@ -1,4 +1,4 @@
-"""Start, watch, stop and remove a Stack, from outside of its processes."""
+"""Starts, shows, stops and removes a Stack, from outside of its processes."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ START_WITHIN_S = 60.0
 STOP_WITHIN_S = 260.0
 _PAUSE_S = 0.1
 _PARENTS = ("stacks", ".exclave")
-"""Folders above the usual place of a Stack: they go when the last Stack goes."""
+"""Parent folders of the default location, removed with the last Stack."""
 
 
 class StackFailed(Problem):
@@ -82,7 +82,9 @@ def read_status(folder: StackFolder, secrets: frozenset[str]) -> StackStatus:
         folder=str(folder.path),
         report=folder.read_report_reply(),
         missing_secrets=[
-            one.name for one in document.terms.secrets if one.required and one.name not in secrets
+            secret.name
+            for secret in document.terms.secrets
+            if secret.required and secret.name not in secrets
         ],
         missing_inputs=_list_missing_inputs(folder, document.terms, secrets),
         problem="" if refusal is None else refusal.message,
@@ -102,9 +104,9 @@ def _list_missing_inputs(
 
 
 async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
-    """Start the supervisor apart from this terminal; False if one runs already.
+    """Start the supervisor in the background; return False if one runs already.
 
-    Returns once the runner is enrolled, or raises why it is not.
+    Returns once the runner is enrolled; raises if it could not enrol.
     """
     if find_supervisor(folder) is not None:
         return False
@@ -132,13 +134,13 @@ async def start(folder: StackFolder, argv: Sequence[str], clock: Clock) -> bool:
             raise StackFailed(refusal.message, hint=refusal.hint)
         await clock.sleep(_PAUSE_S)
     raise StackFailed(
-        f"the runner is not enrolled after {START_WITHIN_S:g} s; it goes on trying",
+        f"the runner is not enrolled after {START_WITHIN_S:g} s; it keeps trying",
         hint="`stack status` and the files in `logs/` of the Stack's folder tell more.",
     )
 
 
 async def stop(folder: StackFolder, clock: Clock) -> bool:
-    """End supervisor and runner in peace; False if nothing ran."""
+    """Stop supervisor and runner gracefully; return False if nothing ran."""
     pid = find_supervisor(folder)
     if pid is None:
         return False
@@ -165,7 +167,7 @@ async def resign(
     clock: Clock,
     randomness: Randomness,
 ) -> bool:
-    """Report that this runner is gone for good; return False if it never enrolled."""
+    """Close the runner's identity at the control plane; return False if it never enrolled."""
     if not (folder.runner / IDENTITY).exists():
         return False
     disk = DataFolder(folder.runner)
@@ -179,7 +181,7 @@ async def resign(
 
 
 async def remove(folder: StackFolder, clock: Clock, jobs: Path | None = None) -> None:
-    """End what is left of any work, and remove the folder with all that is in it."""
+    """Kill remaining processes of jobs, and remove the folder and its content."""
     if folder.path in {Path("/"), Path.home().resolve()}:
         raise StackFailed(
             f"`{folder.path}` holds more than a Stack and is not removed",

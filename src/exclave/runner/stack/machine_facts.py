@@ -1,4 +1,4 @@
-"""What a Stack tells about its machine: where the app will run, not what else is there."""
+"""The facts that a Stack reports about its machine, limited to what the app needs."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ _ZONE = Path("/etc/localtime")
 
 
 def collect_facts(folder: StackFolder, *, isolated: bool) -> dict[str, str]:
-    """Collect the facts that become the Stack's outputs."""
+    """Return the facts that become the Stack's outputs."""
     return {
         "hostname": platform.node(),
         "os": platform.system().lower(),

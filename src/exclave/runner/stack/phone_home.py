@@ -1,4 +1,4 @@
-"""Phones home: after each start, when inputs or secrets of the Stack change, and when asked to."""
+"""Reports of a Stack: after each start, when inputs or secrets change, and when requested."""
 
 from collections.abc import Mapping
 
@@ -21,14 +21,14 @@ _log = Log("runner.stack")
 REPORTS = RetryPolicy(first_s=0.5, longest_s=30.0)
 _LOOK_EVERY_S = 1.0
 _AGAIN_AFTER_S = 60.0
-"""A Stack without news asks this often whether the app wants something else of it.
+"""How often a Stack without changes asks whether the app requires something else.
 
-Less often in a big fleet: a poll tells about it too.
+Less often in a big fleet, because a poll reply says so too.
 """
 
 
 class Reporter:
-    """Keeps the control plane's picture of the Stack fresh; never sends a secret's value."""
+    """Reports the Stack to the control plane; never sends the value of a secret."""
 
     def __init__(
         self, folder: StackFolder, api: StackApi, secrets: SecretStore, *, isolated: bool = False
@@ -39,7 +39,7 @@ class Reporter:
         self._secrets = secrets
 
     async def run(self, deps: Deps) -> None:
-        """Report, then look for changes, for as long as the runner runs."""
+        """Report, then watch for changes, as long as the runner runs."""
         sent, sent_at = "", 0.0
         failures = 0
         while True:

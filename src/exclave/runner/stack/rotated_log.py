@@ -1,4 +1,4 @@
-"""A log file that is cut into a few files of limited size."""
+"""A log that is rotated over a few files of limited size."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import IO
 
 
 class RotatedLog:
-    """Appends; beyond its size the file moves to `.1`, that to `.2`, and the oldest goes."""
+    """Appends to a file; a full one is renamed to `.1`, that to `.2`, and the oldest is deleted."""
 
     def __init__(self, file: Path, *, most_bytes: int = 5 << 20, files: int = 3) -> None:
         self._file = file
@@ -15,7 +15,7 @@ class RotatedLog:
         self._out = self._open()
 
     def write(self, data: bytes) -> None:
-        """Append; a piece is never cut in two."""
+        """Append data, which is never split over two files."""
         if self._out.tell() + len(data) > self._most_bytes and self._out.tell() > 0:
             self._out.close()
             self._move()
@@ -24,7 +24,7 @@ class RotatedLog:
         self._out.flush()
 
     def close(self) -> None:
-        """End the log."""
+        """Close the file."""
         self._out.close()
 
     def _open(self) -> IO[bytes]:

@@ -1,4 +1,4 @@
-"""The supervisor: keeps the runner's process alive, as an init system would, and ends with it."""
+"""The supervisor: keeps the runner's process running, as an init system would."""
 
 import asyncio
 import fcntl
@@ -18,11 +18,11 @@ from exclave.runner.wakeups import wait_first
 _log = Log("runner.supervisor")
 
 FINAL_EXIT = 10
-"""The runner's exit code when starting it again would change nothing."""
+"""The runner's exit code if a restart would not help."""
 _STEADY_S = 60.0
 _FIRST_S, _LONGEST_S = 0.5, 30.0
 _STOP_WITHIN_S = 240.0
-"""Mutating work may take three minutes to end in peace."""
+"""Mutating jobs may take three minutes to end gracefully."""
 _CHUNK = 65_536
 _LOCK_TRIES, _LOCK_PAUSE_S = 10, 0.05
 
@@ -36,7 +36,7 @@ class StackRunning(Problem):
 
 
 class Supervisor:
-    """Restarts a child until a stop is requested, or a child exits for good."""
+    """Restarts a child until a stop is requested, or it exits with `FINAL_EXIT`."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class Supervisor:
         self._stopping = asyncio.Event()
 
     def request_stop(self) -> None:
-        """End the child in peace, then return."""
+        """Stop the child gracefully, then return from `run`."""
         self._stopping.set()
 
     async def run(self) -> bool:
-        """Supervise; False if the runner said that there is no point in going on."""
-        lock = await take_lock(self._folder, self._clock)
+        """Supervise the child; return False if it exited with `FINAL_EXIT`."""
+        lock = await acquire_lock(self._folder, self._clock)
         log = RotatedLog(self._folder.log)
         try:
             return await self._keep_alive(log)
@@ -85,7 +85,7 @@ class Supervisor:
         return True
 
     async def _run_child(self, log: RotatedLog) -> int:
-        """Run one child. It notices our death by the end of its standard input."""
+        """Run one child. Its standard input ends if the supervisor dies, which stops it too."""
         child = await asyncio.create_subprocess_exec(
             *self._argv,
             stdin=asyncio.subprocess.PIPE,
@@ -118,10 +118,10 @@ async def _pump(output: asyncio.StreamReader | None, log: RotatedLog) -> None:
         log.write(data)
 
 
-async def take_lock(folder: StackFolder, clock: Clock) -> int:
-    """Become the one supervisor of this Stack; the lock ends with the process.
+async def acquire_lock(folder: StackFolder, clock: Clock) -> int:
+    """Acquire the lock of the Stack's supervisor; it is released with the process.
 
-    Whoever only looks holds the lock for a moment: hence a few tries.
+    `find_supervisor` holds the lock for a moment, hence the retries.
     """
     for _ in range(_LOCK_TRIES):
         handle = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

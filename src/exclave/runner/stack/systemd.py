@@ -27,13 +27,13 @@ WantedBy=default.target
 
 
 def write_unit(folder: StackFolder, command: Sequence[str]) -> str:
-    """Write a unit that keeps this Stack running."""
+    """Return a unit file that keeps this Stack running."""
     install = escape_line(folder.read_document().terms.install).replace("%", "%%")
     return _UNIT.format(install=install, command=" ".join(map(_quote, command)))
 
 
 def _quote(word: str) -> str:
-    """Quote a word as systemd reads it, which expands `%` and `$` and knows C's escapes."""
+    """Return a word quoted for systemd, which expands `%` and `$` and knows C's escapes."""
     text = escape_line(word.replace("\\", "\\\\").replace('"', '\\"'))
     text = text.replace("%", "%%").replace("$", "$$")
     return text if _PLAIN.fullmatch(text) else f'"{text}"'

@@ -1,4 +1,4 @@
-"""Applies exactly the plan that was approved, and writes down what it does while it does it."""
+"""Applies exactly the approved plan, and keeps a journal meanwhile."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ _MISSING = 404
 
 
 async def apply(tf: TerraformContext, sealer: Sealer) -> Outcome:
-    """Run the whole job; nothing is changed before the plan is proven to be the approved one."""
+    """Run an apply job; nothing is changed before the plan is verified to be the approved one."""
     job, mask = tf.context.job, tf.context.mask
     tf.context.workspace.write(tf.plan_file, await fetch_plan(tf, sealer))
     await run_init(tf)
@@ -45,7 +45,7 @@ async def apply(tf: TerraformContext, sealer: Sealer) -> Outcome:
 
 
 async def fetch_plan(tf: TerraformContext, sealer: Sealer) -> bytes:
-    """Fetch the plan and prove that it is the one that was made and approved."""
+    """Fetch the plan and verify that it is the approved one."""
     spec, uplink, approved = tf.spec, tf.context.job.uplink, tf.context.job.dispatch.approved_digest
     if spec.plan is None:
         raise WorkFailed(Reason.PLAN_MISSING, "the job names no plan")
@@ -89,7 +89,7 @@ async def _run(tf: TerraformContext, messages: MessageLog, journal: Journal) -> 
 
 
 def _describe_stop(stopped: Stopped, journal: Journal) -> Outcome:
-    """Return the outcome of a stopped apply; after a SIGKILL the state may miss what was made."""
+    """Return the outcome of a stopped apply; after a SIGKILL the state may miss resources."""
     if not stopped.killed or not journal.events:
         return stopped.outcome
     message = f"{stopped.outcome.message}; it had to be killed: see `installs orphans`"
@@ -101,9 +101,13 @@ def _check_state(tf: TerraformContext, outcome: Outcome, *, unsaved: bool) -> Ou
     refused = tf.store.refused
     if refused is None and not unsaved:
         return outcome
-    why = "nobody answered" if refused is None else f"{refused.message}. {refused.advice}".strip()
+    why = (
+        "there was no response"
+        if refused is None
+        else f"{refused.message}. {refused.advice}".strip()
+    )
     kept = has_pending_state(tf.context.job.folder)
-    what = "the runner keeps it and sends it again" if kept else "it was handed in afterwards"
+    what = "the runner keeps it and sends it again" if kept else "it was uploaded afterwards"
     message = (
         f"the state could not be stored ({why}); {what}, see `errored.tfstate.sealed` and"
         f" `installs tf-state show`. The apply itself had ended as {outcome.state}:"

@@ -1,4 +1,4 @@
-"""What went wrong in Terraform's words, as a reason of the closed list with a hint."""
+"""Classification of Terraform's errors: a reason of the closed list, and a hint."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _MOST_CHARS = 1500
 
 @dataclass(frozen=True, slots=True)
 class ErrorClass:
-    """A family of errors."""
+    """A class of errors."""
 
     reason: Reason
     pattern: re.Pattern[str]
@@ -142,11 +142,11 @@ CLASSES: tuple[ErrorClass, ...] = (
         r"check block assertion failed",
     ),
 )
-"""Asked in this order; the first that knows the error decides."""
+"""Tried in this order; the first that matches the error is used."""
 
 
 def classify(text: str, otherwise: Reason = Reason.EXIT_CODE) -> tuple[Reason, str]:
-    """Find the reason and the hint for an error text."""
+    """Return the reason and the hint for an error text."""
     for family in CLASSES:
         if family.pattern.search(text):
             return family.reason, family.hint
@@ -156,21 +156,21 @@ def classify(text: str, otherwise: Reason = Reason.EXIT_CODE) -> tuple[Reason, s
 def explain(
     step: str, errors: Sequence[Diagnostic], output: str, otherwise: Reason = Reason.EXIT_CODE
 ) -> tuple[Reason, str]:
-    """Explain a failed command by its diagnostics, or by what it printed where it has none."""
+    """Return the failure of a command, from its diagnostics or else its output."""
     if not errors:
         reason, hint = classify(output, otherwise)
         told = _cut(_find_errors(output))
         return reason, _join(f"`{step}` failed", told, hint)
-    reasons = [classify(f"{one.summary}\n{one.detail}", otherwise) for one in errors]
-    # One specific error explains more than a general one that came before it.
-    reason, hint = next((one for one in reasons if one[0] is not otherwise), reasons[0])
-    told = _cut("\n".join(one.tell() for one in errors[:5]))
+    reasons = [classify(f"{error.summary}\n{error.detail}", otherwise) for error in errors]
+    # A specific error explains more than a general one before it.
+    reason, hint = next((reason for reason in reasons if reason[0] is not otherwise), reasons[0])
+    told = _cut("\n".join(error.as_text() for error in errors[:5]))
     more = f"\nand {len(errors) - 5} more errors" if len(errors) > 5 else ""  # noqa: PLR2004
     return reason, _join(f"`{step}` failed", told + more, hint)
 
 
 def _find_errors(output: str) -> str:
-    """Find the error in plain output: from the first `Error:` on, without frames."""
+    """Return the error in plain output: from the first `Error:` on, without frames."""
     lines = [line.strip("╷│╵ ") for line in output.splitlines()]
     first = next((at for at, line in enumerate(lines) if line.startswith("Error")), 0)
     return "\n".join(line for line in lines[first:] if line)

@@ -1,4 +1,4 @@
-"""The state that Terraform leaves on disk when it could not store it: sealed, and handed in."""
+"""The state that Terraform leaves on disk if it could not store it: encrypted and uploaded."""
 
 import os
 import stat
@@ -37,13 +37,13 @@ _LEFT = (MODULE / ERRORED).relative_to(ROOM)
 async def rescue_all(
     folder: Path, uplink: Uplink, sealer: Sealer, policy: RetryPolicy, mask: Mask
 ) -> None:
-    """Hand in the journal and the unsaved state of an execution."""
+    """Upload the journal and the unsaved state of an execution."""
     seal_errored(folder, uplink, sealer, mask)
     await rescue(folder, uplink, policy)
 
 
 def seal_errored(folder: Path, uplink: Uplink, sealer: Sealer, mask: Mask) -> None:
-    """Seal the state that Terraform left, in place of an older one that waits; then remove it."""
+    """Encrypt the state that Terraform left, replacing an older pending one; then remove it."""
     room, lock = folder / ROOM, read_lock(folder)
     if lock is None or not room.is_dir():
         return
@@ -72,7 +72,7 @@ def _read_left(room: Path) -> bytes | None:
             file = os.open(_LEFT, flags, dir_fd=at)
         except FileNotFoundError:
             return None
-        except OSError as error:  # a link, or a folder that the job has closed
+        except OSError as error:  # a link, or a folder that the job made unreadable
             _log.error("errored_state_unreadable", exc=error, folder=str(room))
             return None
         with os.fdopen(file, "rb") as stream:
@@ -81,7 +81,7 @@ def _read_left(room: Path) -> bytes | None:
 
 @contextmanager
 def _enter(room: Path) -> Iterator[int]:
-    """Be the job's user inside of its folder; from outside it is closed to that user by now."""
+    """Access the folder as the job's user, who can no longer enter it from outside."""
     handle = os.open(room, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         with touch_files(find_owner(room)):
@@ -91,5 +91,5 @@ def _enter(room: Path) -> Iterator[int]:
 
 
 def was_left(folder: Path) -> bool:
-    """Return whether a state waits to be handed in."""
+    """Return whether a state waits to be uploaded."""
     return has_pending_state(folder) or (folder / MODULE / ERRORED).exists()

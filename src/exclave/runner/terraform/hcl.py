@@ -1,4 +1,4 @@
-"""What the runner reads in HCL: whether a text is one expression, and variables' types."""
+"""Reads HCL: whether a text is one expression, and the types of variables."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def _read_native(text: str) -> dict[str, bool]:
     try:
         bare = "".join(_strip(piece) for piece in split_hcl(text))
     except HclBroken:
-        return {}  # terraform reports it, with the line
+        return {}  # Terraform reports this error, with the line
     found = {}
     for block in _VARIABLE.finditer(bare):
         declared = _TYPE.search(_read_body(bare, block.end()))

@@ -1,4 +1,4 @@
-"""The journal of an apply: what was begun and made, on disk before the next thing happens."""
+"""The journal of an apply: which resources were started and finished, synced to disk."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ _ONCE = RetryPolicy(give_up_s=0.0)
 
 
 class Journal:
-    """One line of JSON per event: addresses and ids, never a value."""
+    """A file with one line of JSON per event: addresses and ids, never other values."""
 
     def __init__(self, folder: Path, workspace: str, mask: Callable[[str], str]) -> None:
         self._mask = mask
@@ -36,8 +36,8 @@ class Journal:
     def note(self, message: Message) -> None:
         """Write a message down durably, if it is about a resource; called by the pump's thread.
 
-        Terraform first tells all that it will do. Those lines need no wait for the disk: the first
-        thing that is really done brings them there.
+        Terraform first lists everything that it plans to do. Those lines are not synced one by one:
+        the first real change syncs them too.
         """
         resource = message.resource
         if message.type not in _KINDS or resource is None:
@@ -60,7 +60,7 @@ class Journal:
         self._write({"type": "end"})
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         os.close(self._handle)
 
     def _write(self, line: Mapping[str, str | None], *, sync: bool = True) -> None:
@@ -71,7 +71,7 @@ class Journal:
 
 
 async def send_regularly(folder: Path, uplink: Uplink, clock: Clock) -> None:
-    """Hand the journal in every few seconds while it grows; failures wait for the next time."""
+    """Upload the journal every few seconds while it grows; a failed upload is retried then."""
     while True:
         await clock.sleep(_EVERY_S)
         try:

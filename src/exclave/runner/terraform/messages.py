@@ -1,4 +1,4 @@
-"""Terraform's JSON messages: shown as lines that people can read, kept as far as the job needs."""
+"""Terraform's JSON messages: logged as readable lines, and kept as far as the job needs them."""
 
 import json
 import threading
@@ -17,7 +17,7 @@ _MAX_LINE = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """An error or a warning with its place."""
+    """An error or a warning, with file and line."""
 
     severity: str
     summary: str
@@ -26,8 +26,8 @@ class Diagnostic:
     place: str = ""
     code: str = ""
 
-    def tell(self) -> str:
-        """Write it as people know it from the terminal."""
+    def as_text(self) -> str:
+        """Return it in the format of Terraform's terminal output."""
         head = f"{self.severity.capitalize()}: {self.summary}"
         where = f"\n  on {self.place}" if self.place else ""
         where += f"\n  with {self.address}" if self.address else ""
@@ -84,14 +84,14 @@ class MessageLog:
     @property
     def errors(self) -> list[Diagnostic]:
         """The errors so far."""
-        return [one for one in self.diagnostics if one.severity == "error"]
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
 
     def hide(self, secrets: Iterable[Secret]) -> None:
-        """Mask these values from here on."""
+        """Mask these values from now on."""
         self._log.hide(secrets)
 
     def mask(self, text: str) -> str:
-        """Mask a text that leaves the runner another way."""
+        """Return a text with secrets masked, for uses outside of the log."""
         return self._log.mask(text)
 
     def write(self, stream: Stream, data: bytes) -> None:
@@ -104,14 +104,14 @@ class MessageLog:
             if len(self._rest) > _MAX_LINE:
                 lines, self._rest = [*lines, self._rest], b""
             for line in lines:
-                self._take(line)
+                self._process_line(line)
 
     def system(self, text: str) -> None:
-        """Add a line of the runner's own."""
+        """Log a message of the runner."""
         self._log.system(text)
 
     def flush(self) -> None:
-        """Show what can be shown."""
+        """Log unfinished lines."""
         self._log.flush()
 
     def end_streams(self) -> None:
@@ -119,14 +119,14 @@ class MessageLog:
         with self._lock:
             rest, self._rest = self._rest, b""
             if rest:
-                self._take(rest)
+                self._process_line(rest)
         self._log.end_streams()
 
     def close(self) -> tuple[int, str]:
-        """Leave the log open: it belongs to the job."""
+        """Do nothing: the log belongs to the job."""
         return (0, "")
 
-    def _take(self, line: bytes) -> None:
+    def _process_line(self, line: bytes) -> None:
         message = parse_message(line)
         if message is None:
             self._log.write(Stream.STDOUT, line + b"\n")
@@ -141,7 +141,7 @@ class MessageLog:
         if message.diagnostic is not None:
             if len(self.diagnostics) < _MOST_DIAGNOSTICS:
                 self.diagnostics.append(message.diagnostic)
-            return message.diagnostic.tell()
+            return message.diagnostic.as_text()
         if message.counts is not None:
             self.counts = message.counts
         return "" if message.type in _QUIET else message.text

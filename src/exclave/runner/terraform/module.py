@@ -15,7 +15,7 @@ from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.specs import TerraformSpec
 
 OVERRIDE = "zzzz_exclave_backend_override.tf.json"
-"""Read after every other file of the module: whatever backend it declares, ours is used."""
+"""The override file, which Terraform reads last: it replaces the module's backend."""
 
 _RESERVED = "TF_"
 _ALLOWED = "TF_VAR_"
@@ -23,29 +23,29 @@ _ALLOWED = "TF_VAR_"
 
 @dataclass(frozen=True, slots=True)
 class TerraformSettings:
-    """What all Terraform jobs of a runner share."""
+    """Settings of all Terraform jobs of a runner."""
 
     plugin_cache: Path | None = None
     mirror: str = ""
-    """A folder or an `https://` address that providers come from, and from nowhere else."""
+    """A folder or an `https://` URL; if set, the only source of providers."""
     tool: Literal["terraform", "tofu"] = "terraform"
-    """What does the work of terraform here."""
+    """The program to use: terraform or tofu."""
 
 
 def choose_tool(spec: TerraformSpec, settings: TerraformSettings) -> tuple[str, str]:
-    """Choose program and version; what a config says of Terraform's versions means no other's."""
+    """Return program and version; a version of Terraform means nothing for tofu."""
     if spec.tool == "terraform" and settings.tool != "terraform":
         return settings.tool, ""
     return spec.tool, spec.version
 
 
 def write_override(module: Path) -> None:
-    """Write the override that makes the module store its state through the runner's proxy."""
+    """Write the override file, which makes the runner's proxy the backend of the module."""
     write_private(module / OVERRIDE, b'{"terraform": {"backend": {"http": {}}}}\n')
 
 
 def write_cli_config(file: Path, settings: TerraformSettings) -> None:
-    """Write the tool's own settings: where providers come from."""
+    """Write the CLI configuration: where providers come from."""
     lines = ["disable_checkpoint = true"]
     if settings.plugin_cache is not None:
         settings.plugin_cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def write_cli_config(file: Path, settings: TerraformSettings) -> None:
 
 
 def write_variables(spec: TerraformSpec, filler: Filler, module: Path, folder: Path) -> list[Path]:
-    """Write the single variables first, then the files in their order: the last one wins."""
+    """Write the variables, then the variable files in their order: the last value wins."""
     folder.mkdir(mode=0o700, exist_ok=True)
     files: list[Path] = []
     structured = read_variable_types(module)
@@ -84,7 +84,7 @@ def write_variables(spec: TerraformSpec, filler: Filler, module: Path, folder: P
 
 
 def choose_env(spec: TerraformSpec, filler: Filler) -> tuple[dict[str, str], list[str]]:
-    """Fill the job's environment; the tool's own switches are the runner's to set."""
+    """Return the job's environment, without variables that only the runner sets."""
     dropped = [name for name in spec.env if _is_reserved(name)]
     kept = {name: text for name, text in spec.env.items() if not _is_reserved(name)}
     return {name: filler.fill(text) for name, text in kept.items()}, dropped
@@ -116,7 +116,7 @@ def _write_file(folder: Path, at: int, text: str, filler: Filler) -> Path:
 
 
 def _read_json(text: str, filler: Filler) -> tuple[JsonValue] | None:
-    """Read the value of a structured variable: JSON, or a placeholder that stands for JSON."""
+    """Return the value of a structured variable: JSON, or a placeholder for JSON."""
     filled = filler.fill(text) if is_placeholder(text) else text
     try:
         told: JsonValue = json.loads(filled)

@@ -1,4 +1,4 @@
-"""Plans a module: checks it, saves the plan sealed, tells what it would do, asks the policies."""
+"""Plans a module: init, plan, policies; uploads the encrypted plan and a readable document."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from exclave.wire.runner import Outcome
 from exclave.wire.terraform import PlanDocument, PolicyFinding
 
 PLAN = "plan"
-"""What a sealed plan is sealed for."""
+"""The purpose of an encrypted plan."""
 
 
 async def run_init(tf: TerraformContext) -> None:
-    """Prepare the module; its output is for people, its failure is classified."""
+    """Run `init`; a failure is classified."""
     argv = terraform.init(tf.tool)
     async with tf.plugins.turn(lambda: tf.context.check("`init`")):
         printed = await tf.capture("init", argv, quiet=False)
@@ -52,7 +52,7 @@ async def read_plan(tf: TerraformContext) -> tuple[SavedPlan, str]:
 
 
 async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocument) -> str:
-    """Hand in the sealed plan and the document for people; answer the digest of the plan."""
+    """Upload the encrypted plan and the readable document; return the digest of the plan."""
     with tf.context.workspace.touch():
         data = tf.plan_file.read_bytes()
     uplink, spec = tf.context.job.uplink, tf.spec
@@ -108,4 +108,4 @@ def _build_outputs(
 
 
 def _list_warnings(findings: list[PolicyFinding]) -> list[JsonValue]:
-    return [f"{one.name}: {one.message}" for one in findings if one.level == "warn"]
+    return [f"{finding.name}: {finding.message}" for finding in findings if finding.level == "warn"]

@@ -1,4 +1,4 @@
-"""A plan as people read it: what changes and how, without anything that is secret."""
+"""The readable document of a plan: what changes and how, without secrets."""
 
 import json
 import re
@@ -42,7 +42,9 @@ def describe_plan(plan: SavedPlan, mask: Mask, *, tool: str, destroy: bool) -> P
 
 def is_noop(document: PlanDocument) -> bool:
     """Return whether applying the plan would change nothing."""
-    return not document.outputs and all(one.action == "read" for one in document.resources)
+    return not document.outputs and all(
+        resource.action == "read" for resource in document.resources
+    )
 
 
 def read_action(change: Change) -> PlanAction:
@@ -91,7 +93,7 @@ def _compare(change: Change, action: str, mask: Mask) -> list[PlanAttribute]:
 
 
 class _Walk:
-    """Walks before and after side by side, with the marks that Terraform puts on values."""
+    """Compares values before and after, with Terraform's marks for sensitive and unknown ones."""
 
     def __init__(self, change: Change, mask: Mask) -> None:
         self._change = change
@@ -200,15 +202,17 @@ def _describe_outputs(changes: Mapping[str, Change], mask: Mask) -> Iterator[Pla
 
 def _count(resources: Sequence[PlannedResource], outputs: Sequence[PlannedOutput]) -> PlanSummary:
     def count(*actions: str) -> int:
-        return sum(1 for one in resources if one.action in actions)
+        return sum(1 for resource in resources if resource.action in actions)
 
     return PlanSummary(
         add=count("create"),
         change=count("update"),
         replace=count("replace"),
         destroy=count("delete"),
-        imported=sum(1 for one in resources if one.import_id or one.action == "import"),
-        move=sum(1 for one in resources if one.previous),
+        imported=sum(
+            1 for resource in resources if resource.import_id or resource.action == "import"
+        ),
+        move=sum(1 for resource in resources if resource.previous),
         outputs=len(outputs),
     )
 

@@ -1,4 +1,4 @@
-"""The shared folder of providers: one `init` at a time on a machine, nothing half-written stays."""
+"""The shared provider cache: one `init` at a time per machine, no incomplete packages."""
 
 import asyncio
 import fcntl
@@ -19,11 +19,11 @@ _LOCK = ".exclave.lock"
 _BEFORE = ".exclave.before"
 _PAUSE_S = 0.1
 _PACKAGES = "*/*/*/*/*"
-"""Host, namespace, type, version, platform: what Terraform trusts once it is there."""
+"""A pattern for packages: host, namespace, type, version, platform. Terraform trusts them."""
 
 
 class PluginCache:
-    """Guards the folder: Terraform itself neither locks it nor looks at what an `init` left."""
+    """Guards the folder, because Terraform neither locks it nor verifies its content."""
 
     def __init__(self, folder: Path | None, clock: Clock) -> None:
         self._folder = folder
@@ -32,9 +32,9 @@ class PluginCache:
 
     @asynccontextmanager
     async def turn(self, check: Callable[[], None]) -> AsyncIterator[None]:
-        """Wait for this job's turn; a block that fails takes the packages it added with it.
+        """Wait for this job's turn; if the block fails, remove the packages that it added.
 
-        The check is made while it waits, and may raise.
+        `check` is called while it waits, and may raise.
         """
         if self._folder is None:
             yield
@@ -54,7 +54,7 @@ class PluginCache:
                 os.close(handle)
 
     async def _lock(self, folder: Path, check: Callable[[], None]) -> int:
-        """Lock the folder against other runners of this machine, without a blocked thread."""
+        """Lock the folder against other runners on this machine, without blocking a thread."""
         handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             while True:
@@ -71,12 +71,12 @@ class PluginCache:
 
 
 def _note(folder: Path) -> None:
-    """Write down which packages are whole, for a start after a crash."""
+    """Record which packages are complete, for recovery after a crash."""
     write_durably(folder / _BEFORE, json.dumps(sorted(_list_packages(folder))).encode())
 
 
 def _clean(folder: Path) -> None:
-    """Remove what an `init` that never ended well has added."""
+    """Remove packages that an interrupted `init` has added."""
     note = folder / _BEFORE
     try:
         whole = set(json.loads(note.read_bytes()))

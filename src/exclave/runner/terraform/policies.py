@@ -1,4 +1,4 @@
-"""Policies on a plan, evaluated by the real `opa`; what cannot be evaluated never passes."""
+"""Evaluation of policies on a plan with `opa`; a policy that cannot be evaluated fails the plan."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _MOST_CHARS = 1000
 
 
 async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[PolicyFinding]:
-    """Evaluate every policy of the job on the plan's JSON; denials come first, passes last."""
+    """Evaluate all policies of the job on the plan's JSON; return denials first, passes last."""
     folder = tf.context.workspace.folder / "policies"
     with tf.context.workspace.touch():
         folder.mkdir(mode=0o700, exist_ok=True)

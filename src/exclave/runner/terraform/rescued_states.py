@@ -1,4 +1,4 @@
-"""Terraform states that could not be handed in at the end of their execution: kept, sent later."""
+"""Terraform states that could not be uploaded at the end of their execution: kept, sent later."""
 
 import json
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from exclave.runner.data_folder import remove_durably, write_durably
 from exclave.runner.jobs.executor import EndedRun
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.terraform.errored_state import rescue_all
-from exclave.runner.terraform.unsent_state import forget_state, take_pending
+from exclave.runner.terraform.unsent_state import forget_state, read_pending
 
 _log = Log("runner.rescue")
 
@@ -33,10 +33,10 @@ _ONCE = RetryPolicy(give_up_s=0.0)
 
 
 async def settle_state(ended: EndedRun, sealer: Sealer) -> None:
-    """Hand in journal and unsaved state of an ended execution; keep the state if that fails."""
+    """Upload journal and unsaved state of an ended execution; keep the state if that fails."""
     uplink = ended.uplink
     await rescue_all(ended.folder, uplink, sealer, ended.patience, ended.mask)
-    packed = take_pending(ended.folder)
+    packed = read_pending(ended.folder)
     if packed is None:
         return
     rescued = ended.data / RESCUED
@@ -49,7 +49,7 @@ async def settle_state(ended: EndedRun, sealer: Sealer) -> None:
 
 
 async def send_rescued(data: Path, open_uplink: OpenUplink, *, clock: Clock, audit: Audit) -> None:
-    """Hand in the kept states every ten minutes until they are accepted. Never returns."""
+    """Upload the kept states every ten minutes until they are accepted. Never returns."""
     while True:
         for file in _list_files(data):
             await _send(file, open_uplink, audit)

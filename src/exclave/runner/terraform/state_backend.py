@@ -1,4 +1,4 @@
-"""The state backend that Terraform sees: HTTP on loopback, with a password of this execution."""
+"""Terraform's HTTP backend on the loopback interface, with a password per execution."""
 
 import asyncio
 import base64
@@ -25,16 +25,16 @@ _USER = "exclave"
 _CHUNK = 1 << 16
 _SECRET_BITS = 256
 _MOST_STRANGERS = 64
-"""Most connections that have not shown the password; one more ends the oldest of them."""
+"""Maximum number of unauthenticated connections; one more closes the oldest."""
 _HEAD_WITHIN_S = 10.0
 _CHUNK_WITHIN_S = 60.0
 
 
 class Backend(Protocol):
-    """What the proxy stands for."""
+    """The store behind the proxy."""
 
     async def read(self) -> bytes | None:
-        """Read the state."""
+        """Return the state."""
         ...
 
     async def write(self, lock_id: str, data: bytes) -> None:
@@ -58,7 +58,7 @@ class _Refused(Exception):  # noqa: N818 - an answer, not an error
 
 
 class StateProxy:
-    """Serves while the block lasts; what is still waiting for the control plane ends with it."""
+    """Serves while the block lasts; requests that still wait at its end are cancelled."""
 
     def __init__(self, backend: Backend, randomness: Randomness) -> None:
         self._backend = backend
@@ -88,12 +88,12 @@ class StateProxy:
 
     @property
     def secrets(self) -> list[str]:
-        """What must not show in a log."""
+        """The secrets to mask."""
         return [self._password, self._path[1:]]
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables by which Terraform finds the backend; they end in no file of it."""
+        """The variables that configure the backend, which Terraform writes to no file."""
         if self._server is None:
             raise RuntimeError("the proxy is not open")
         port = self._server.sockets[0].getsockname()[1]
@@ -119,7 +119,7 @@ class StateProxy:
         try:
             await self._converse(reader, writer)
         except (OSError, h11.RemoteProtocolError, asyncio.CancelledError):
-            pass  # nobody is left to answer to
+            pass  # the client is gone
         finally:
             self._strangers.pop(writer, None)
             writer.close()
@@ -147,7 +147,7 @@ class StateProxy:
             for event in _write_response(status, body):
                 writer.write(connection.send(event) or b"")
             await writer.drain()
-            # A stranger's body was not read: the connection cannot go on.
+            # The body of an unauthenticated request was not read: the connection must be closed.
             if not known or connection.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
                 return
             connection.start_next_cycle()
@@ -158,10 +158,10 @@ class StateProxy:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> h11.Request | None:
-        """Read the head of a request; None when the client is done, or a stranger takes too long.
+        """Return the head of a request; None if the client is done or too slow to authenticate.
 
-        Who has shown the password may keep a connection: to cut one that is idle would fail the
-        request that Terraform is just sending on it.
+        An authenticated client may keep an idle connection: closing it could fail a request that
+        Terraform is just sending.
         """
         within_s = _HEAD_WITHIN_S if writer in self._strangers else None
         async with asyncio.timeout(within_s):
@@ -253,7 +253,7 @@ async def _receive_event(connection: h11.Connection, reader: asyncio.StreamReade
 
 
 async def _receive_body(connection: h11.Connection, reader: asyncio.StreamReader) -> bytes:
-    """Read the body of a request; of one that is too large no more is kept than tells so."""
+    """Return the body of a request; one that is too large is cut right above the limit."""
     body = bytearray()
     while True:
         async with asyncio.timeout(_CHUNK_WITHIN_S):

@@ -1,4 +1,4 @@
-"""A workspace's state on the runner: opened and sealed here, described without its values."""
+"""The state of a workspace on the runner: decrypted, encrypted, and described without values."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from exclave.runner.terraform.unsent_state import forget_state, keep_state, note
 from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
 
 PATIENT = RetryPolicy(first_s=0.2, longest_s=5.0)
-"""While an apply runs its state is sent until it arrives; the dead-man timer ends the wait."""
+"""During an apply, writes are retried until they arrive; the dead-man timer ends the wait."""
 
 _MOST_HIDDEN = 500
 _SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
@@ -49,30 +49,30 @@ class StateStore:
         self._purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
         self.newest: State | None = None
         self.refused: RemoteProblem | None = None
-        """Why a state was not taken; it is kept on disk then."""
+        """Why a state was refused; it is then kept on disk."""
         self.broken: SealBroken | None = None
         """Why the stored state cannot be opened."""
 
     async def read(self) -> bytes | None:
-        """Read the newest state in clear; None if there is none yet."""
-        found = await self._uplink.read_state(self._workspace, PATIENT)
-        if found is None:
+        """Return the newest state, decrypted; None if there is none yet."""
+        state = await self._uplink.read_state(self._workspace, PATIENT)
+        if state is None:
             return None
         try:
-            data = align_serial(self._sealer.unseal(found.sealed, self._purpose), found.header)
+            data = align_serial(self._sealer.unseal(state.sealed, self._purpose), state.header)
         except SealBroken as problem:
             self.broken = problem
             raise
-        if found.header.sealed_serial is not None and self.newest is None:
-            self._log.system(_describe_restored(found.header))
-        self._take(found.header, parse_state(data))
+        if state.header.sealed_serial is not None and self.newest is None:
+            self._log.system(_describe_restored(state.header))
+        self._remember_newest(state.header, parse_state(data))
         return data
 
     async def write(self, lock_id: str, data: bytes) -> None:
         """Seal a new version, keep it on disk, and only then send it, until it arrives."""
         document = parse_state(data)
         header = describe_state(document, data, self._log.mask)
-        self._take(header, document)
+        self._remember_newest(header, document)
         state = SealedState(header=header, sealed=self._sealer.seal(data, self._purpose))
         keep_state(self._folder, self._workspace, lock_id, state)
         try:
@@ -91,7 +91,7 @@ class StateStore:
         """Release the lock."""
         await self._uplink.unlock_state(self._workspace, lock_id, PATIENT)
 
-    def _take(self, header: StateHeader, document: StateDocument) -> None:
+    def _remember_newest(self, header: StateHeader, document: StateDocument) -> None:
         self.newest = State(header, document.outputs)
         hidden = list(dict.fromkeys(list_sensitive(document)))[:_MOST_HIDDEN]
         if hidden:

@@ -1,4 +1,4 @@
-"""The apply journal and an unsaved Terraform state, uploaded before the execution's folder goes."""
+"""The apply journal and an unsaved Terraform state, uploaded before the folder is deleted."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ _log = Log("runner.rescue")
 
 JOURNAL = "journal.jsonl"
 MODULE = Path(ROOM) / "work" / "module"
-"""Where the module of a Terraform job lies in the folder of its execution."""
+"""The path of the module in the folder of a Terraform job's execution."""
 _JOURNAL_SENT = "journal.sent"
 _PENDING = "state.pending"
 _LOCK = "state.lock"
@@ -45,7 +45,7 @@ def read_lock(folder: Path) -> tuple[str, str] | None:
 
 
 def forget_state(folder: Path) -> None:
-    """The control plane has the state."""
+    """Delete the pending state: the control plane has it."""
     (folder / _PENDING).unlink(missing_ok=True)
     sync_folder(folder)
 
@@ -55,8 +55,8 @@ def has_pending_state(folder: Path) -> bool:
     return (folder / _PENDING).exists()
 
 
-def take_pending(folder: Path) -> bytes | None:
-    """Return the packed state that was not handed in; None if there is none."""
+def read_pending(folder: Path) -> bytes | None:
+    """Return the packed state that was not uploaded; None if there is none."""
     try:
         return (folder / _PENDING).read_bytes().partition(b"\n")[2]
     except FileNotFoundError:
@@ -64,7 +64,7 @@ def take_pending(folder: Path) -> bytes | None:
 
 
 async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
-    """Hand in the journal as it is now, unless it was handed in like that."""
+    """Upload the journal, unless it has not grown since the last upload."""
     journal, sent = folder / JOURNAL, folder / _JOURNAL_SENT
     if not journal.exists():
         return
@@ -74,14 +74,14 @@ async def send_journal(folder: Path, uplink: Uplink, policy: RetryPolicy) -> Non
     try:
         await uplink.put_attachment("journal.jsonl", data, policy)
     except RemoteProblem as problem:
-        if problem.kind is Kind.TOO_LARGE:  # these very bytes are not worth another try
+        if problem.kind is Kind.TOO_LARGE:  # a retry with the same bytes would fail too
             sent.write_text(str(len(data)))
         raise
     sent.write_text(str(len(data)))
 
 
 async def rescue(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
-    """Hand in journal and state; both stay on disk while the control plane does not answer."""
+    """Upload journal and state; both stay on disk while the control plane does not respond."""
     for send in (send_journal, _send_state):
         try:
             await send(folder, uplink, policy)
@@ -92,7 +92,7 @@ async def rescue(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
 
 
 async def _send_state(folder: Path, uplink: Uplink, policy: RetryPolicy) -> None:
-    """Store the state where it belongs; where that is refused, hand it in for people."""
+    """Store the pending state as a version; if that is refused, upload it as an attachment."""
     file = folder / _PENDING
     if not file.exists():
         return

@@ -1,1 +1,1 @@
-"""Tools that the runner starts: found, checked, fetched or built."""
+"""Tools that the runner uses: found, verified, downloaded or built."""

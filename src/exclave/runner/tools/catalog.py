@@ -1,4 +1,4 @@
-"""Where each tool comes from: its maker's downloads, its Go module, versions we know."""
+"""The source of each tool: its vendor's downloads, its Go module, known versions."""
 
 import platform
 import sys
@@ -25,10 +25,10 @@ class Vendor:
     """The Go module with the source; empty if it cannot be built from its module alone."""
     package: str = "."
     module_sums: Mapping[str, str] = field(default_factory=dict)
-    """By version, the `h1:` sum of the module; its own go.sum pins everything else."""
+    """The `h1:` sum of the module by version; its go.sum pins everything else."""
 
     def fill(self, text: str, version: str) -> str:
-        """Fill a text for a version on this machine."""
+        """Return a text with version, system and architecture filled in."""
         arch = _ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
         return text.format(v=version, os=sys.platform, arch=arch)
 
@@ -43,7 +43,7 @@ VENDORS: dict[str, Vendor] = {
             file="terraform_{v}_{os}_{arch}.zip",
             sums="terraform_{v}_SHA256SUMS",
             zipped=True,
-            # Its backends are modules of their own that no module proxy has.
+            # Its backends are separate modules that no module proxy serves.
         ),
         Vendor(
             name="tofu",

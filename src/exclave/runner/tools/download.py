@@ -1,4 +1,4 @@
-"""Fetches a tool from its maker or a mirror; nothing is kept whose checksum is not right."""
+"""Downloads a tool from its vendor or a mirror, and verifies its checksum."""
 
 import hashlib
 import os
@@ -20,10 +20,10 @@ _SUM = re.compile(r"^([0-9a-fA-F]{64})(?:\s+\*?(\S+))?\s*$", re.MULTILINE)
 
 
 class ChecksumWrong(Problem):
-    """What was downloaded is not what its maker published."""
+    """The download does not match the published checksum."""
 
     code = "checksum_wrong"
-    hint = "Do not use the file; check the mirror and who stands between."
+    hint = "Do not use the file. Check the mirror and the proxy."
 
 
 async def fetch_tool(
@@ -35,9 +35,9 @@ async def fetch_tool(
     mirror: str,
     checksums: Mapping[str, str],
 ) -> Path:
-    """Download, verify and unpack a tool into a folder; answer its file.
+    """Download, verify and unpack a tool into a folder; return the program.
 
-    The checksum is the one of the settings (`name@version`), or else that of the maker's list.
+    The checksum comes from the settings (`name@version`), or else from the vendor's list.
     """
     base = f"{mirror.rstrip('/')}/{vendor.name}/{{v}}" if mirror else vendor.folder
     place = replace(link, url=vendor.fill(base, version))
@@ -56,7 +56,7 @@ async def fetch_tool(
 
 
 def find_sum(text: str, name: str) -> str:
-    """Find the checksum of a file in a list, or the only one of a list without names."""
+    """Return the checksum of a file in a list, or the only one of a list without names."""
     lines = _SUM.findall(text)
     for value, listed in lines:
         if listed == name or (not listed and len(lines) == 1):

@@ -1,4 +1,4 @@
-"""Finds the tool that a job asks for: installed, in the tools folder, fetched, or built."""
+"""Finds the tool that a job needs: installed, in the tools folder, downloaded, or built."""
 
 import asyncio
 import fcntl
@@ -26,27 +26,27 @@ _ASK_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """Where tools may come from."""
+    """Settings of where tools may come from."""
 
     folder: Path
-    """The tools folder: `<tool>` or `<tool>/<version>/<tool>`; fetched tools are kept here."""
+    """The tools folder: `<tool>` or `<tool>/<version>/<tool>`; downloaded tools are stored here."""
     path: str
     download: bool = True
     build: bool = False
     strict: bool = False
-    """Accept only exactly the version that is asked for."""
+    """Accept only exactly the requested version."""
     mirror: str = ""
-    """An address with `<tool>/<version>/<file>`, instead of the makers' own."""
+    """A URL with `<tool>/<version>/<file>`, used instead of the vendors' downloads."""
     checksums: Mapping[str, str] = field(default_factory=dict)
-    """By `name@version`: the SHA-256 of the download, instead of the maker's list."""
+    """The SHA-256 of downloads by `name@version`, used instead of the vendor's list."""
     go_proxy: str = ""
     link: Link = field(default_factory=lambda: Link(""))
-    """How the network is reached: proxy and certificates."""
+    """Connection settings: proxy and certificates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A program that will do, and a line for the log about it."""
+    """A suitable program, and a line for the log about it."""
 
     path: str
     version: Version
@@ -54,7 +54,7 @@ class Tool:
 
 
 class ToolFinder:
-    """Finds tools, and remembers which versions it has met."""
+    """Finds tools, and caches the versions of programs."""
 
     def __init__(self, settings: ToolSettings, vendors: Mapping[str, Vendor] | None = None) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class ToolFinder:
         self._known: dict[tuple[str, int, int], Version] = {}
 
     async def find(self, name: str, wish: str, *, env: Mapping[str, str], run: Run) -> Tool:
-        """Find a tool; `WorkFailed` tells what to do if there is none."""
+        """Return a suitable tool; raise `WorkFailed` with a hint if there is none."""
         wanted = _read_wish(name, wish)
         seen: list[str] = []
         newer: Tool | None = None
@@ -138,7 +138,7 @@ class ToolFinder:
         return False
 
     def _list_places(self, name: str) -> Iterator[str]:
-        """List the programs of this name: the newest of the tools folder first, then PATH."""
+        """Yield the programs of this name: from the tools folder, newest first, then from PATH."""
         folder = self._settings.folder
         if (folder / name).is_file():
             yield str(folder / name)
@@ -161,7 +161,7 @@ class ToolFinder:
             except WorkFailed as failed:
                 if failed.reason is not Reason.SPAWN_FAILED:
                     raise
-                return None  # out of reach of the job's user
+                return None  # the job's user cannot execute it
             version = Version.find(printed) if code == 0 else None
             if version is None:
                 return None
@@ -201,7 +201,7 @@ def _aside(folder: Path) -> Iterator[Path]:
 def _publish(file: Path, target: Path) -> bool:
     target.parent.mkdir(exist_ok=True)
     for folder in (target.parent, target.parent.parent, target.parent.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o111)  # jobs may be other users
+        folder.chmod(folder.stat().st_mode | 0o111)  # jobs may run as other users
     file.chmod(0o755)
     file.replace(target)
     return True

@@ -1,4 +1,4 @@
-"""Builds a tool from its Go module: the module's sum is pinned, and its go.sum pins the rest."""
+"""Builds a tool from its Go module; the module's sum is pinned, and its go.sum pins the rest."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from exclave.runner.tools.catalog import Vendor
 from exclave.wire.jobs import Reason
 
 Run = Callable[[Command, float], Awaitable[tuple[int, str]]]
-"""Run a command for so many seconds; answer its exit code and what it printed."""
+"""Run a command with a timeout in seconds; return its exit code and output."""
 
 _DOWNLOAD_S = 300.0
 _BUILD_S = 1800.0
@@ -20,7 +20,7 @@ _BUILD_S = 1800.0
 async def build_tool(
     vendor: Vendor, version: str, folder: Path, *, env: Mapping[str, str], run: Run
 ) -> Path:
-    """Download the module from the module proxy, verify it, build it; answer the program."""
+    """Download the module from the module proxy, verify and build it; return the program."""
     home = folder / "go"
     home.mkdir()
     ours = {

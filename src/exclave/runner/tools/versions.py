@@ -1,4 +1,4 @@
-"""Versions of tools: what is asked for, what is there, whether that will do."""
+"""Versions of tools, and whether an installed version satisfies the requested one."""
 
 import re
 from dataclasses import dataclass
@@ -20,24 +20,24 @@ class Version:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Read `1.11.4` or `v1.11.4`; None for anything else."""
-        found = _VERSION.fullmatch(text.strip())
-        if found is None:
+        """Parse `1.11.4` or `v1.11.4`; None for anything else."""
+        match = _VERSION.fullmatch(text.strip())
+        if match is None:
             return None
-        return cls(int(found[1]), int(found[2]), int(found[3]), found[4] or "")
+        return cls(int(match[1]), int(match[2]), int(match[3]), match[4] or "")
 
     @classmethod
     def find(cls, text: str) -> Self | None:
-        """Find the first version in what a tool prints."""
-        found = _SEARCH.search(text)
-        return None if found is None else cls.read(found[1])
+        """Return the first version in the output of a tool, or None."""
+        match = _SEARCH.search(text)
+        return None if match is None else cls.read(match[1])
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}{self.pre}"
 
 
 class Fit(StrEnum):
-    """How well a version that is there fits the one that is wanted."""
+    """How well an installed version fits the requested one."""
 
     EXACT = "exact"
     NEWER_PATCH = "newer_patch"
@@ -45,7 +45,7 @@ class Fit(StrEnum):
 
 
 def compare_versions(wanted: Version | None, found: Version, *, strict: bool) -> Fit:
-    """Return how well a version fits the wanted one; unless strict, a newer patch will do."""
+    """Return how well a version fits the requested one; a newer patch fits unless strict."""
     if wanted is None or wanted == found:
         return Fit.EXACT
     same_minor = (wanted.major, wanted.minor) == (found.major, found.minor)

@@ -72,7 +72,7 @@ def _find_key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _fill(table: Table, rows: list[Row]) -> Rows:
-    """Give all rows the columns that some have: one insert writes them."""
+    """Return the rows with the same columns, so that one insert writes them."""
     names = dict.fromkeys(name for row in rows for name in row)
     if all(len(row) == len(names) for row in rows):
         return rows

@@ -42,8 +42,8 @@ def must_regex_match(env: Env, pattern: str, text: str) -> bool:
 @PATTERNS.add_with_env("regexFind", "mustRegexFind", takes=(TEXT, TEXT))
 def regex_find(env: Env, pattern: str, text: str) -> str:
     """Return the first match."""
-    found = _compile(env, pattern).search(text, 0, env.budget)
-    return "" if found is None else text[found[0] : found[1]]
+    match = _compile(env, pattern).search(text, 0, env.budget)
+    return "" if match is None else text[match[0] : match[1]]
 
 
 @PATTERNS.add_with_env("regexFindAll", "mustRegexFindAll", takes=(TEXT, TEXT, INT))

@@ -104,7 +104,7 @@ async def test_what_a_lane_keeps_waiting_is_the_same_in_sql(world: World, taken:
 
     def look(tx: Tx) -> list[list[str]]:
         held = [(lane, 1, ExecutionId("exe_1")) for lane in taken]
-        queues.take_lanes(tx, world.user.org, world.queue, held)
+        queues.occupy_lanes(tx, world.user.org, world.queue, held)
         asked = jobs.ask_queued(tx, world.user.org, world.queue, ["noop"], skip=0, limit=50)
         return [list(row.lanes) for row in asked()]
 

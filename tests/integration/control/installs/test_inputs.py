@@ -148,7 +148,7 @@ async def test_the_customer_owns_their_inputs(world: World) -> None:
     _, install = await make_active(world, *ALL, components=components)
 
     def report(tx: Tx, values: dict[str, str]) -> list[str]:
-        return install_inputs.take_customer_inputs(
+        return install_inputs.store_customer_inputs(
             tx, world.deps, world.user.org, install, values, "stack"
         )
 

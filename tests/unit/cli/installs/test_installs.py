@@ -254,7 +254,7 @@ def test_an_upgrade_shows_what_differs(cli: Cli, fake: FakeControl) -> None:
     assert ran.code == 0
     assert ran.out == (
         "customer-one: config 3 -> 4\n  ~ component:api\n  + secret:token\n  ~ value of input replicas\n"
-        "  - value of input old\n  ! the customer has to enter more values; the upgrade tells their Stack\n"
+        "  - value of input old\n  ! the customer has to enter more values; their Stack is informed by the upgrade\n"
     )
 
 

@@ -36,7 +36,7 @@ class Server:
         async def work() -> None:
             note_step(cost_s)
 
-        async with self.turns.take(org):
+        async with self.turns.hold(org):
             pass
         await self.shares.run(org, kind, work)
 

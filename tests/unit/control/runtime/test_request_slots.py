@@ -16,7 +16,7 @@ class Visitors:
         self.leave = asyncio.Event()
 
     async def visit(self, org: str, name: str) -> None:
-        async with self.turns.take(org):
+        async with self.turns.hold(org):
             self.inside.append(name)
             await self.leave.wait()
 
@@ -115,7 +115,7 @@ async def test_kinds_of_requests_have_places_of_their_own() -> None:
     visitors = Visitors(1)
     tasks = await visitors.send("a", "a1", "a2")
 
-    async with visitors.turns.take("a", "vital"):
+    async with visitors.turns.hold("a", "vital"):
         assert visitors.inside == ["a1"]
 
     visitors.leave.set()
@@ -126,13 +126,13 @@ async def test_a_request_that_waits_for_something_else_gives_its_place_to_the_ne
     turns, inside = RequestSlots(1), asyncio.Event()
 
     async def wait_elsewhere() -> str:
-        async with turns.take("a"):
+        async with turns.hold("a"):
             async with step_aside():
                 await asyncio.wait_for(inside.wait(), 10)
             return "back"
 
     async def work() -> None:
-        async with turns.take("a"):
+        async with turns.hold("a"):
             inside.set()
 
     first = asyncio.create_task(wait_elsewhere())
@@ -147,7 +147,7 @@ async def test_a_request_that_is_cancelled_aside_leaves_nothing_behind() -> None
     turns = RequestSlots(1)
 
     async def wait_elsewhere() -> None:
-        async with turns.take("a"), step_aside():
+        async with turns.hold("a"), step_aside():
             await asyncio.Event().wait()
 
     task = asyncio.create_task(wait_elsewhere())
@@ -166,13 +166,13 @@ async def test_a_task_that_outlives_its_request_has_no_place_to_give_up() -> Non
         async with step_aside():
             await asyncio.sleep(0)
 
-    async with turns.take("a"):
+    async with turns.hold("a"):
         task = asyncio.create_task(go_on())
     over.set()
     await task
 
     assert turns._lines == {}
-    async with asyncio.timeout(10), turns.take("a"):
+    async with asyncio.timeout(10), turns.hold("a"):
         pass
 
 
@@ -180,7 +180,7 @@ async def test_a_request_comes_back_even_if_all_places_wait_for_it() -> None:
     turns, lock = RequestSlots(1), asyncio.Lock()
 
     async def work(*, aside: bool) -> None:
-        async with turns.take("a"), lock:
+        async with turns.hold("a"), lock:
             if aside:
                 async with step_aside():
                     await asyncio.sleep(0.01)

@@ -79,7 +79,7 @@ def test_a_quoted_value_reads_back(value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("((exclave:secret:other))", "nobody has a value"),
+        ("((exclave:secret:other))", "has no value"),
         ("((exclave:secret:))", "no placeholder"),
         ("((exclave:magic:x))", "no placeholder"),
         ("((exclave:secret:x)", "no placeholder"),

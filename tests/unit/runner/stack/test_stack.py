@@ -21,8 +21,8 @@ from exclave.runner.stack.supervisor import (
     FINAL_EXIT,
     StackRunning,
     Supervisor,
+    acquire_lock,
     find_supervisor,
-    take_lock,
 )
 from exclave.runner.stack.systemd import write_unit
 from exclave.wire.runner import Poll, PollReply
@@ -203,7 +203,7 @@ async def test_a_runner_that_dies_is_started_again_until_it_says_that_it_is_over
 
 async def test_a_stack_has_one_supervisor(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
-    lock = await take_lock(folder, SystemClock())
+    lock = await acquire_lock(folder, SystemClock())
 
     assert find_supervisor(folder) == os.getpid()
     with pytest.raises(StackRunning):

@@ -26,7 +26,7 @@ _OF_COMPONENTS = (
     "deploy-component", "teardown-component", "enable-component", "disable-component",
 )  # fmt: skip
 COMPONENT_TRIGGERS = tuple(f"{when}-{what}" for what in _OF_COMPONENTS for when in ("pre", "post"))
-"""Triggers that name a component; those of switching may leave it out, and mean any."""
+"""Triggers of a component; the toggle triggers may omit it, which means any component."""
 TRIGGERS = (
     "manual", "cron", *(f"{when}-{what}" for what in _PAIRED for when in ("pre", "post")),
     "post-provision-sandbox", *COMPONENT_TRIGGERS, "role-enabled", "role-disabled",

@@ -135,7 +135,7 @@ class PlannedComponent(Component):
 
 
 class WatchedComponent(PlannedComponent):
-    """A planned component whose health is looked at."""
+    """A planned component with health checks."""
 
     health: Health | None = table(Health, "How the platform finds out that it works.", since=NEW)
 

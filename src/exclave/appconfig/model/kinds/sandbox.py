@@ -70,5 +70,5 @@ class Sandbox(Repos, RoleRules):
 
     @property
     def deploy_timeout(self) -> str:
-        """How long a deploy may take: the sandbox has no key for it, so the default counts."""
+        """How long a deploy may take: the default, because the sandbox has no key for it."""
         return DEPLOY_TIMEOUT

@@ -14,7 +14,7 @@ OPERATIONS = ("provision", "reprovision", "deprovision", "deploy", "teardown", "
 
 
 BUILD_TIMEOUT = "5m"
-"""How long a build may take where the app does not say."""
+"""The default limit of a build's duration."""
 DEPLOY_TIMEOUT = "60m"
 """How long a deploy may take where the app does not say."""
 ACTION_TIMEOUT = "5m"

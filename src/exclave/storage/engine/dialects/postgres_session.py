@@ -237,7 +237,7 @@ class PostgresSession:
         self._clock.note_answer(self._micros)
 
     def _forget(self, transaction: RootTransaction) -> None:
-        """Tell SQLAlchemy that the transaction has ended; the driver has nothing left to do."""
+        """End SQLAlchemy's transaction; the driver has nothing left to do."""
         with contextlib.suppress(DBAPIError):
             self._line.leave()
         if self.lost:
