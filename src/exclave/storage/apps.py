@@ -9,6 +9,7 @@ from exclave.domain.apps import App, ListedApp
 from exclave.domain.configs import Config
 from exclave.domain.identity import InstallId, OrgId
 from exclave.storage.engine.database import Tx
+from exclave.storage.engine.statements import find_row_maker
 from exclave.storage.tables.apps import apps, configs
 from exclave.storage.tables.core import installs
 from exclave.storage.tables.installs import app_installs
@@ -110,8 +111,12 @@ def list_used_configs(tx: Tx, org: OrgId, app_id: str) -> Sequence[Config]:
 
 def _read_listed(row: Sequence[Any]) -> ListedApp:
     """Split a row into the columns of the app, those of its version, and the count."""
-    app, config, installs = row[: len(apps.c)], row[len(apps.c) : -1], row[-1]
-    return ListedApp(App(*app), None if config[0] is None else Config(*config), installs)
+    app, config, count = row[: len(apps.c)], row[len(apps.c) : -1], row[-1]
+    return ListedApp(_make_app(app), None if config[0] is None else _make_config(config), count)
+
+
+_make_app = find_row_maker(App, tuple(apps.c.keys()))
+_make_config = find_row_maker(Config, tuple(configs.c.keys()))
 
 
 def _beside(org: OrgId, app_id: str, config_ids: Sequence[str]) -> Select[Any]:
