@@ -8,6 +8,7 @@ import pytest
 from exclave.base.errors import InvalidInput
 from exclave.control.deps import Deps
 from exclave.domain.identity import User
+from exclave.domain.installs import Drift
 from exclave.domain.workflows import WorkflowState
 from exclave.storage import install_parts
 from exclave.wire.installs import WorkflowKind
@@ -90,11 +91,9 @@ async def test_its_plans_see_the_policies_of_the_type_and_may_have_no_changes(
 
     assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
     assert life.specs["script"].steps[0].argv[-1] == "no-latest"
-    part = await deps.db.read(
-        lambda tx: install_parts.find_part(tx, user.org, life.install, "component:page")
-    )
-    assert part is not None
-    assert part.drift == "none"
+    parts = await deps.db.read(lambda tx: install_parts.list_parts(tx, user.org, life.install))
+    drift = {part.name: part.drift for part in parts}
+    assert drift["component:page"] is Drift.NONE
 
 
 async def test_it_is_torn_down_by_the_same_entry(
