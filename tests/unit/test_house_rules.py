@@ -197,10 +197,6 @@ def test_the_folders_of_tests_are_those_of_the_source() -> None:
 
 
 DOCUMENT_EDGES = {
-    # FastAPI builds the document and types it so; the module completes it.
-    "api/document.py",
-    # Writes these documents to files.
-    "api/openapi.py",
     # A script that runs without this package; the control plane fills in its JSON parameters.
     "stacks/local_script_template.py",
 }
