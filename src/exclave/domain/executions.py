@@ -1,4 +1,4 @@
-"""Executions as values: one attempt to run a job, and the files that it hands in."""
+"""Executions as values: each is one attempt to run a job."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -82,27 +82,3 @@ class ResultReceipt(NamedTuple):
     digest: str
     log_end: int
     log_sha256: str
-
-
-class Attachment(NamedTuple):
-    """A file that an execution handed in."""
-
-    execution_id: ExecutionId
-    name: str
-    queue_id: QueueId
-    digest: str
-    size: int
-    blob: str
-    at: datetime
-
-
-class JobAttachment(NamedTuple):
-    """A file that an execution handed in, with the job and the epoch of the execution."""
-
-    execution_id: ExecutionId
-    name: str
-    size: int
-    blob: str
-    at: datetime
-    job_id: JobId
-    epoch: int

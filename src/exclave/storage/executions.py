@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Boolean, ColumnElement, Integer, bindparam, exists, select, update
 
@@ -74,7 +74,7 @@ def add_executions(tx: Tx, new: Sequence[NewExecution]) -> None:
     )
 
 
-def _write_execution(offer: NewExecution) -> dict[str, Any]:
+def _write_execution(offer: NewExecution) -> dict[str, object]:
     return {
         "org_id": offer.org_id,
         "id": offer.id,
@@ -266,7 +266,7 @@ def list_unended(tx: Tx) -> Sequence[Execution]:
     return tx.all(_EXECUTION.where(_NOT_ENDED).order_by(executions.c.id), Execution)
 
 
-def _hold(org: OrgId, runner: RunnerId, held: Held) -> dict[str, Any]:
+def _hold(org: OrgId, runner: RunnerId, held: Held) -> dict[str, object]:
     """Return the parameters of `_HELD`."""
     return {"org": org, "runner": runner, "execution": held[0], "at_epoch": held[1]}
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import bindparam, delete, not_, or_, select, update
 
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId, ExecutionState
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.domain.logs import LoggedExecution, LogSegment, UnmergedLog
+from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.tables.core import executions, jobs, log_segments
 
@@ -22,18 +24,24 @@ def add_segment(
 
 def list_segments(
     tx: Tx, org: OrgId, execution: ExecutionId, *, offset: int, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[LogSegment]:
     """List the segments that hold anything from `offset` on, in order."""
     where = (
         log_segments.c.org_id == org,
         log_segments.c.execution_id == execution,
         log_segments.c.end > offset,
     )
-    return tx.all(select(log_segments).where(*where).order_by(log_segments.c.start).limit(limit))
+    columns = (log_segments.c[name] for name in LogSegment._fields)
+    query = select(*columns).where(*where).order_by(log_segments.c.start).limit(limit)
+    return tx.all(query, LogSegment)
+
+
+class _Blob(NamedTuple):
+    blob: str
 
 
 def replace_segments(
-    tx: Tx, org: OrgId, execution: ExecutionId, old: Sequence[AnyRow], *, blob: str, stored: int
+    tx: Tx, org: OrgId, execution: ExecutionId, old: Sequence[LogSegment], *, blob: str, stored: int
 ) -> bool:
     """Put one segment in the place of several; false, and no change, if they are not all there.
 
@@ -44,7 +52,7 @@ def replace_segments(
         log_segments.c.execution_id == execution,
         log_segments.c.start.in_([segment.start for segment in old]),
     )
-    there = tx.all(select(log_segments.c.blob).where(*where).with_for_update())
+    there = tx.all(select(log_segments.c.blob).where(*where).with_for_update(), _Blob)
     if {row.blob for row in there} != {segment.blob for segment in old}:
         return False
     tx.run(delete(log_segments).where(*where))
@@ -53,33 +61,37 @@ def replace_segments(
     return True
 
 
-def list_executions(tx: Tx, org: OrgId, queue: str, *, before: str, limit: int) -> Sequence[AnyRow]:
+def list_executions(
+    tx: Tx, org: OrgId, queue: str, *, before: str, limit: int
+) -> Sequence[LoggedExecution]:
     """List executions of a queue that have a log, newest first, with their jobs' steps."""
     where = [executions.c.org_id == org, executions.c.queue_id == queue, executions.c.log_bytes > 0]
     if before:
         where.append(executions.c.id <= before)
-    return tx.all(
+    newest = (
         select(executions.c.id, executions.c.job_id, jobs.c.step_name)
         .join(jobs, (jobs.c.org_id == executions.c.org_id) & (jobs.c.id == executions.c.job_id))
         .where(*where)
         .order_by(executions.c.id.desc())
         .limit(limit)
     )
+    return tx.all(newest, LoggedExecution)
 
 
 _WHOLE = executions.c.log_bytes >= executions.c.log_end
 _UNMERGED = Prepared(
-    select(executions.c.org_id, executions.c.id, executions.c.merge_tries, executions.c.merged_to)
+    select(*(executions.c[name] for name in UnmergedLog._fields))
     .where(executions.c.state == ExecutionState.ENDED, not_(executions.c.log_merged))
     .where(or_(_WHOLE, executions.c.ended_at < bindparam("before")))
     .where(executions.c.merge_after.is_(None) | (executions.c.merge_after <= bindparam("now")))
     .where(executions.c.org_id > bindparam("after"))
     .order_by(executions.c.org_id, executions.c.ended_at)
-    .limit(1)
+    .limit(1),
+    UnmergedLog,
 )
 
 
-def find_unmerged(tx: Tx, before: datetime, *, after: str) -> AnyRow | None:
+def find_unmerged(tx: Tx, before: datetime, *, after: str) -> UnmergedLog | None:
     """Find the oldest log to merge of the next org after this one.
 
     A log is to be merged when it is whole, or ended before that moment anyway.

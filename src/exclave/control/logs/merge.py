@@ -16,9 +16,10 @@ from exclave.control.logs.stored_pieces import fetch_body, list_pieces, run_asid
 from exclave.control.runtime.log_turns import LogTurns
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId
+from exclave.domain.logs import LogSegment, UnmergedLog
 from exclave.storage import logs
 from exclave.storage.blobs.base import Blobs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 
 log = Log("logs")
 
@@ -46,38 +47,38 @@ async def merge_logs(deps: Deps) -> int:
     """
     turns, until = 0, deps.clock.monotonic() + _LONGEST_S
     while deps.clock.monotonic() < until:
-        row = await deps.db.read(lambda tx: _find_next(tx, deps.log_turns))
-        if row is None:
+        unmerged = await deps.db.read(lambda tx: _find_next(tx, deps.log_turns))
+        if unmerged is None:
             break
-        turns += await _give_turn(deps, row)
+        turns += await _give_turn(deps, unmerged)
     return turns
 
 
-def _find_next(tx: Tx, turns: LogTurns) -> AnyRow | None:
+def _find_next(tx: Tx, turns: LogTurns) -> UnmergedLog | None:
     """Return the oldest log of the next org, wrapping around after the last one."""
     before = tx.now - _GIVE_UP_WAITING
-    row = logs.find_unmerged(tx, before, after=turns.merged_last)
-    if row is None and turns.merged_last:
-        row = logs.find_unmerged(tx, before, after="")
-    turns.merged_last = "" if row is None else row.org_id
-    return row
+    unmerged = logs.find_unmerged(tx, before, after=turns.merged_last)
+    if unmerged is None and turns.merged_last:
+        unmerged = logs.find_unmerged(tx, before, after="")
+    turns.merged_last = "" if unmerged is None else unmerged.org_id
+    return unmerged
 
 
-async def _give_turn(deps: Deps, row: AnyRow) -> bool:
+async def _give_turn(deps: Deps, unmerged: UnmergedLog) -> bool:
     """Merge a part of a log; one that fails is retried later, and finally given up."""
-    org, execution, tries = OrgId(row.org_id), ExecutionId(row.id), row.merge_tries
+    org, execution, tries, offset = unmerged
 
     def claim(tx: Tx) -> bool:
         again_at = tx.now + _FIRST_PAUSE * 2**tries
         return logs.claim_merge(tx, org, execution, tries=tries, again_at=again_at)
 
     if tries >= _MOST_TRIES:
-        await _note(deps, org, logs.note_merged, execution, row.merged_to)
+        await _note(deps, org, logs.note_merged, execution, offset)
         return True
     if not await deps.db.write(claim, key=org):
         return False  # another server has it
     try:
-        await merge_log(deps, org, execution, row.merged_to)
+        await merge_log(deps, org, execution, offset)
     except Exception as error:  # noqa: BLE001 - one tenant's log must not stop those of others
         deps.chores.of(CHORE).rows_failed += 1
         log.error("log_merge_failed", exc=error, org=org, execution=execution, tries=tries + 1)
@@ -87,8 +88,8 @@ async def _give_turn(deps: Deps, row: AnyRow) -> bool:
 async def merge_log(deps: Deps, org: OrgId, execution: ExecutionId, offset: int = 0) -> bool:
     """Merge some groups of a log's pieces from an offset on; return whether that was all."""
     groups = _GROUPS
-    while rows := await list_pieces(deps, org, execution, offset, _PIECES):
-        for group in group_pieces(rows):
+    while segments := await list_pieces(deps, org, execution, offset, _PIECES):
+        for group in group_pieces(segments):
             offset = group[-1].end
             if len(group) > 1:
                 await _merge_group(deps, org, execution, group)
@@ -104,39 +105,39 @@ async def _note(deps: Deps, org: OrgId, note: _Note, execution: ExecutionId, off
     await deps.db.write(lambda tx: note(tx, org, execution, offset), key=org)
 
 
-def group_pieces(rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
+def group_pieces(segments: Sequence[LogSegment]) -> Iterator[list[LogSegment]]:
     """Group neighbouring pieces up to the size of a merged piece."""
-    group: list[AnyRow] = []
-    for row in rows:
-        if group and row.end - group[0].start > MAX_STORED:
+    group: list[LogSegment] = []
+    for segment in segments:
+        if group and segment.end - group[0].start > MAX_STORED:
             yield group
             group = []
-        group.append(row)
+        group.append(segment)
     if group:
         yield group
 
 
 async def _merge_group(
-    deps: Deps, org: OrgId, execution: ExecutionId, group: Sequence[AnyRow]
+    deps: Deps, org: OrgId, execution: ExecutionId, group: Sequence[LogSegment]
 ) -> None:
     """Merge neighbouring pieces; a damaged or missing one is kept and splits the group."""
-    run: list[AnyRow] = []
+    run: list[LogSegment] = []
     data: list[bytes] = []
-    for row in group:
-        piece = await _read_whole(deps.blobs, row)
+    for segment in group:
+        piece = await _read_whole(deps.blobs, segment)
         if piece is None:
             await _replace(deps, org, execution, run, b"".join(data))
             run, data = [], []
         else:
-            run.append(row)
+            run.append(segment)
             data.append(piece)
     await _replace(deps, org, execution, run, b"".join(data))
 
 
-async def _read_whole(blobs: Blobs, row: AnyRow) -> bytes | None:
-    size = row.end - row.start
+async def _read_whole(blobs: Blobs, segment: LogSegment) -> bytes | None:
+    size = segment.end - segment.start
     try:
-        body = await fetch_body(blobs, row)
+        body = await fetch_body(blobs, segment)
     except NotFound:
         return None  # another server has merged it meanwhile, or it is lost
     data = await run_aside(size, lambda: unpack_stored(body, size))
@@ -144,7 +145,7 @@ async def _read_whole(blobs: Blobs, row: AnyRow) -> bytes | None:
 
 
 async def _replace(
-    deps: Deps, org: OrgId, execution: ExecutionId, old: Sequence[AnyRow], data: bytes
+    deps: Deps, org: OrgId, execution: ExecutionId, old: Sequence[LogSegment], data: bytes
 ) -> None:
     """Replace several pieces by one, which is one frame."""
     if len(old) < 2:  # noqa: PLR2004 - a single one is no group
@@ -157,5 +158,5 @@ async def _replace(
         return logs.replace_segments(tx, org, execution, old, blob=blob, stored=len(body))
 
     swapped = await deps.db.write(swap, key=org)
-    for gone in [row.blob for row in old] if swapped else [blob]:
+    for gone in [segment.blob for segment in old] if swapped else [blob]:
         await deps.blobs.delete(gone)

@@ -8,9 +8,10 @@ from exclave.control.logs.pieces import Budget, StoredPiece, scan_pieces
 from exclave.control.logs.stored_pieces import fetch_pieces
 from exclave.control.workflows.jobs import find_job
 from exclave.domain.identity import Right, User
-from exclave.domain.jobs import ExecutionId, JobId
+from exclave.domain.jobs import JobId
+from exclave.domain.logs import LoggedExecution
 from exclave.storage import executions, logs
-from exclave.storage.engine.database import AnyRow, Tx
+from exclave.storage.engine.database import Tx
 from exclave.wire.logs import LogMatch, LogMatches, LogRecord
 
 _MATCHES = 100
@@ -26,19 +27,20 @@ _BATCH_BYTES = 4 << 20
 """Pieces that one call of a worker looks at."""
 _SCAN_S = 5.0
 
-_Place = tuple[str, str, str | None]
-"""An execution, its job, and the job's step."""
-
 
 async def search_job(
     deps: Deps, user: User, job: JobId, needle: str, cursor: str = ""
 ) -> LogMatches:
     """Return records of a job that contain the text, ignoring case."""
 
-    def find(tx: Tx) -> list[_Place]:
-        row = find_job(tx, user, job, Right.READ)
+    def find(tx: Tx) -> list[LoggedExecution]:
+        found = find_job(tx, user, job, Right.READ)
         attempts = executions.list_of_job(tx, user.org, job)
-        return [(a.id, job, row.step_name) for a in reversed(attempts) if a.log_bytes]
+        return [
+            LoggedExecution(attempt.id, job, found.step_name)
+            for attempt in reversed(attempts)
+            if attempt.log_bytes
+        ]
 
     return await _search(deps, user, await deps.db.read(find), needle, cursor)
 
@@ -50,31 +52,30 @@ async def search_queue(
     await require_there(deps, user, Right.READ, queue)
     first = cursor.partition(":")[0]
 
-    def find(tx: Tx) -> list[_Place]:
-        rows = logs.list_executions(tx, user.org, queue, before=first, limit=_EXECUTIONS + 1)
-        return [_place(row) for row in rows]
-
-    places = await deps.db.read(find)
-    found = await _search(deps, user, places[:_EXECUTIONS], needle, cursor)
-    if found.next is None and len(places) > _EXECUTIONS:
-        return LogMatches(items=found.items, next=f"{places[_EXECUTIONS][0]}:0")
+    logged = await deps.db.read(
+        lambda tx: logs.list_executions(tx, user.org, queue, before=first, limit=_EXECUTIONS + 1)
+    )
+    found = await _search(deps, user, logged[:_EXECUTIONS], needle, cursor)
+    if found.next is None and len(logged) > _EXECUTIONS:
+        return LogMatches(items=found.items, next=f"{logged[_EXECUTIONS].id}:0")
     return found
 
 
 async def _search(
-    deps: Deps, user: User, places: Sequence[_Place], needle: str, cursor: str
+    deps: Deps, user: User, logged: Sequence[LoggedExecution], needle: str, cursor: str
 ) -> LogMatches:
     """Search in worker processes, some pieces at a time, one search of an org after the other."""
-    wanted, named = needle.casefold(), {place[0]: place for place in places}
+    wanted = needle.casefold()
+    by_id: dict[str, LoggedExecution] = {execution.id: execution for execution in logged}
     matches: list[LogMatch] = []
     left = Budget(_RECORDS, _MATCHES, _TEXT)
     pieces = size = 0
     async with deps.log_turns.search(user.org):
-        async for batch in _gather(_fetch(deps, user, places, cursor)):
+        async for batch in _gather(_fetch(deps, user, logged, cursor)):
             scan = await deps.workers.run(
                 user.org, scan_pieces, batch, wanted, left, seconds=_SCAN_S
             )
-            matches += [_show(named[record.execution_id], record) for record in scan.found]
+            matches += [_show(by_id[record.execution_id], record) for record in scan.found]
             if scan.last is not None:
                 at = scan.last
                 return LogMatches(items=matches, next=f"{at.execution_id}:{at.offset}")
@@ -87,15 +88,15 @@ async def _search(
 
 
 async def _fetch(
-    deps: Deps, user: User, places: Sequence[_Place], cursor: str
+    deps: Deps, user: User, logged: Sequence[LoggedExecution], cursor: str
 ) -> AsyncIterator[StoredPiece]:
     """Yield the pieces of all logs to search, from the cursor on."""
     at, _, start = cursor.partition(":")
-    for execution, _, _ in places:
-        if at and execution > at:
+    for execution in logged:
+        if at and execution.id > at:
             continue
-        offset = int(start) if execution == at and start.isdigit() else 0
-        async for piece in fetch_pieces(deps, user.org, ExecutionId(execution), offset):
+        offset = int(start) if execution.id == at and start.isdigit() else 0
+        async for piece in fetch_pieces(deps, user.org, execution.id, offset):
             yield piece
 
 
@@ -113,10 +114,10 @@ async def _gather(pieces: AsyncIterator[StoredPiece]) -> AsyncIterator[list[Stor
         yield batch
 
 
-def _place(row: AnyRow) -> _Place:
-    return row.id, row.job_id, row.step_name
-
-
-def _show(place: _Place, record: LogRecord) -> LogMatch:
-    execution, job, step = place
-    return LogMatch(job_id=job, execution_id=execution, step=step, record=record)
+def _show(execution: LoggedExecution, record: LogRecord) -> LogMatch:
+    return LogMatch(
+        job_id=execution.job_id,
+        execution_id=execution.id,
+        step=execution.step_name,
+        record=record,
+    )

@@ -9,9 +9,9 @@ from exclave.control.deps import Deps
 from exclave.control.logs.pieces import StoredPiece
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId
+from exclave.domain.logs import LogSegment
 from exclave.storage import logs
 from exclave.storage.blobs.base import Blobs
-from exclave.storage.engine.database import AnyRow
 
 T = TypeVar("T")
 
@@ -27,8 +27,8 @@ _OLD_MOST = 32 << 20
 
 async def list_pieces(
     deps: Deps, org: OrgId, execution: ExecutionId, offset: int, limit: int = _ROWS
-) -> Sequence[AnyRow]:
-    """Return the rows of a log's pieces from an offset on, in order."""
+) -> Sequence[LogSegment]:
+    """Return the segments of a log's pieces from an offset on, in order."""
     return await deps.db.read(
         lambda tx: logs.list_segments(tx, org, execution, offset=offset, limit=limit)
     )
@@ -40,31 +40,31 @@ async def fetch_pieces(
     """Yield the pieces of a log from an offset on; the body of a lost one is empty."""
     missing = ""
     while True:
-        rows = await list_pieces(deps, org, execution, offset)
-        for row in rows:
+        segments = await list_pieces(deps, org, execution, offset)
+        for segment in segments:
             try:
-                body = await fetch_body(deps.blobs, row)
+                body = await fetch_body(deps.blobs, segment)
             except NotFound:
-                if row.blob != missing:
-                    missing = row.blob
+                if segment.blob != missing:
+                    missing = segment.blob
                     break  # it was merged into another one meanwhile: look again
                 body = b""
-            yield StoredPiece(execution, row.start, row.end, offset, body)
-            offset = row.end
+            yield StoredPiece(execution, segment.start, segment.end, offset, body)
+            offset = segment.end
         else:
-            if len(rows) < _ROWS:
+            if len(segments) < _ROWS:
                 return
 
 
-async def fetch_body(blobs: Blobs, row: AnyRow) -> bytes:
+async def fetch_body(blobs: Blobs, segment: LogSegment) -> bytes:
     """Return the content of a stored piece; `NotFound` if its blob is gone.
 
     The size of one without `stored` was never checked, so only a plausible part of it is read.
     """
-    if row.stored is not None:
-        return await blobs.get(row.blob)
-    most = min(_OLD_GROWTH * (row.end - row.start) + _OLD_SLACK, _OLD_MOST)
-    return b"".join([chunk async for chunk in blobs.read(row.blob, 0, most)])
+    if segment.stored is not None:
+        return await blobs.get(segment.blob)
+    most = min(_OLD_GROWTH * (segment.end - segment.start) + _OLD_SLACK, _OLD_MOST)
+    return b"".join([chunk async for chunk in blobs.read(segment.blob, 0, most)])
 
 
 async def run_aside(size: int, work: Callable[[], T]) -> T:

@@ -116,8 +116,8 @@ async def get_for_user(deps: Deps, user: User, job: JobId, name: str) -> AsyncIt
 
     def find(tx: Tx) -> Attachment:
         found = find_job(tx, user, job, Right.READ)
-        for execution in reversed(executions.list_of_job(tx, user.org, JobId(found.id))):
-            row = attachments.find_attachment(tx, user.org, ExecutionId(execution.id), name)
+        for execution in reversed(executions.list_of_job(tx, user.org, found.id)):
+            row = attachments.find_attachment(tx, user.org, execution.id, name)
             if row is not None:
                 return row
         raise NotFound(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from exclave.domain.tf_addresses import read_address, read_name
 
@@ -32,7 +31,7 @@ def tidy_plan(data: bytes) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode() if any(changed) else data
 
 
-def _read(items: Any, key: str, reader: Callable[[str], str]) -> bool:
+def _read(items: object, key: str, reader: Callable[[str], str]) -> bool:
     """Replace each item's text by what `reader` returns; return whether one changed."""
     changed = False
     for item in items if isinstance(items, list) else ():
