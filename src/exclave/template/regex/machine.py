@@ -7,46 +7,20 @@ from typing import assert_never
 
 from exclave.template.limits import Budget
 from exclave.template.regex.parser import Parser
-from exclave.template.regex.tree import (
-    Anchor,
-    Assert,
-    BadPattern,
-    Chars,
-    Charset,
-    Choice,
-    Group,
-    Repeat,
-    Sequence,
-    Tree,
+from exclave.template.regex.program import (
+    MOST_INSTRUCTIONS,
+    Accept,
+    Instruction,
+    Jump,
+    Save,
+    compile_tree,
 )
+from exclave.template.regex.tree import Anchor, BadPattern, Charset
 
-_MOST_INSTRUCTIONS = 10_000
 _LONGEST_PATTERN = 10_000
 _VISITS_PER_STEP = 4
 _KEPT_PATTERNS = 32
 
-
-@dataclass(slots=True)
-class Jump:
-    """Continue at one instruction, or at two in order of preference."""
-
-    first: int
-    second: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Save:
-    """Store the position of a group boundary."""
-
-    slot: int
-
-
-@dataclass(frozen=True, slots=True)
-class Accept:
-    """The pattern matches."""
-
-
-Instruction = Jump | Save | Accept | Anchor | Charset
 Slots = tuple[int, ...]
 
 
@@ -84,7 +58,7 @@ def compile_pattern(text: str, budget: Budget) -> Pattern:
     try:
         pattern = _compile(text)
     except BadPattern:
-        budget.spend(_MOST_INSTRUCTIONS // _VISITS_PER_STEP)
+        budget.spend(MOST_INSTRUCTIONS // _VISITS_PER_STEP)
         raise
     budget.spend(len(pattern.program) // _VISITS_PER_STEP)
     return pattern
@@ -95,92 +69,8 @@ def _compile(text: str) -> Pattern:
     if len(text) > _LONGEST_PATTERN:
         raise BadPattern("the pattern is too long")
     parser = Parser(text)
-    tree = parser.run()
-    compiler = _Compiler()
-    compiler.add_group(0, tree)
-    compiler.emit(Accept())
-    return Pattern(text, tuple(compiler.program), parser.groups, parser.names)
-
-
-class _Compiler:
-    """Compiles a syntax tree to instructions."""
-
-    def __init__(self) -> None:
-        self.program: list[Instruction] = []
-
-    def emit(self, instruction: Instruction) -> int:
-        if len(self.program) >= _MOST_INSTRUCTIONS:
-            raise BadPattern("the pattern is too large")
-        self.program.append(instruction)
-        return len(self.program) - 1
-
-    def add_group(self, number: int, tree: Tree) -> None:
-        self.emit(Save(2 * number))
-        self._add(tree)
-        self.emit(Save(2 * number + 1))
-
-    def _add(self, tree: Tree) -> None:
-        match tree:
-            case Chars():
-                self.emit(tree.charset)
-            case Assert():
-                self.emit(tree.anchor)
-            case Group():
-                self.add_group(tree.number, tree.inner)
-            case Sequence():
-                for item in tree.items:
-                    self._add(item)
-            case Choice():
-                self._add_choice(tree)
-            case Repeat():
-                self._add_repeat(tree)
-            case _:
-                assert_never(tree)
-
-    def _add_choice(self, tree: Choice) -> None:
-        exits: list[Jump] = []
-        for item in tree.items[:-1]:
-            fork = Jump(len(self.program) + 1)
-            self.emit(fork)
-            self._add(item)
-            leave = Jump(-1)
-            self.emit(leave)
-            exits.append(leave)
-            fork.second = len(self.program)
-        self._add(tree.items[-1])
-        for leave in exits:
-            leave.first = len(self.program)
-
-    def _add_repeat(self, tree: Repeat) -> None:
-        for _ in range(tree.least):
-            size = len(self.program)
-            self._add(tree.inner)
-            if len(self.program) == size:
-                return
-        if tree.most is None:
-            start = self._fork(tree)
-            self._add(tree.inner)
-            self.emit(Jump(start))
-            self._land(start, lazy=tree.lazy)
-            return
-        forks = []
-        for _ in range(tree.most - tree.least):
-            forks.append(self._fork(tree))
-            self._add(tree.inner)
-        for fork in forks:
-            self._land(fork, lazy=tree.lazy)
-
-    def _fork(self, tree: Repeat) -> int:
-        inside = len(self.program) + 1
-        return self.emit(Jump(-1, inside) if tree.lazy else Jump(inside, -1))
-
-    def _land(self, fork: int, *, lazy: bool) -> None:
-        jump = self.program[fork]
-        if isinstance(jump, Jump):
-            if lazy:
-                jump.first = len(self.program)
-            else:
-                jump.second = len(self.program)
+    program = compile_tree(parser.run())
+    return Pattern(text, program, parser.groups, parser.names)
 
 
 class _Run:
