@@ -44,9 +44,9 @@ def _freeze_value(value: object) -> object:
         case Table():
             return freeze(value)
         case Mapping():
-            return {name: _freeze_value(each) for name, each in value.items()}
+            return {name: _freeze_value(element) for name, element in value.items()}
         case tuple():
-            return [_freeze_value(each) for each in value]
+            return [_freeze_value(element) for element in value]
         case _:
             return value
 
@@ -57,9 +57,9 @@ def _thaw_value(field: Field, value: Any) -> object:
         case Shape.TABLE if model is not None:
             return thaw(model, value)
         case Shape.TABLES if model is not None:
-            return tuple(thaw(model, each) for each in value)
+            return tuple(thaw(model, element) for element in value)
         case Shape.TABLE_MAP if model is not None:
-            return {name: thaw(model, each) for name, each in value.items()}
+            return {name: thaw(model, element) for name, element in value.items()}
         case Shape.TEXTS:
             return tuple(value)
         case _:

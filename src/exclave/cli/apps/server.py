@@ -141,15 +141,15 @@ def _print_installs(session: Session, root: Path) -> None:
 
 def _show_refusal(session: Session, name: str, facts: Mapping[str, Any]) -> int:
     try:
-        found = [AppFinding.model_validate(each) for each in facts["diagnostics"]]
+        findings = [AppFinding.model_validate(finding) for finding in facts["diagnostics"]]
         components = int(facts["components"])
     except (KeyError, ValueError, TypeError) as error:
         raise InvalidInput(
             f"the app `{name}` has errors, but the server did not list them"
         ) from error
-    told = [(each, each.text) for each in found]
+    told = [(finding, finding.text) for finding in findings]
     text = write_report(name, told, components, colour=session.out.colour)
-    session.out.show({"ok": False, "app": name, "diagnostics": found}, text)
+    session.out.show({"ok": False, "app": name, "diagnostics": findings}, text)
     if not session.out.json_mode:
         session.out.say("Nothing was stored.")
     return FAILED

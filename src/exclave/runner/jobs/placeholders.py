@@ -123,11 +123,11 @@ async def gather_values(
 
 async def read_state(uplink: Uplink, workspace: str, sealer: Sealer) -> dict[str, Any] | None:
     """Return the newest state of a workspace, decrypted; None if there is none."""
-    found = await uplink.read_state(workspace)
-    if found is None:
+    stored = await uplink.read_state(workspace)
+    if stored is None:
         return None
     purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
-    state: dict[str, Any] = json.loads(sealer.unseal(found.sealed, purpose))
+    state: dict[str, Any] = json.loads(sealer.unseal(stored.sealed, purpose))
     return state
 
 

@@ -110,12 +110,12 @@ class StackFolder:
     def read_json(self, file: Path) -> dict[str, Any]:
         """Return a small document; empty if there is none."""
         try:
-            found = json.loads(file.read_bytes())
+            document = json.loads(file.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError as error:
             raise Conflict(f"`{file}` is not readable", hint="Remove or repair it.") from error
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     def write_json(self, file: Path, value: Mapping[str, Any]) -> None:
         """Store a small document."""

@@ -92,9 +92,11 @@ def _list_missing_inputs(
     """Return the required inputs that the customer has not set; a default does not count."""
     given = folder.read_json(folder.inputs)
     return [
-        one.name
-        for one in terms.inputs
-        if one.required and not given.get(one.name) and f"{INPUT_SECRET}{one.name}" not in secrets
+        declared.name
+        for declared in terms.inputs
+        if declared.required
+        and not given.get(declared.name)
+        and f"{INPUT_SECRET}{declared.name}" not in secrets
     ]
 
 

@@ -77,7 +77,7 @@ async def plan(tf: TerraformContext, sealer: Sealer, opa: str, var_files: list[A
     outputs = _build_outputs(tf, document, told, digest)
     if denied:
         message = "\n".join(
-            f"policy `{one.name}` denies this plan: {one.message}" for one in denied
+            f"policy `{finding.name}` denies this plan: {finding.message}" for finding in denied
         )
         return fail(Reason.POLICY_DENIED, message).model_copy(update={"outputs": outputs})
     return Outcome(

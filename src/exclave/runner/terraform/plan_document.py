@@ -60,8 +60,8 @@ def read_action(change: Change) -> PlanAction:
 
 def _describe_all(changes: object, mask: Mask) -> list[PlannedResource]:
     given = changes if isinstance(changes, list) else []
-    described = (_describe_resource(one, mask) for one in given)
-    return [one for one in described if one.action not in _QUIET]
+    described = (_describe_resource(change, mask) for change in given)
+    return [change for change in described if change.action not in _QUIET]
 
 
 def _describe_resource(told: Mapping[str, Any], mask: Mask) -> PlannedResource:
@@ -88,12 +88,12 @@ def _compare(change: Change, action: str, mask: Mask) -> list[PlanAttribute]:
     if action in {"read", "move", "forget"}:
         return []
     walk = _Walk(change, mask)
-    found: list[PlanAttribute] = []
+    attributes: list[PlanAttribute] = []
     for attribute in walk.list_changes():
-        found.append(attribute)
-        if len(found) >= _MOST_ATTRIBUTES:
+        attributes.append(attribute)
+        if len(attributes) >= _MOST_ATTRIBUTES:
             break
-    return found
+    return attributes
 
 
 class _Walk:
@@ -225,7 +225,7 @@ def _count(resources: Sequence[PlannedResource], outputs: Sequence[PlannedOutput
 
 
 def _is_walkable(before: Any, after: Any) -> bool:
-    kinds = {type(one) for one in (before, after) if one is not None}
+    kinds = {type(value) for value in (before, after) if value is not None}
     return kinds in ({dict}, {list}) and bool(before or after)
 
 

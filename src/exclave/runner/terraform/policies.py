@@ -25,19 +25,19 @@ async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[Pol
         folder.mkdir(mode=0o700, exist_ok=True)
     document = folder / "input.json"
     tf.context.workspace.write(document, f'{{"plan": {plan}}}'.encode())
-    found: list[PolicyFinding] = []
+    findings: list[PolicyFinding] = []
     try:
         for at, policy in enumerate(tf.spec.policies):
             file = folder / f"policy-{at:03d}.rego"
             tf.context.workspace.write(file, policy.rego.encode())
             value = await _evaluate(tf, tool, policy, file, document)
-            found += read_findings(policy.name, value, tf.context.mask)
+            findings += read_findings(policy.name, value, tf.context.mask)
     finally:
         with tf.context.workspace.touch():
             document.unlink(missing_ok=True)
-    for one in found:
-        tf.context.log.system(f"policy {one.name}: {one.level}: {one.message}")
-    return sorted(found, key=lambda one: _LEVELS.index(one.level))
+    for finding in findings:
+        tf.context.log.system(f"policy {finding.name}: {finding.level}: {finding.message}")
+    return sorted(findings, key=lambda finding: _LEVELS.index(finding.level))
 
 
 def read_findings(name: str, value: Any, mask: Callable[[str], str]) -> list[PolicyFinding]:
@@ -91,8 +91,8 @@ def _list_messages(value: Any, default: str) -> Iterator[str]:
         case str():
             yield value
         case list():
-            for one in value:
-                yield from _list_messages(one, default)
+            for message in value:
+                yield from _list_messages(message, default)
         case dict():
             told = next((value[key] for key in ("msg", "message", "reason") if key in value), None)
             yield str(told) if told is not None else json.dumps(value, ensure_ascii=False)

@@ -36,8 +36,8 @@ class State:
     @property
     def outputs(self) -> Mapping[str, Any]:
         """Its outputs: by name `{"value": …, "sensitive": …}`."""
-        found = self.document.get("outputs")
-        return found if isinstance(found, dict) else {}
+        outputs = self.document.get("outputs")
+        return outputs if isinstance(outputs, dict) else {}
 
 
 class StateStore:
@@ -149,11 +149,11 @@ def _write_key(key: object) -> str:
 
 
 def _find_id(instance: Mapping[str, Any]) -> str:
-    found = (instance.get("attributes") or {}).get("id")
+    resource_id = (instance.get("attributes") or {}).get("id")
     hidden = any(
         _follow({"id": ""}, path) == "" for path in instance.get("sensitive_attributes") or ()
     )
-    return found if isinstance(found, str) and not hidden else ""
+    return resource_id if isinstance(resource_id, str) and not hidden else ""
 
 
 def _follow(value: Any, path: Iterable[Mapping[str, Any]]) -> Any:
