@@ -58,20 +58,20 @@ def note_runner(deps: Deps, request: Request, who: RunnerIdentity) -> RunnerIden
 
 
 async def _find_deps(request: Request) -> Deps:
-    found: Deps = request.app.state.deps
-    return found
+    deps: Deps = request.app.state.deps
+    return deps
 
 
 async def _find_user(request: Request, _: Annotated[object, Depends(_api_token)]) -> User:
-    found: User = request.state.user
-    return found
+    user: User = request.state.user
+    return user
 
 
 async def _find_runner(
     request: Request, _: Annotated[object, Depends(_access_token)]
 ) -> RunnerIdentity:
-    found: RunnerIdentity = request.state.runner
-    return found
+    runner: RunnerIdentity = request.state.runner
+    return runner
 
 
 DepsOf = Annotated[Deps, Depends(_find_deps)]

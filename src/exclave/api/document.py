@@ -13,7 +13,7 @@ def describe(app: FastAPI, *unserved: APIRouter) -> None:
 
     def write() -> dict[str, Json]:
         if app.openapi_schema is None:
-            app.openapi_schema = _write(app, [r for each in unserved for r in each.routes])
+            app.openapi_schema = _write(app, [r for router in unserved for r in router.routes])
         return app.openapi_schema
 
     app.openapi = write  # type: ignore[method-assign]

@@ -39,13 +39,13 @@ class LoopMonitor:
     @contextmanager
     def note(self, request_id: str, scope: Scope, now: Callable[[], float]) -> Iterator[None]:
         """Record a request as in progress while the block lasts, and a moment longer."""
-        found = self._underway[request_id] = Underway(request_id, scope, now())
+        request = self._underway[request_id] = Underway(request_id, scope, now())
         try:
             yield
         finally:
-            found.ended = now()
+            request.ended = now()
             del self._underway[request_id]
-            self._over.append(found)
+            self._over.append(request)
 
     async def run(self, now: Callable[[], float]) -> None:
         """Measure until cancelled."""
@@ -59,10 +59,21 @@ class LoopMonitor:
 
     def _name(self, since: float) -> list[str]:
         """Return the names of requests in progress since then, the longest first."""
-        found = [each for each in self._over if each.ended is not None and each.ended >= since]
-        found += self._underway.values()
-        found.sort(key=lambda each: (each.ended is None, each.began - (each.ended or each.began)))
-        return [
-            f"{each.scope['method']} {getattr(each.scope.get('route'), 'path', '')} {each.id}"
-            for each in found[:_NAMED]
+        blocking = [
+            request
+            for request in self._over
+            if request.ended is not None and request.ended >= since
         ]
+        blocking += self._underway.values()
+        blocking.sort(
+            key=lambda request: (
+                request.ended is None,
+                request.began - (request.ended or request.began),
+            )
+        )
+        return [_describe(request) for request in blocking[:_NAMED]]
+
+
+def _describe(request: Underway) -> str:
+    path = getattr(request.scope.get("route"), "path", "")
+    return f"{request.scope['method']} {path} {request.id}"

@@ -150,12 +150,12 @@ async def _answer_http(request: Request, error: Exception) -> ProblemResponse:
 
 def _find_methods(request: Request) -> list[str]:
     """Return the methods of all routes with this path; a single route knows only its own."""
-    found: set[str] = set()
+    methods: set[str] = set()
     for context in iter_route_contexts(request.app.routes):
         route = context.original_route
         if isinstance(route, Route) and route.path_regex.match(request.url.path):
-            found |= route.methods or set()
-    return sorted(found)
+            methods |= route.methods or set()
+    return sorted(methods)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

@@ -140,7 +140,7 @@ class InstallQuery(PageQuery):
 
     def read_labels(self) -> dict[str, str]:
         """Return the labels as a mapping."""
-        return dict(each.split("=", 1) for each in self.label)
+        return dict(pair.split("=", 1) for pair in self.label)
 
 
 class InstallStateQuery(VersionQuery):

@@ -58,7 +58,9 @@ def complete_state(app: App, state: Mapping[str, object]) -> dict[str, object]:
     """Return a state (given with or without its root key) with the defaults of inputs filled in."""
     whole = dict(state) if ROOT in state else {ROOT: dict(state)}
     tree = _table(whole[ROOT])
-    defaults = {each.name: each.default for each in app.inputs if each.default is not None}
+    defaults = {
+        declared.name: declared.default for declared in app.inputs if declared.default is not None
+    }
     inputs, install = _table(tree.get("inputs")), _table(tree.get("install"))
     given = {**defaults, **_table(install.get("inputs")), **_table(inputs.get("inputs"))}
     if given:
@@ -68,7 +70,11 @@ def complete_state(app: App, state: Mapping[str, object]) -> dict[str, object]:
 
 def _complete_run(runbook: Runbook, values: Mapping[str, object]) -> dict[str, object]:
     """Return the state of a runbook run: the given values and the defaults of its inputs."""
-    defaults = {each.name: each.default for each in runbook.input if each.default is not None}
+    defaults = {
+        declared.name: declared.default
+        for declared in runbook.input
+        if declared.default is not None
+    }
     inputs, outputs = RUNBOOK_ROOTS
     return {inputs: defaults | _table(values.get(inputs)), outputs: _table(values.get(outputs))}
 

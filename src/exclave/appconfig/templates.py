@@ -89,11 +89,11 @@ def find_refused(content: str) -> tuple[Fault, ...]:
     except TemplateProblem:
         return ()
     words = [match for match in re.finditer(r"\w+", content) if match[0] in REASONS]
-    found = {word[0]: word.start() for word in reversed(words) if word[0] in template.functions}
+    offsets = {word[0]: word.start() for word in reversed(words) if word[0] in template.functions}
     hint = "Hand the value in as an input or a secret."
     refused = [
         Fault(f"`{name}` is not available: it {REASONS[name]}", hint, find_position(content, at))
-        for name, at in sorted(found.items())
+        for name, at in sorted(offsets.items())
     ]
     miscounts = template.miscounts
     return (
@@ -159,17 +159,17 @@ def _parse(content: str, root: str) -> "Template":
 
 def _find_plain(content: str) -> tuple[Use, ...] | None:
     """Return the uses of a text whose actions are all plain paths, or None for any other text."""
-    found = list(_PLAIN.finditer(content))
-    if len(found) != content.count("{{"):
+    matches = list(_PLAIN.finditer(content))
+    if len(matches) != content.count("{{"):
         return None
     uses = []
     line, line_start = 1, 0
-    for each in found:
-        start = each.start(1)
+    for match in matches:
+        start = match.start(1)
         line += content.count("\n", line_start, start)
         line_start = max(line_start, content.rfind("\n", line_start, start) + 1)
         position = Position(line, start - line_start + 1)
-        uses.append(Use(tuple(each[1][1:].split(".")), position, whole=True))
+        uses.append(Use(tuple(match[1][1:].split(".")), position, whole=True))
     return tuple(uses)
 
 

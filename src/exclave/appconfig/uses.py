@@ -146,17 +146,17 @@ def _check_plain(text: Text, report: Report) -> None:
 
 def _check_dot(text: Text, report: Report) -> None:
     """Report a text that looks like a template but lacks the leading dot."""
-    found = _BROKEN_DOT.search(text.content)
-    if found is not None:
-        message = f"`{found[1]}` lacks the dot before it, so it stays as it is"
-        place = locate(text, find_position(text.content, found.start(1)))
-        report.warn(Code.TEMPLATE_DOT, place, message, f"Write `.{found[1]}`.")
+    match = _BROKEN_DOT.search(text.content)
+    if match is not None:
+        message = f"`{match[1]}` lacks the dot before it, so it stays as it is"
+        place = locate(text, find_position(text.content, match.start(1)))
+        report.warn(Code.TEMPLATE_DOT, place, message, f"Write `.{match[1]}`.")
         return
-    found = _BROKEN_ROOT.search(text.content)
-    if found is not None:
-        message = f"`.{found[1]}` does not start from `.{ROOT}`, so it stays as it is"
-        place = locate(text, find_position(text.content, found.start(1) - 1))
-        hint = f"Write `.{ROOT}.{found[1].removeprefix('Nuon.')}`."
-        if found[1].startswith("action."):
+    match = _BROKEN_ROOT.search(text.content)
+    if match is not None:
+        message = f"`.{match[1]}` does not start from `.{ROOT}`, so it stays as it is"
+        place = locate(text, find_position(text.content, match.start(1) - 1))
+        hint = f"Write `.{ROOT}.{match[1].removeprefix('Nuon.')}`."
+        if match[1].startswith("action."):
             hint = "Actions have no inputs; give values in steps[].env_vars."
         report.warn(Code.TEMPLATE_DOT, place, message, hint)

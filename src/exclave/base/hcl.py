@@ -79,8 +79,8 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _escape_character(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape_character(match: re.Match[str]) -> str:
+    character = match[0]
     if character in _SHORT:
         return _SHORT[character]
     if character.isprintable():

@@ -30,5 +30,5 @@ def dump_json(value: object, *, indent: int | None = None) -> str:
     return _NOT_ASCII.sub(_escape_for_json, text)
 
 
-def _escape_for_json(found: re.Match[str]) -> str:
-    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+def _escape_for_json(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]

@@ -99,7 +99,7 @@ async def list_runbooks(session: Session, install: str) -> None:
         [
             item.name,
             item.description,
-            ", ".join(one.name for one in item.inputs),
+            ", ".join(declared.name for declared in item.inputs),
             "; ".join(item.steps),
         ]
         for item in page.items

@@ -48,8 +48,8 @@ async def logout(session: Session) -> None:
 @verb(group, "whoami")
 async def whoami(session: Session) -> None:
     """Show the account, org and roles behind the token in use."""
-    found = find_login(session.deps.env, session.deps.cwd)
-    _show(session, await session.client.whoami(), found.url, found.source)
+    stored = find_login(session.deps.env, session.deps.cwd)
+    _show(session, await session.client.whoami(), stored.url, stored.source)
 
 
 def show_grants(grants: list[GrantModel], *, instance_admin: bool) -> str:

@@ -99,8 +99,8 @@ async def create(
 
     Branches and tags are resolved again. The current version uses the build once it has succeeded.
     """
-    wish = build_model(NewBuild, app=app, part=part, commit=commit)
-    made = await session.client.builds.create(wish)
+    body = build_model(NewBuild, app=app, part=part, commit=commit)
+    made = await session.client.builds.create(body)
     if not wait:
         session.out.show(made, made.id)
         if not session.out.json_mode:

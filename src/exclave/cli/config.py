@@ -91,12 +91,12 @@ def store_login(file: Path, url: str, token: Secret) -> None:
 
 def _read_stored(file: Path) -> Login | None:
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise _blame(file, error) from error
-    return _read_login(found.get("url"), found.get("token"), file)
+    return _read_login(document.get("url"), document.get("token"), file)
 
 
 def _choose_server(stored: Login | None, dev_file: Path) -> str:
@@ -114,12 +114,12 @@ def _choose_server(stored: Login | None, dev_file: Path) -> str:
 def _read_dev_file(file: Path) -> Login | None:
     """Return the login that `exclave dev` wrote; refuse a file that others could have written."""
     try:
-        found = json.loads(_read_own_file(file))
+        document = json.loads(_read_own_file(file))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise _blame(file, error) from error
-    fields = found if isinstance(found, dict) else {}
+    fields = document if isinstance(document, dict) else {}
     login = _read_login(fields.get("control_url"), fields.get("token"), file)
     if not is_loopback(_find_host(login.url)):
         raise _refuse(file, f"its URL {login.url} is not on this machine")

@@ -30,12 +30,16 @@ def check(model: type[Model], fields: object, source: str) -> Model:
     try:
         return model.model_validate(fields)
     except ValidationError as error:
-        found = [f"{_show_place(each['loc'])}{_show_mistake(each)}" for each in error.errors()]
+        mistakes = [
+            f"{_show_place(mistake['loc'])}{_show_mistake(mistake)}" for mistake in error.errors()
+        ]
     except Problem as problem:
-        found = [problem.message]
+        mistakes = [problem.message]
     where = f"{source}: " if source else ""
-    listed = found[0] if len(found) == 1 else "".join(f"\n  - {each}" for each in found)
-    raise InvalidInput(f"{where}{listed}", mistakes=found)
+    listed = (
+        mistakes[0] if len(mistakes) == 1 else "".join(f"\n  - {mistake}" for mistake in mistakes)
+    )
+    raise InvalidInput(f"{where}{listed}", mistakes=mistakes)
 
 
 def read_document(name: str) -> Mapping[str, object]:
@@ -48,26 +52,26 @@ def read_document(name: str) -> Mapping[str, object]:
         raise InvalidInput(f"cannot read {label}: {reason}") from error
     is_toml = name.endswith(".toml") or (name == _STDIN and not text.lstrip().startswith("{"))
     try:
-        found = tomllib.loads(text) if is_toml else json.loads(text)
+        document = tomllib.loads(text) if is_toml else json.loads(text)
     except ValueError as error:
         language = "TOML" if is_toml else "JSON"
         raise InvalidInput(f"{label} is not valid {language}: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise InvalidInput(f"{label} does not hold an object")
-    return found
+    return document
 
 
 def read_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     """Parse repeated `key=value` options."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise InvalidInput(f"`{pair}` is not a key=value", hint=f"Write {option} key=value.")
-        if key in found:
+        if key in values:
             raise InvalidInput(f"`{key}` is given twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def read_duration(text: str) -> float:
@@ -80,8 +84,8 @@ def read_duration(text: str) -> float:
 
 def _show_place(location: Sequence[int | str]) -> str:
     text = ""
-    for each in location:
-        text += f"[{each}]" if isinstance(each, int) else f".{each}"
+    for key in location:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}"
     return f"{text.lstrip('.')}: " if text else ""
 
 

@@ -69,19 +69,19 @@ async def search(
     queue_id = await find_queue(session, install, build=build)
     if (job is None) == (queue_id is None):
         raise click.UsageError("pass --job ID, --install NAME or --build")
-    found: list[LogMatch] = []
+    matches: list[LogMatch] = []
     while True:
         page = await _search_page(session.client, text, job, queue_id, cursor)
-        found += page.items
+        matches += page.items
         cursor = page.next
-        if cursor is None or len(found) >= limit:
+        if cursor is None or len(matches) >= limit:
             break
-    print_rest(session, cursor, empty=not found)
+    print_rest(session, cursor, empty=not matches)
     lines = [
         clean_line(f"{match.job_id} {match.step or '-'}: ") + show_record(session, match.record)
-        for match in found
+        for match in matches
     ]
-    session.out.show(LogMatches(items=found, next=cursor), join(lines))
+    session.out.show(LogMatches(items=matches, next=cursor), join(lines))
 
 
 async def print_log(

@@ -28,7 +28,7 @@ async def show(session: Session) -> None:
 @verb(group, "usage")
 async def usage(session: Session) -> None:
     """Show the storage used by the org, and its limits."""
-    found = await session.client.orgs.get_usage()
+    reply = await session.client.orgs.get_usage()
     rows = [
         (
             line.kind,
@@ -37,10 +37,10 @@ async def usage(session: Session) -> None:
             str(line.items),
             "" if line.items_limit is None else str(line.items_limit),
         )
-        for line in found.kinds
+        for line in reply.kinds
     ]
     headers = ("kind", "bytes", "limit", "items", "limit")
-    session.out.show(found, session.out.table(headers, rows))
+    session.out.show(reply, session.out.table(headers, rows))
 
 
 @verb(group, "create")
@@ -78,11 +78,11 @@ async def switch_off(session: Session, *, yes: bool) -> None:
     _show_four_eyes(session, await session.client.orgs.set_four_eyes(SetFourEyes(on=False)))
 
 
-def _show_four_eyes(session: Session, found: FourEyesReply) -> None:
-    pairs = [("four eyes", "on" if found.on else "off"), ("admins", ", ".join(found.admins))]
-    if found.off_requested_by:
-        until = show_time(found.off_request_expires_at)
-        pairs.append(("off asked by", f"{found.off_requested_by}, until {until}"))
-    session.out.show(found, session.out.details(pairs))
-    if found.off_requested_by and not session.out.json_mode:
+def _show_four_eyes(session: Session, reply: FourEyesReply) -> None:
+    pairs = [("four eyes", "on" if reply.on else "off"), ("admins", ", ".join(reply.admins))]
+    if reply.off_requested_by:
+        until = show_time(reply.off_request_expires_at)
+        pairs.append(("off asked by", f"{reply.off_requested_by}, until {until}"))
+    session.out.show(reply, session.out.details(pairs))
+    if reply.off_requested_by and not session.out.json_mode:
         session.out.say("Another admin confirms it with: exclave orgs four-eyes off")

@@ -110,9 +110,9 @@ def _plain(value: object) -> object:
         case BaseModel():
             return value.model_dump(mode="json")
         case Mapping():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return {str(name): _plain(element) for name, element in value.items()}
         case list() | tuple():
-            return [_plain(each) for each in value]
+            return [_plain(element) for element in value]
         case datetime():
             return value.isoformat()
         case _:

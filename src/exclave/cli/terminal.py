@@ -67,7 +67,7 @@ def keep_colours(text: str, *, colour: bool) -> Styled:
 
     They are removed instead of escaped, because progress bars are full of them.
     """
-    kept = _ESCAPE.sub(lambda found: _keep_colour(found[0]) if colour else "", text)
+    kept = _ESCAPE.sub(lambda match: _keep_colour(match[0]) if colour else "", text)
     plain = "".join(c for c in kept if c.isprintable() or c in "\t\x1b")
     return Styled(f"{plain}\x1b[0m" if "\x1b" in plain else plain)
 

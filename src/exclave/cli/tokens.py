@@ -106,8 +106,8 @@ async def _make_grants(
     if install:
         scope, scope_id = ScopeKind.INSTALL, await find_install(session, install)
     if app:
-        found = await session.client.apps.get(app)
-        scope, scope_id = ScopeKind.APP, found.id
+        scoped = await session.client.apps.get(app)
+        scope, scope_id = ScopeKind.APP, scoped.id
     return [GrantModel(role=Role(role), scope=scope, scope_id=scope_id) for role in roles]
 
 
@@ -128,8 +128,8 @@ async def revoke(
     if not dry_run:
         more = ""
         if (cascade or runners) and not yes:
-            found = await session.client.tokens.revoke(token_id, **reach, dry_run=True)
-            more = f" and with it {_count(found.revoked) or 'nothing else'}"
+            preview = await session.client.tokens.revoke(token_id, **reach, dry_run=True)
+            more = f" and with it {_count(preview.revoked) or 'nothing else'}"
         session.confirm(f"Revoke the token {token_id}{more}?", yes=yes)
     done = await session.client.tokens.revoke(token_id, **reach, dry_run=dry_run)
     rows = [
@@ -158,17 +158,17 @@ async def find_token(session: Session, text: str) -> str:
         return text
     page = await collect(session.client.tokens.list, limit=_MOST_TOKENS)
     now = session.deps.clock.now()
-    found = [
+    ids = [
         item.id
         for item in page.items
         if item.name == text and item.revoked_at is None and item.expires_at > now
     ]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if len(ids) == 1:
+        return ids[0]
+    if ids:
         raise Conflict(
-            f"{len(found)} valid tokens are named `{text}`",
-            hint=f"Pass the id of the one you mean: {', '.join(found[:5])}.",
+            f"{len(ids)} valid tokens are named `{text}`",
+            hint=f"Pass the id of the one you mean: {', '.join(ids[:5])}.",
         )
     raise NotFound(
         f"there is no valid token `{text}`", hint="`exclave tokens list` shows them all."

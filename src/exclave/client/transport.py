@@ -149,17 +149,17 @@ def name_cause(error: BaseException) -> str:
 
 
 def _list_causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
+    errors: list[BaseException] = []
     todo: list[BaseException] = [error]
     while todo:
         one = todo.pop()
-        if any(one is known for known in found):
+        if any(one is known for known in errors):
             continue
-        found.append(one)
+        errors.append(one)
         if isinstance(one, BaseExceptionGroup):
             todo.extend(one.exceptions)
         todo.extend(cause for cause in (one.__cause__, one.__context__) if cause is not None)
-    return found
+    return errors
 
 
 def _read_pause(response: httpx.Response) -> dict[str, float]:

@@ -26,14 +26,14 @@ def set_private_umask() -> None:
 def prepare_data_folder(folder: Path) -> None:
     """Create the folder or make it private; refuse one that others share."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = folder.stat()
-    if not stat.S_IMODE(found.st_mode) & PRIVATE:
+    info = folder.stat()
+    if not stat.S_IMODE(info.st_mode) & PRIVATE:
         return
-    if found.st_uid == os.geteuid() and _is_ours(folder):
+    if info.st_uid == os.geteuid() and _is_ours(folder):
         folder.chmod(0o700)
         log.warning("data_folder_tightened", folder=str(folder), mode="0700")
         return
-    if stat.S_IMODE(found.st_mode) & stat.S_IRWXO:
+    if stat.S_IMODE(info.st_mode) & stat.S_IRWXO:
         raise InvalidInput(
             f"everybody on this machine can look into the data folder {folder}",
             hint="Use a folder of its own for the data, owned by the user of the server, or take"
@@ -44,5 +44,5 @@ def prepare_data_folder(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     """Return whether a folder is empty or holds our files; any other may be shared on purpose."""
-    names = {each.name for each in folder.iterdir()}
+    names = {entry.name for entry in folder.iterdir()}
     return not names or bool(names & _OURS)

@@ -64,8 +64,8 @@ class DevStacks:
         async def fetch(cursor: str | None, limit: int) -> Page[InstallReply]:
             return await list_installs(deps, user, cursor or "", limit)
 
-        found = [one async for one in iterate(fetch)]
-        return {one.id for one in found if one.here and one.state not in _GONE}
+        installs = [install async for install in iterate(fetch)]
+        return {install.id for install in installs if install.here and install.state not in _GONE}
 
     async def _keep(self, install: str) -> None:
         """Keep the Stack of one install running, as an init system would."""

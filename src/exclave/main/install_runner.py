@@ -74,7 +74,7 @@ def _resolve_cache(settings: RunnerSettings, config: RunnerConfig) -> Path | Non
 
 
 def _read_checksums(text: str) -> dict[str, str]:
-    found = {}
+    checksums = {}
     for part in text.replace(",", " ").split():
         name, sign, value = part.partition("=")
         if not sign or "@" not in name:
@@ -82,5 +82,5 @@ def _read_checksums(text: str) -> dict[str, str]:
                 f"EXCLAVE_TOOLS_CHECKSUMS: `{part}` is no checksum",
                 hint="Write them like `terraform@1.11.4=<sha256 in hex>`, split by commas.",
             )
-        found[name] = value
-    return found
+        checksums[name] = value
+    return checksums

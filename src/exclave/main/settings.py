@@ -344,12 +344,12 @@ def find_unknown(env: Mapping[str, str]) -> list[str]:
     known = {PREFIX + name.upper() for name in [*_list_names(), *BOUNDS]}
     known |= {PREFIX + name for name in _OTHERS}
     known |= {f"{PREFIX}{QUOTA}{field.name.upper()}" for field in fields(Quotas)}
-    found = []
+    unknown = []
     for name in sorted(env):
         if name.startswith(PREFIX) and name not in known and not _is_test_only(name):
             near = difflib.get_close_matches(name, known, 1)
-            found.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
-    return found
+            unknown.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return unknown
 
 
 def _is_test_only(name: str) -> bool:

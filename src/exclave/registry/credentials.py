@@ -23,8 +23,8 @@ _MAX_FORM = 16 << 10
 
 def deps_of(request: Request) -> Deps:
     """Return the dependencies of the app."""
-    found: Deps = request.app.state.deps
-    return found
+    deps: Deps = request.app.state.deps
+    return deps
 
 
 async def admit(request: Request) -> RegistryScope:

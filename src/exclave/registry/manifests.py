@@ -23,14 +23,14 @@ async def pull(request: Request) -> Response:
     """Send a manifest; for HEAD, only the headers."""
     scope = await admit(request)
     name, reference = request.path_params["name"], request.path_params["reference"]
-    found = await manifests.pull_manifest(deps_of(request), scope, name, reference)
+    manifest = await manifests.pull_manifest(deps_of(request), scope, name, reference)
     headers = {
-        "Docker-Content-Digest": found.digest,
-        "ETag": f'"{found.digest}"',
-        "Content-Type": found.media_type,
-        "Content-Length": str(len(found.content)),
+        "Docker-Content-Digest": manifest.digest,
+        "ETag": f'"{manifest.digest}"',
+        "Content-Type": manifest.media_type,
+        "Content-Length": str(len(manifest.content)),
     }
-    return Response(b"" if request.method == "HEAD" else found.content, headers=headers)
+    return Response(b"" if request.method == "HEAD" else manifest.content, headers=headers)
 
 
 async def push(request: Request) -> Response:

@@ -107,8 +107,8 @@ class DataFolder:
     def list_executions(self) -> list[Path]:
         """Return the folders of executions that were not removed, oldest id first."""
         places = {self._usual, self.executions}
-        found = (folder for place in places for folder in place.iterdir() if folder.is_dir())
-        return sorted(found, key=lambda folder: folder.name)
+        folders = (folder for place in places for folder in place.iterdir() if folder.is_dir())
+        return sorted(folders, key=lambda folder: folder.name)
 
     def _fill_reserve(self, size: int) -> None:
         if size <= 0 or (self._reserve.exists() and self._reserve.stat().st_size == size):
@@ -162,9 +162,9 @@ async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> Non
         here = todo[-1]
         here.chmod(_FOLDER_MODE)
         with os.scandir(here) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        folders = [Path(entry.path) for entry in found if entry.is_dir(follow_symlinks=False)]
-        for entry in found:
+            ordered = sorted(entries, key=lambda entry: entry.name)
+        folders = [Path(entry.path) for entry in ordered if entry.is_dir(follow_symlinks=False)]
+        for entry in ordered:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)  # noqa: PTH108 - the entry's own path, links not followed
                 count += 1
@@ -180,10 +180,10 @@ async def remove_tree(folder: Path, pause: Callable[[], Awaitable[None]]) -> Non
 def _make_passable(folder: Path) -> None:
     """Create a folder that other users may enter; missing parents get the same mode."""
     try:
-        for one in (*reversed(folder.parents), folder):
-            if not one.exists():
-                one.mkdir()
-                one.chmod(_PASSABLE_MODE)
+        for parent in (*reversed(folder.parents), folder):
+            if not parent.exists():
+                parent.mkdir()
+                parent.chmod(_PASSABLE_MODE)
         folder.chmod(_PASSABLE_MODE)
     except OSError as error:
         message = f"the jobs folder `{folder}` cannot be used: {error.strerror}"

@@ -203,7 +203,7 @@ class Runner:
         """Stop all jobs, then wait briefly for the delivery of the last results."""
         for execution in deps.roster.list_alive():
             shut_down(deps, execution)
-        while any(one.phase is not Phase.ENDED for one in deps.roster.list_alive()):
+        while any(alive.phase is not Phase.ENDED for alive in deps.roster.list_alive()):
             await deps.signals.changed.wait()
         until = self._clock.monotonic() + self._config.shutdown_s
         while deps.roster.list_alive() and self._failure is None:

@@ -105,8 +105,8 @@ def _find_warning(runner_url: str) -> str:
 
 
 def _fill(source: str, marker: str, value: Mapping[str, object]) -> str:
-    head, found, tail = source.partition(f"{marker}{_NOTHING}")
-    if not found:
+    head, count, tail = source.partition(f"{marker}{_NOTHING}")
+    if not count:
         raise AssertionError(marker)  # the two files belong together
     return f"{head}{marker}{pprint.pformat(value, width=_WIDTH)}\n{tail}"
 

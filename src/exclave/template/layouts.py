@@ -32,7 +32,7 @@ def check_layout(layout: str) -> None:
 def format_layout(time: Time, layout: str) -> str:
     """Return a time formatted by a layout."""
     check_layout(layout)
-    return _ELEMENT.sub(lambda found: _format_element(time, found[0]), layout)
+    return _ELEMENT.sub(lambda match: _format_element(time, match[0]), layout)
 
 
 def _format_element(time: Time, element: str) -> str:

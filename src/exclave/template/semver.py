@@ -55,16 +55,16 @@ def _order_label(label: str) -> tuple[object, ...]:
 
 def parse_version(text: str) -> Parsed:
     """Return a parsed version; minor and patch are optional."""
-    found = _VERSION.match(text) if len(text) <= _LONGEST else None
-    if found is None:
+    match = _VERSION.match(text) if len(text) <= _LONGEST else None
+    if match is None:
         raise Fault(f"{text!r} is not a semantic version")
-    numbers = [int((found[group] or "0").lstrip(".")) for group in (1, 2, 3)]
-    label = found[4] or ""
+    numbers = [int((match[group] or "0").lstrip(".")) for group in (1, 2, 3)]
+    label = match[4] or ""
     leading = any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in label.split("."))
     if leading or max(numbers) >= _LARGEST:
         raise Fault(f"{text!r} is not a semantic version")
     major, minor, patch = numbers
-    return Parsed(major, minor, patch, label, found[5] or "")
+    return Parsed(major, minor, patch, label, match[5] or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def check_constraint(text: str, version: str) -> bool:
     """Return whether a version satisfies a constraint."""
     groups = [_parse_group(part) for part in text.split("||")]
     parsed = parse_version(version)
-    return any(all(_satisfies(one, parsed) for one in group) for group in groups)
+    return any(all(_satisfies(constraint, parsed) for constraint in group) for group in groups)
 
 
 def _parse_group(text: str) -> list[Constraint]:
@@ -106,10 +106,10 @@ def _parse_group(text: str) -> list[Constraint]:
     return constraints
 
 
-def _make_constraint(found: re.Match[str]) -> Constraint:
-    major, minor, patch = found[3], (found[4] or ".x")[1:], (found[5] or ".x")[1:]
-    label = f"-{found[6]}" if found[6] else ""
-    operator = found[1]
+def _make_constraint(match: re.Match[str]) -> Constraint:
+    major, minor, patch = match[3], (match[4] or ".x")[1:], (match[5] or ".x")[1:]
+    label = f"-{match[6]}" if match[6] else ""
+    operator = match[1]
     if major in "xX*":
         return Constraint(operator, parse_version(f"0.0.0{label}"), any_major=True)
     if minor in "xX*":

@@ -143,13 +143,13 @@ def type_of(value: Value) -> str:
 
 def _class_of(value: Value) -> type:
     """Return the class that represents a value; a subclass of a plain type counts as that type."""
-    found = type(value)
-    if found in _KINDS:
-        return found
+    kind = type(value)
+    if kind in _KINDS:
+        return kind
     for plain in (str, int, float, list, dict):
         if isinstance(value, plain):
             return plain
-    raise Fault(f"a value of type {found.__name__} is not data")
+    raise Fault(f"a value of type {kind.__name__} is not data")
 
 
 def is_true(value: Value) -> bool:

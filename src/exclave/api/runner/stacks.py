@@ -31,8 +31,8 @@ async def fetch_package(file: FileOf) -> Response:
 @public.get("/{code}/{file:path}", response_class=PlainTextResponse)
 async def fetch_file(code: CodeOf, file: PathOf, deps: DepsOf) -> PlainTextResponse:
     """Fetch a file of a Stack; each time with a new token, until its runner has enrolled."""
-    found = await stacks.fetch_file(deps, code, file)
-    return PlainTextResponse(found.content, media_type=found.media_type)
+    content = await stacks.fetch_file(deps, code, file)
+    return PlainTextResponse(content.content, media_type=content.media_type)
 
 
 @router.post("/report")

@@ -97,17 +97,17 @@ async def split_state(
     chunks: AsyncIterator[bytes],
 ) -> tuple[StateHeader, AsyncIterator[bytes]]:
     """Return the header, and the stream of sealed bytes that follows it."""
-    line, found = bytearray(), -1
+    line, end = bytearray(), -1
     async for chunk in chunks:
         line += chunk
-        found = line.find(b"\n")
-        if found >= 0 or len(line) > MAX_HEADER:
+        end = line.find(b"\n")
+        if end >= 0 or len(line) > MAX_HEADER:
             break
     try:
-        header = unpack_state(bytes(line[: found + 1])).header
+        header = unpack_state(bytes(line[: end + 1])).header
     except ValueError as error:
         raise InvalidInput(str(error)) from error
-    return header, _continue(bytes(line[found + 1 :]), chunks)
+    return header, _continue(bytes(line[end + 1 :]), chunks)
 
 
 async def _continue(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

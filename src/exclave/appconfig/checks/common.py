@@ -78,7 +78,10 @@ def check_role_rules(app: App, report: Report, entry: Entry) -> None:
 
 def check_role(app: App, report: Report, place: Place, role: str, *, soft: bool = True) -> None:
     """Check that a role exists; spaces in its name are ignored."""
-    known = {squeeze(each.name): each.name for each in (*app.roles, *app.break_glass_roles)}
+    known = {
+        squeeze(known_role.name): known_role.name
+        for known_role in (*app.roles, *app.break_glass_roles)
+    }
     if role and squeeze(role) not in known:
         check_exists(report, Code.UNKNOWN_ROLE, place, role, known.values(), soft=soft)
 

@@ -98,7 +98,7 @@ def _check_image(report: Report, place: Place, value: ContainerImage) -> None:
 
 def _check_credentials(report: Report, place: Place, source: AzureAcr) -> None:
     secret = source.client_secret_name or source.client_certificate_name
-    given = [bool(each) for each in (source.tenant_id, source.client_id, secret)]
+    given = [bool(credential) for credential in (source.tenant_id, source.client_id, secret)]
     if any(given) and not all(given):
         message = "the credentials are incomplete"
         hint = "Give tenant_id, client_id and client_secret_name (or a certificate), or none."

@@ -39,7 +39,7 @@ def _check_account(app: App, report: Report, place: Place, install: Install) -> 
 
 
 def _check_inputs(app: App, report: Report, place: Place, install: Install) -> None:
-    known = {each.name: each for each in app.inputs}
+    known = {declared.name: declared for declared in app.inputs}
     for name, value in install.inputs.items():
         at = _locate_input(place.child("inputs"), name)
         check_exists(report, Code.UNKNOWN_INPUT, at, name, known, soft=True)
@@ -48,9 +48,9 @@ def _check_inputs(app: App, report: Report, place: Place, install: Install) -> N
             message = f"the value of `{name}` is {flaw}"
             report_flaw(report, at, known[name].type, message)
     missing = [
-        each.name
-        for each in app.inputs
-        if each.required and not each.sensitive and not install.inputs.get(each.name)
+        declared.name
+        for declared in app.inputs
+        if declared.required and not declared.sensitive and not install.inputs.get(declared.name)
     ]
     if missing:
         message = f"the required inputs {list_words(missing)} have no value"

@@ -82,17 +82,17 @@ def check_json(report: Report, place: Place, text: str) -> None:
 
 
 def _check_standard(app: App, report: Report) -> None:
-    found: dict[str, Entry] = {}
+    standard: dict[str, Entry] = {}
     for entry in app.entries_of(Role, "permissions"):
         kind = getattr(entry.value, "type", "")
-        if kind in STANDARD_ROLES and kind in found:
-            first = found[kind].place.source.path
+        if kind in STANDARD_ROLES and kind in standard:
+            first = standard[kind].place.source.path
             message = f"there are two roles of type `{kind}`: the last one is taken"
             hint = f'The other is in {first}. Make one of them type = "custom".'
             report.warn(Code.CONFLICT, entry.place.child("type"), message, hint)
-        found[kind] = entry
-    missing = [kind for kind in STANDARD_ROLES if kind not in found]
-    misspelt = "" in found and found[""].place.has("type")
+        standard[kind] = entry
+    missing = [kind for kind in STANDARD_ROLES if kind not in standard]
+    misspelt = "" in standard and standard[""].place.has("type")
     if missing and app.cloud != "local" and not misspelt:
         message = f"no role of type {list_words(missing)} is defined"
         hint = "Every install needs one of each: provision, maintenance, deprovision."

@@ -41,13 +41,13 @@ def locate_characters(text: str, start: int, count: int) -> Sequence[int]:
         at = start + 3 + text.startswith("\n", start + 3)
     if quote == "'":
         return range(at, at + count)
-    found: list[int] = []
-    while at < len(text) and len(found) < count:
+    offsets: list[int] = []
+    while at < len(text) and len(offsets) < count:
         width, counts = _measure_character(text, at)
         if counts:
-            found.append(at)
+            offsets.append(at)
         at += width
-    return found
+    return offsets
 
 
 def _measure_character(text: str, at: int) -> tuple[int, int]:

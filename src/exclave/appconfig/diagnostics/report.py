@@ -83,7 +83,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether there are no errors."""
-        return all(each.severity is not Severity.ERROR for each in self.found)
+        return all(diagnostic.severity is not Severity.ERROR for diagnostic in self.found)
 
     def _add(
         self, severity: Severity, code: Code, place: Place | str, message: str, hint: str
@@ -109,7 +109,7 @@ def suggest(word: str, words: Iterable[str]) -> str:
 def guess(word: str, words: Iterable[str]) -> str:
     """Return the closest word; empty if none is close."""
     known = sorted(set(words))
-    folded = {each.lower().replace("-", "_"): each for each in known}
+    folded = {name.lower().replace("-", "_"): name for name in known}
     simple = word.lower().replace("-", "_")
     if simple in folded:
         return folded[simple]
@@ -117,7 +117,7 @@ def guess(word: str, words: Iterable[str]) -> str:
 
     near = difflib.get_close_matches(simple, folded, 1, 0.6)
     if not near and len(simple) >= _LONG_ENOUGH:
-        near = [each for each in folded if each.startswith(simple) or simple.startswith(each + "_")]
+        near = [name for name in folded if name.startswith(simple) or simple.startswith(name + "_")]
     return folded[near[0]] if near else ""
 
 
@@ -132,7 +132,7 @@ def guess_closely(word: str, words: Iterable[str]) -> str:
 def list_words(words: Iterable[str]) -> str:
     """Return a list of words for a hint; long lists are shortened."""
     known = list(words)
-    shown = ", ".join(f"`{each}`" for each in known[:_SHOWN])
+    shown = ", ".join(f"`{name}`" for name in known[:_SHOWN])
     return f"{shown} and {len(known) - _SHOWN} more" if len(known) > _SHOWN else shown
 
 

@@ -108,13 +108,13 @@ class Table:
     """The fields by their key, in the order in which they are documented."""
 
     def __init_subclass__(cls) -> None:
-        found = {key: field for base in reversed(cls.__mro__[1:]) for key, field in _own(base)}
+        fields = {key: field for base in reversed(cls.__mro__[1:]) for key, field in _own(base)}
         for name, value in list(vars(cls).items()):
             if isinstance(value, Field):
                 field = dataclasses.replace(value, key=value.key or name, attribute=name)
-                found[field.key] = field
+                fields[field.key] = field
                 setattr(cls, name, value.default)
-        cls.FIELDS = dict(sorted(found.items(), key=lambda each: _FIRST.get(each[0], 9)))
+        cls.FIELDS = dict(sorted(fields.items(), key=lambda each: _FIRST.get(each[0], 9)))
 
     def __init__(self, **values: object) -> None:
         known = {field.attribute for field in self.FIELDS.values()}
@@ -144,8 +144,8 @@ def evolve(table: T, **changes: object) -> T:
 
 
 def _own(base: type) -> Iterable[tuple[str, Field]]:
-    found: Mapping[str, Field] = vars(base).get("FIELDS", NOTHING)
-    return found.items()
+    fields: Mapping[str, Field] = vars(base).get("FIELDS", NOTHING)
+    return fields.items()
 
 
 _FIRST: Final = {"type": 0, "version": 0, "name": 1}

@@ -72,8 +72,8 @@ def check_cron(text: str) -> Flaw | None:
         return None
     fields = _CRON_ZONE.sub("", text).split()
     if len(fields) != len(_CRON_FIELDS):
-        found = f"`{text}` has {len(fields)} fields, and a schedule has 5"
-        return Flaw(found, "Write minute, hour, day, month and weekday: `0 6 * * 1-5`.")
+        message = f"`{text}` has {len(fields)} fields, and a schedule has 5"
+        return Flaw(message, "Write minute, hour, day, month and weekday: `0 6 * * 1-5`.")
     for field, (what, low, high, words) in zip(fields, _CRON_FIELDS, strict=True):
         if not all(_is_cron_part(part, low, high, words) for part in field.split(",")):
             return Flaw(f"`{field}` is not a {what}", f"Use {low} to {high}, `*`, `*/5` or `1-5`.")

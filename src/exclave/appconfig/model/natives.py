@@ -49,9 +49,9 @@ def name_type(value: object) -> str:
 def _plain(value: object) -> object:
     match value:
         case list():
-            return [_plain(each) for each in value]
+            return [_plain(element) for element in value]
         case dict():
-            return {name: _plain(each) for name, each in value.items()}
+            return {name: _plain(element) for name, element in value.items()}
         case str() | bool() | int() | float():
             return value
         case _:

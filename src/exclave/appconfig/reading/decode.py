@@ -78,64 +78,66 @@ class Decoder:
         """Return a boolean."""
         if isinstance(raw, bool):
             return raw
-        wish = str(raw).lower()
-        return self._refuse(spec, raw, at, wish if wish in {"true", "false"} else "true")
+        example = str(raw).lower()
+        return self._refuse(spec, raw, at, example if example in {"true", "false"} else "true")
 
     def decode_number(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return an integer."""
         if isinstance(raw, int) and not isinstance(raw, bool):
             return raw
-        wish = raw if isinstance(raw, str) and raw.isdigit() else "1"
-        return self._refuse(spec, raw, at, wish)
+        example = raw if isinstance(raw, str) and raw.isdigit() else "1"
+        return self._refuse(spec, raw, at, example)
 
     def decode_texts(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return a list of strings."""
         if not isinstance(raw, list):
             return self._refuse(spec, raw, at, f'["{raw}"]' if isinstance(raw, str) else "")
-        found = []
-        for index, each in enumerate(raw):
-            if not _is_flat(each):
-                self._refuse(spec, each, (*at, index), "")
+        texts = []
+        for index, element in enumerate(raw):
+            if not _is_flat(element):
+                self._refuse(spec, element, (*at, index), "")
                 continue
-            value = self._check_text(spec, write_text(each), (*at, index))
+            value = self._check_text(spec, write_text(element), (*at, index))
             if isinstance(value, str):
-                found.append(value)
-        return tuple(found)
+                texts.append(value)
+        return tuple(texts)
 
     def decode_text_map(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return a map of strings."""
         if not isinstance(raw, dict):
             return self._refuse(spec, raw, at, "")
-        found: dict[str, str] = {}
-        for name, each in raw.items():
-            if spec.flatten and isinstance(each, dict):
-                inner = self.decode_text_map(spec, each, (*at, name))
+        texts: dict[str, str] = {}
+        for name, element in raw.items():
+            if spec.flatten and isinstance(element, dict):
+                inner = self.decode_text_map(spec, element, (*at, name))
                 pairs = inner.items() if isinstance(inner, dict) else ()
-                found |= {f"{name}.{key}": value for key, value in pairs}
+                texts |= {f"{name}.{key}": value for key, value in pairs}
                 continue
             self._check_map_key(spec, name, (*at, name))
-            value = self._check_text(spec, write_text(each), (*at, name))
+            value = self._check_text(spec, write_text(element), (*at, name))
             if isinstance(value, str):
-                found[name] = value
-        return found
+                texts[name] = value
+        return texts
 
     def decode_maps(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return a map of strings that may be split over several tables; later ones win."""
         if not isinstance(raw, list):
             return self.decode_text_map(spec, raw, at)
         merged: dict[str, str] = {}
-        for index, each in enumerate(raw):
-            found = self.decode_text_map(spec, each, (*at, index))
-            if isinstance(found, dict):
-                merged |= found
+        for index, element in enumerate(raw):
+            texts = self.decode_text_map(spec, element, (*at, index))
+            if isinstance(texts, dict):
+                merged |= texts
         return merged
 
     def decode_flag_map(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return a map of booleans."""
         if not isinstance(raw, dict):
             return self._refuse(spec, raw, at, "")
-        found = {name: self.decode_flag(spec, each, (*at, name)) for name, each in raw.items()}
-        return {name: each for name, each in found.items() if each is not INVALID}
+        flags = {
+            name: self.decode_flag(spec, element, (*at, name)) for name, element in raw.items()
+        }
+        return {name: element for name, element in flags.items() if element is not INVALID}
 
     def decode_table(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return a table."""
@@ -147,15 +149,19 @@ class Decoder:
         """Return a list of tables."""
         if not isinstance(raw, list) or spec.model is None:
             return self._refuse(spec, raw, at, f"[[{spec.key}]]")
-        found = [self.decode_table(spec, each, (*at, index)) for index, each in enumerate(raw)]
-        return tuple(each for each in found if each is not INVALID)
+        tables = [
+            self.decode_table(spec, element, (*at, index)) for index, element in enumerate(raw)
+        ]
+        return tuple(element for element in tables if element is not INVALID)
 
     def decode_table_map(self, spec: Field, raw: object, at: KeyPath) -> object:
         """Return a map of named tables."""
         if not isinstance(raw, dict):
             return self._refuse(spec, raw, at, f"[{spec.key}.name]")
-        found = {name: self.decode_table(spec, each, (*at, name)) for name, each in raw.items()}
-        return {name: each for name, each in found.items() if each is not INVALID}
+        tables = {
+            name: self.decode_table(spec, element, (*at, name)) for name, element in raw.items()
+        }
+        return {name: element for name, element in tables.items() if element is not INVALID}
 
     def _check_text(self, spec: Field, content: str, at: KeyPath) -> object:
         place = self.place(at).value
@@ -197,11 +203,11 @@ class Decoder:
             hint = f'Write "<project or provider>:{name}".'
             self.report.warn(Code.DOUBTFUL_FORMAT, self.place(at), message, hint)
 
-    def _refuse(self, spec: Field, raw: object, at: KeyPath, wish: str) -> _Invalid:
+    def _refuse(self, spec: Field, raw: object, at: KeyPath, example: str) -> _Invalid:
         expected = _EXPECTED[spec.shape]
         message = f"`{spec.key}` must be {expected}, and this is {name_type(raw)}"
-        hint = f"Write {wish}." if wish.startswith("[") else f"Write {spec.key} = {wish}."
-        if not wish:
+        hint = f"Write {example}." if example.startswith("[") else f"Write {spec.key} = {example}."
+        if not example:
             hint = f"Example: {spec.key} = {spec.example}" if spec.example else spec.doc
         self.report.error(Code.WRONG_TYPE, self.place(at).value, message, hint)
         return INVALID

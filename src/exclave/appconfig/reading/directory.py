@@ -49,10 +49,10 @@ class Directory:
     def has(self, path: str) -> bool:
         """Return whether a file exists and is not empty."""
         try:
-            found = os.stat(self.root / path)  # noqa: PTH116 - one call for kind and size
+            info = os.stat(self.root / path)  # noqa: PTH116 - one call for kind and size
         except (OSError, ValueError):
             return os.path.islink(self.root / path)  # noqa: PTH114 - a dangling link is a mistake
-        return not stat.S_ISDIR(found.st_mode) and found.st_size > 0
+        return not stat.S_ISDIR(info.st_mode) and info.st_size > 0
 
     def has_folder(self, path: str) -> bool:
         """Return whether a folder exists."""
@@ -168,11 +168,11 @@ class Directory:
 
     def _read_bytes(self, real: str) -> bytes | None:
         """Return the bytes of a regular file, or None if it exceeds a limit."""
-        found = os.stat(real)  # noqa: PTH116 - raises what the caller reports
-        if not stat.S_ISREG(found.st_mode):
+        info = os.stat(real)  # noqa: PTH116 - raises what the caller reports
+        if not stat.S_ISREG(info.st_mode):
             raise OSError(0, "it is not a regular file")
         room = min(self.limits.file_bytes, self.limits.total_bytes - self._read)
-        if found.st_size > room:
+        if info.st_size > room:
             return None
         with open(real, "rb") as file:  # noqa: PTH123 - `real` is text already
             data = file.read(room + 1)
@@ -228,9 +228,9 @@ def _find_workspace(real: str) -> str:
     """Return the repository around a directory, or else two levels up; never a home or the root."""
     folder = Path(real)
     around = [folder, *folder.parents]
-    for each in around:
-        if (each / ".git").exists():
-            return str(each)
+    for parent in around:
+        if (parent / ".git").exists():
+            return str(parent)
     home = os.path.expanduser("~")  # noqa: PTH111 - `home` raises where there is none
-    allowed = [str(each) for each in around[1:3] if each != Path(folder.anchor)]
-    return next((each for each in reversed(allowed) if not _contains(each, home)), "")
+    allowed = [str(parent) for parent in around[1:3] if parent != Path(folder.anchor)]
+    return next((parent for parent in reversed(allowed) if not _contains(parent, home)), "")

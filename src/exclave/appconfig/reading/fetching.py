@@ -40,10 +40,10 @@ class HttpsFetcher:
 def find_public_address(host: str, port: int) -> str:
     """Return a public address of a host; raise `FetchFailed` if it has any other."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise FetchFailed(f"the host `{host}` is not known") from error
-    addresses = [str(each[4][0]) for each in found]
+    addresses = [str(entry[4][0]) for entry in resolved]
     if not addresses or not all(is_public(address) for address in addresses):
         hint = "Only public addresses are fetched; keep the file in the app directory."
         raise FetchFailed(f"`{host}` is a private address", hint)

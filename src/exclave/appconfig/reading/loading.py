@@ -70,10 +70,10 @@ class Loader:
                 yield from self._load_one(section, form, path)
 
     def _list_files(self, form: FolderForm) -> list[str]:
-        found = self.directory.walk(form.path)
+        files = self.directory.walk(form.path)
         return [
             path
-            for path in found
+            for path in files
             if not (form.without and path.startswith(f"{form.without}/"))
             and self.directory.has(path)
         ]
@@ -105,8 +105,8 @@ class Loader:
             included = self._read_include(path, Place(source, (key,)))
             if included is not None:
                 decoder = self._open(included[0], included[1], form.model, form.base)
-                found = decoder.decode(form.model, included[1])
-                yield from _split(section.name, found, decoder)
+                table = decoder.decode(form.model, included[1])
+                yield from _split(section.name, table, decoder)
 
     def _load_one(self, section: Section, form: FolderForm, path: str) -> Iterator[Entry]:
         read = self._read(path)
@@ -145,7 +145,9 @@ class Loader:
         # Last, the folder of the section, where older tools looked.
         section = source.path.partition("/")[0].removesuffix(".toml")
         bases = [
-            each for each in (first, own, "", section) if self.directory.has_folder(each or ".")
+            folder
+            for folder in (first, own, "", section)
+            if self.directory.has_folder(folder or ".")
         ]
         references = References(self.directory, tuple(dict.fromkeys(bases)), self.fetcher)
         decoder = Decoder(source, self.report, references)
@@ -264,12 +266,12 @@ def _sketch(data: dict[str, object]) -> Component:
 def _split(section: str, value: Table, decoder: Decoder) -> Iterator[Entry]:
     """Yield the parts in a file that lists them."""
     for key, spec in type(value).FIELDS.items():
-        found = getattr(value, spec.attribute)
+        content = getattr(value, spec.attribute)
         if spec.shape is Shape.TABLES:
-            for index, each in enumerate(found):
-                yield _make_entry(section, key, each, (key, index), decoder)
-        elif spec.shape is Shape.TABLE and found is not None:
-            yield _make_entry(section, key, found, (key,), decoder)
+            for index, table in enumerate(content):
+                yield _make_entry(section, key, table, (key, index), decoder)
+        elif spec.shape is Shape.TABLE and content is not None:
+            yield _make_entry(section, key, content, (key,), decoder)
 
 
 def _make_entry(section: str, key: str, value: Table, at: KeyPath, decoder: Decoder) -> Entry:

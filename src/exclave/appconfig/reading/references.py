@@ -63,7 +63,9 @@ class References:
             return Embedded(value)
         if "{{" in value and "template_url" in place.at:
             return Embedded(value)
-        if any(each.isspace() for each in value.strip()) and not self._names_file(value.strip()):
+        if any(character.isspace() for character in value.strip()) and not self._names_file(
+            value.strip()
+        ):
             return self._keep_text(value, place)
         if value.startswith(_LOCAL):
             return self._embed_local(value.strip(), place)

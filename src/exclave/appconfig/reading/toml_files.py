@@ -119,8 +119,10 @@ def _refuse_depth(data: dict[str, object]) -> None:
     for _ in range(_DEEPEST):
         level = [
             inner
-            for each in level
-            for inner in (each.values() if isinstance(each, dict) else cast("list[object]", each))
+            for element in level
+            for inner in (
+                element.values() if isinstance(element, dict) else cast("list[object]", element)
+            )
             if isinstance(inner, dict | list)
         ]
         if not level:

@@ -25,8 +25,8 @@ def find_folder(repo: Repo | None) -> str:
 
 def list_folders(table: Table) -> tuple[str, ...]:
     """Return the folders of the app directory that a part is built from."""
-    found = {find_folder(repo) for _, repo in _find_repos(table, ())}
-    return tuple(sorted(found - {""}))
+    folders = {find_folder(repo) for _, repo in _find_repos(table, ())}
+    return tuple(sorted(folders - {""}))
 
 
 def check_folders(app: App, directory: Directory, report: Report) -> Mapping[str, str]:
@@ -109,7 +109,7 @@ def _find_flaw(directory: Directory, folder: str) -> tuple[Code, str, str] | Non
 
 def _list_beside(path: Path) -> list[str]:
     try:
-        return sorted(each.name for each in path.parent.iterdir() if each.is_dir())
+        return sorted(entry.name for entry in path.parent.iterdir() if entry.is_dir())
     except OSError:
         return []
 

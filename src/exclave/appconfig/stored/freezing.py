@@ -48,7 +48,7 @@ def _freeze_value(value: object) -> Json:
         case Table():
             return freeze(value)
         case Mapping():
-            return {name: _freeze_value(each) for name, each in value.items()}
+            return {name: _freeze_value(element) for name, element in value.items()}
         case tuple():
             return [_freeze_value(each) for each in value]
         case str() | bool() | int() | float() | None:

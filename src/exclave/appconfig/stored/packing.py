@@ -68,8 +68,8 @@ class _StagingCopy:
             raise ArchiveProblem(f"the link `{folder}` leads back to a folder around it")
         target.mkdir(parents=True)
         with os.scandir(folder) as entries:
-            found = list(entries)
-        for entry in found:
+            ordered = list(entries)
+        for entry in ordered:
             if entry.name not in LEFT_OUT and (seen or entry.name != INSTALLS):
                 self._copy_entry(entry, target / entry.name, (*seen, real))
 

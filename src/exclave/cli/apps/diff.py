@@ -46,7 +46,7 @@ def _write_field(field: ConfigFieldChange, *, colour: bool) -> Iterator[str]:
         if len(lines) > _SHOWN_LINES:
             yield f"      … and {len(lines) - _SHOWN_LINES} more lines; --json has them all"
     else:
-        before, after = (_quote(each) for each in (field.before, field.after))
+        before, after = (_quote(side) for side in (field.before, field.after))
         yield f"    {clean_line(field.path)}: {before} → {after}"
 
 

@@ -67,14 +67,14 @@ def write_report(
     name: str, told: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
 ) -> Styled:
     """Return findings, with their source lines if known, and a summary as text."""
-    blocks = [_write_one(each, line, colour=colour) for each, line in told]
-    found = [each for each, _ in told]
-    return join([*blocks, _summarise(name, found, components, colour=colour)])
+    blocks = [_write_one(finding, line, colour=colour) for finding, line in told]
+    findings = [finding for finding, _ in told]
+    return join([*blocks, _summarise(name, findings, components, colour=colour)])
 
 
 def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> Styled:
     """Return findings as text, without a summary."""
-    return join(_write_one(each, line, colour=colour) for each, line in told)
+    return join(_write_one(finding, line, colour=colour) for finding, line in told)
 
 
 def _write_one(each: Finding, text: str | None, *, colour: bool) -> Styled:
@@ -119,7 +119,7 @@ def _write_notes(each: Finding, indent: str, *, colour: bool) -> list[Styled]:
 
 
 def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: bool) -> Styled:
-    counts = {kind: sum(each.severity == kind for each in found) for kind in Severity}
+    counts = {kind: sum(finding.severity == kind for finding in found) for kind in Severity}
     told = [_count(count, kind) for kind, count in counts.items() if count]
     word = (
         _paint("failed", "red", colour=colour)
@@ -140,7 +140,7 @@ def _flatten(text: str) -> Styled:
 
 
 def _measure(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
 def _paint(text: str, shade: str | None, *, colour: bool) -> Styled:

@@ -97,4 +97,8 @@ def _edges(graph: Graph) -> list[tuple[str, str]]:
 
 
 def _quote(text: str) -> str:
-    return "".join(each for each in text if each.isprintable()).replace('"', "'").replace("\\", "/")
+    return (
+        "".join(character for character in text if character.isprintable())
+        .replace('"', "'")
+        .replace("\\", "/")
+    )

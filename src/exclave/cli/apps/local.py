@@ -83,7 +83,7 @@ def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> 
 def graph(directory: Path, *, form: str, inputs: tuple[str, ...], json_mode: bool) -> int:
     """Draw the dependencies between components."""
     reading = read_app(directory)
-    unknown = set(inputs) - {each.name for each in reading.app.inputs}
+    unknown = set(inputs) - {declared.name for declared in reading.app.inputs}
     if unknown:
         raise InvalidInput(f"there is no input `{min(unknown)}`", hint="See inputs.toml.")
     if json_mode or form == "json":

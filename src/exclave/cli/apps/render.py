@@ -12,7 +12,7 @@ from exclave.cli.terminal import Styled, clean, clean_line, join, style
 def select(app: App, state: Mapping[str, object], only: str) -> list[Rendered]:
     """Return the rendered fields of the app, or of one part of it."""
     now = SystemClock().now()
-    fields = [each for each in render_app(app, state, now) if only in {"", each.owner}]
+    fields = [rendered for rendered in render_app(app, state, now) if only in {"", rendered.owner}]
     owners = {
         f"{entry.section}.{entry.name}" if entry.name else entry.section for entry in app.entries
     }
@@ -46,12 +46,12 @@ def write(fields: Sequence[Rendered], *, colour: bool) -> Styled:
     """Return the fields as text, grouped by their owner."""
     lines: list[str] = []
     owner = ""
-    for each in fields:
-        if each.owner != owner:
-            owner = each.owner
+    for rendered in fields:
+        if rendered.owner != owner:
+            owner = rendered.owner
             lines += [""] if lines else []
             lines.append(style(clean_line(owner), bold=True, on=colour))
-        lines += _write_field(each, colour=colour)
+        lines += _write_field(rendered, colour=colour)
     unknown = sum(field.value is None for field in fields)
     lines += ["", f"{len(fields) - unknown} of {len(fields)} fields rendered"]
     if unknown:

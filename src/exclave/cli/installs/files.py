@@ -35,14 +35,14 @@ async def sync(
     """
     files = read_install_files(session.deps.cwd / path)
     _print_findings(session, files)
-    wish = SyncInstalls(
+    body = SyncInstalls(
         app=check(
             SyncInstalls, {"app": app or _guess_app(session, path), "installs": [_ANY]}, ""
         ).app,
         installs=[_read(file, files) for file in files.installs],
         dry_run=True,
     )
-    planned = await session.client.installs.sync(wish)
+    planned = await session.client.installs.sync(body)
     refused = [install for install in planned.installs if install.problem]
     changing = [install for install in planned.installs if install.action in {"create", "update"}]
     if refused or dry_run or not changing:
@@ -51,7 +51,7 @@ async def sync(
     if not session.out.json_mode:
         session.out.say(_write(planned))
     session.confirm(f"Change {len(changing)} of {len(planned.installs)} installs?", yes=yes)
-    done = await session.client.installs.sync(wish.model_copy(update={"dry_run": False}))
+    done = await session.client.installs.sync(body.model_copy(update={"dry_run": False}))
     return await _end(session, done, wait=wait)
 
 

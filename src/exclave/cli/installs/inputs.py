@@ -91,25 +91,25 @@ def _format_changed(changed: InputsChanged, *, dry_run: bool) -> str:
     return f"{told} No component that uses it is deployed yet."
 
 
-def _write(session: Session, found: InputsReply) -> str:
-    titles = {group.name: group.display_name or group.name for group in found.groups}
+def _write(session: Session, reply: InputsReply) -> str:
+    titles = {group.name: group.display_name or group.name for group in reply.groups}
     rows = [
         [
-            titles.get(each.group, each.group),
-            each.name,
-            _show_value(each),
-            each.type,
-            _show_source(each),
-            each.description or each.display_name,
+            titles.get(item.group, item.group),
+            item.name,
+            _show_value(item),
+            item.type,
+            _show_source(item),
+            item.description or item.display_name,
         ]
-        for each in sorted(found.inputs, key=lambda each: _rank(found, each))
+        for item in sorted(reply.inputs, key=lambda item: _rank(reply, item))
     ]
     return session.out.table(["GROUP", "INPUT", "VALUE", "TYPE", "FROM", "DESCRIPTION"], rows)
 
 
-def _rank(found: InputsReply, each: InputReply) -> int:
-    names = [group.name for group in found.groups]
-    return names.index(each.group) if each.group in names else len(names)
+def _rank(reply: InputsReply, item: InputReply) -> int:
+    names = [group.name for group in reply.groups]
+    return names.index(item.group) if item.group in names else len(names)
 
 
 def _show_value(each: InputReply) -> str:

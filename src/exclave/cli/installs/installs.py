@@ -108,9 +108,9 @@ async def create(
 @install_argument
 async def get(session: Session, install: str) -> None:
     """Show an install: its components, lanes, runners and recent workflows."""
-    found = await session.client.installs.get(await find_install(session, install))
-    show_install(session, found)
-    print_hints(session, found)
+    detail = await session.client.installs.get(await find_install(session, install))
+    show_install(session, detail)
+    print_hints(session, detail)
 
 
 @verb(group, "labels")
@@ -118,14 +118,14 @@ async def get(session: Session, install: str) -> None:
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE|KEY-]...")
 async def labels(session: Session, install: str, pairs: tuple[str, ...]) -> None:
     """Show labels, set them with KEY=VALUE, or remove them with KEY-."""
-    found = await session.client.installs.get(await find_install(session, install))
+    detail = await session.client.installs.get(await find_install(session, install))
     gone = {pair[:-1] for pair in pairs if pair.endswith("-") and "=" not in pair}
     given = read_pairs([p for p in pairs if p[:-1] not in gone or "=" in p], "")
-    kept = {key: value for key, value in found.labels.items() if key not in gone}
-    shown: InstallReply = found
+    kept = {key: value for key, value in detail.labels.items() if key not in gone}
+    shown: InstallReply = detail
     if pairs:
         body = build(SetLabels, labels={**kept, **given})
-        shown = await session.client.installs.set_labels(found.id, body)
+        shown = await session.client.installs.set_labels(detail.id, body)
     session.out.show({"labels": shown.labels}, show_labels(shown.labels))
 
 

@@ -55,11 +55,11 @@ async def show_begun(
 
 
 def _read_file(file: str) -> dict[str, str]:
-    found = read_document(file)
-    nested = found.get("inputs")
-    if set(found) == {"inputs"} and isinstance(nested, Mapping):
-        found = nested
-    return {str(name): _write_text(file, str(name), value) for name, value in found.items()}
+    values = read_document(file)
+    nested = values.get("inputs")
+    if set(values) == {"inputs"} and isinstance(nested, Mapping):
+        values = nested
+    return {str(name): _write_text(file, str(name), value) for name, value in values.items()}
 
 
 def _write_text(file: str, name: str, value: object) -> str:

@@ -165,10 +165,10 @@ async def list_orphans(session: Session, install: str, *, every: bool) -> None:
         session.out.say("According to the journals, no resource is missing from the states.")
 
 
-def format_orphans(found: OrphansReply) -> str:
+def format_orphans(reply: OrphansReply) -> str:
     """Return orphans as text that can be pasted into a module."""
     parts = []
-    for orphan in found.orphans:
+    for orphan in reply.orphans:
         head = clean_line(f"# {orphan.workspace}: {orphan.address}, by job {orphan.job_id}")
         if orphan.certainty == "unknown":
             parts.append(f"{head}\n# started, outcome unknown: check whether it exists")
@@ -187,10 +187,10 @@ async def _warn_of_forgotten(
     """Print the resources that the version lacks: Terraform would create them again."""
     older = (await session.client.terraform.get_state(install_id, workspace, version)).newest
     newest = (await session.client.terraform.get_state(install_id, workspace)).newest
-    kept = {(one.address, one.id) for one in (older.resources if older else ())}
-    for one in newest.resources if newest else ():
-        if (one.address, one.id) not in kept:
-            named = f"`{one.address}`" + (f" ({one.id})" if one.id else "")
+    kept = {(resource.address, resource.id) for resource in (older.resources if older else ())}
+    for resource in newest.resources if newest else ():
+        if (resource.address, resource.id) not in kept:
+            named = f"`{resource.address}`" + (f" ({resource.id})" if resource.id else "")
             told = (
                 f"Version {version} does not contain {named}: Terraform will no longer manage it."
             )
@@ -217,14 +217,14 @@ def _format_lock(lock: TfLockReply | None) -> str:
     return f"left by {lock.execution_id}" if lock.stale else f"held by {lock.execution_id}"
 
 
-def _show(session: Session, found: TfWorkspaceDetail) -> None:
-    newest = found.newest
-    pairs = [("workspace", found.workspace), ("lock", _format_lock(found.lock))]
+def _show(session: Session, detail: TfWorkspaceDetail) -> None:
+    newest = detail.newest
+    pairs = [("workspace", detail.workspace), ("lock", _format_lock(detail.lock))]
     if newest is not None:
         pairs += [
             ("serial", str(newest.serial)),
             ("lineage", newest.lineage),
-            ("version", f"{newest.version} of {len(found.versions)}"),
+            ("version", f"{newest.version} of {len(detail.versions)}"),
             ("sha256", newest.sha256),
             ("written", f"{show_time(newest.at)} by {newest.execution_id}"),
         ]
@@ -234,4 +234,4 @@ def _show(session: Session, found: TfWorkspaceDetail) -> None:
     if newest is not None and newest.resources:
         rows = [[resource.address, resource.type, resource.id] for resource in newest.resources]
         text += "\n\n" + session.out.table(["ADDRESS", "TYPE", "ID"], rows)
-    session.out.show(found, text)
+    session.out.show(detail, text)

@@ -59,7 +59,7 @@ async def upgrade(
     if sum(map(bool, (installs, wanted, everything))) != 1:
         raise InvalidInput("pass installs, --label or --all")
     ids = await _choose(session, installs, wanted, app)
-    wish = build(
+    body = build(
         Upgrade,
         config=config,
         inputs=read_pairs(inputs, "--input"),
@@ -67,31 +67,31 @@ async def upgrade(
         dry_run=True,
         approve_all=approve_all or None,
     )
-    planned, failed = await _ask_all(session, ids, wish)
-    stuck = [each for each in planned if each.obstacles]
+    planned, failed = await _ask_all(session, ids, body)
+    stuck = [reply for reply in planned if reply.obstacles]
     failed = failed or bool(stuck)
     if not dry_run:
         _print_stuck(session, stuck, alone=len(ids) == 1)
-        planned = [each for each in planned if not each.obstacles]
-    moving = [each for each in planned if _is_move(each)]
+        planned = [reply for reply in planned if not reply.obstacles]
+    moving = [reply for reply in planned if _is_move(reply)]
     if dry_run or not moving:
         session.out.show({"installs": planned}, _write(planned))
         return FAILED if failed else None
     if not session.out.json_mode:
         session.out.say(_write(moving))
     session.confirm(f"Upgrade {_count(moving)}{' and deploy' if deploy else ''}?", yes=yes)
-    real = wish.model_copy(update={"dry_run": False})
-    done, failed_now = await _ask_all(session, [each.install_id for each in moving], real)
+    real = body.model_copy(update={"dry_run": False})
+    done, failed_now = await _ask_all(session, [reply.install_id for reply in moving], real)
     return await _end(session, done, wait=wait, failed=failed or failed_now)
 
 
 def _print_stuck(session: Session, stuck: list[UpgradeReply], *, alone: bool) -> None:
     """Print why installs cannot be upgraded; no confirmation is asked for them."""
-    for each in stuck:
-        first = each.obstacles[0]
+    for reply in stuck:
+        first = reply.obstacles[0]
         if alone:
             raise Conflict(first.message, hint=first.hint)
-        session.out.say(f"error: {each.name}: {first.message}")
+        session.out.say(f"error: {reply.name}: {first.message}")
         session.out.say(f"hint: {first.hint}")
 
 
@@ -104,22 +104,22 @@ async def _choose(
     async def fetch(at: str | None, most: int) -> Page[InstallReply]:
         return await session.client.installs.list(at, most, app=app, labels=labels)
 
-    return [each.id async for each in iterate(fetch) if each.app_id]
+    return [item.id async for item in iterate(fetch) if item.app_id]
 
 
 async def _ask_all(
-    session: Session, ids: list[str], wish: Upgrade
+    session: Session, ids: list[str], body: Upgrade
 ) -> tuple[list[UpgradeReply], bool]:
     """Request the upgrade of each install; a failure does not stop the others."""
     replies, failed = [], False
-    for each in ids:
+    for install_id in ids:
         try:
-            replies.append(await session.client.installs.upgrade(each, wish))
+            replies.append(await session.client.installs.upgrade(install_id, body))
         except Problem as problem:
             if len(ids) == 1:
                 raise
             failed = True
-            session.out.say(f"error: {each}: {problem.message}")
+            session.out.say(f"error: {install_id}: {problem.message}")
             if problem.advice:
                 session.out.say(f"hint: {problem.advice}")
     return replies, failed
@@ -132,9 +132,9 @@ async def _end(
         session.out.show({"installs": done}, "\n".join(map(_format_done, done)))
         return FAILED if failed else None
     code = FAILED if failed else 0
-    for each in done:
-        if each.workflow is not None:
-            code = code or await watch_workflow(session, each.workflow.id, each.workflow)
+    for reply in done:
+        if reply.workflow is not None:
+            code = code or await watch_workflow(session, reply.workflow.id, reply.workflow)
     return code
 
 

@@ -40,46 +40,46 @@ async def state(
         raise InvalidInput("pass --version or --at, not both")
     install_id = await find_install(session, install)
     moment = None if at is None else _read_time(at)
-    found = await session.client.installs.get_state(install_id, version=version, at=moment)
+    reply = await session.client.installs.get_state(install_id, version=version, at=moment)
     if diff is None:
-        session.out.show(found, dump_json(found.document, indent=2))
-        _print_version(session, found)
+        session.out.show(reply, dump_json(reply.document, indent=2))
+        _print_version(session, reply)
         return
-    base = diff or found.version - 1
+    base = diff or reply.version - 1
     old = (
         {}
         if base < 1
         else (await session.client.installs.get_state(install_id, version=base)).document
     )
-    changes = list_changes(old, found.document)
+    changes = list_changes(old, reply.document)
     lines = "\n".join(change.write() for change in changes)
-    value = {"from": base, "to": found.version, "changes": [change.to_json() for change in changes]}
+    value = {"from": base, "to": reply.version, "changes": [change.to_json() for change in changes]}
     session.out.show(value, lines)
     if not session.out.json_mode:
-        session.out.say(f"From version {base} to {found.version}: {len(changes)} values differ.")
+        session.out.say(f"From version {base} to {reply.version}: {len(changes)} values differ.")
 
 
 @verb(group, "readme")
 @install_argument
 async def readme(session: Session, install: str) -> None:
     """Print the app's README with the values of this install."""
-    found = await session.client.installs.get_readme(await find_install(session, install))
-    for warning in found.warnings:
+    rendered = await session.client.installs.get_readme(await find_install(session, install))
+    for warning in rendered.warnings:
         session.out.say(f"warning: {warning}")
-    session.out.show(found, found.text.rstrip("\n"))
+    session.out.show(rendered, rendered.text.rstrip("\n"))
 
 
-def _print_version(session: Session, found: StateReply) -> None:
+def _print_version(session: Session, reply: StateReply) -> None:
     if not session.out.json_mode:
-        told = f"Version {found.version}, {show_time(found.at)}: {found.cause}."
+        told = f"Version {reply.version}, {show_time(reply.at)}: {reply.cause}."
         session.out.say(told)
 
 
 def _read_time(text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInput(
             f"`{text}` is not a time", hint="Write it as 2026-01-31T12:00:00Z."
         ) from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)

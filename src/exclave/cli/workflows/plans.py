@@ -65,7 +65,7 @@ async def show_workflow_plan(
     chosen = list(_choose(found, step))
     if not chosen:
         raise NotFound(_format_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
-    plans = {one.name: await _fetch(session, one) for one in chosen}
+    plans = {shown.name: await _fetch(session, shown) for shown in chosen}
     if step is not None:
         only = next(iter(plans.values()))
         session.out.show(only.model_dump(mode="json", by_alias=True), format_plan(session, only))
@@ -97,7 +97,9 @@ def format_plan(session: Session, plan: PlanDocument) -> Styled:
     """Return a plan as text."""
     parts = [join(_format_resource(session, resource)) for resource in plan.resources]
     if plan.drift:
-        lines = [f"  {clean_line(one.address)} {_SIGNS[one.action][2]}" for one in plan.drift]
+        lines = [
+            f"  {clean_line(drifted.address)} {_SIGNS[drifted.action][2]}" for drifted in plan.drift
+        ]
         parts.insert(0, join(["Changed outside of Terraform:", *lines]))
     if plan.outputs:
         parts.append(
@@ -129,23 +131,23 @@ async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> Workf
     """Wait until a step has made its plan, or never will."""
     async for found in session.client.workflows.follow(workflow_id, session.out.warn):
         chosen = list(_choose(found, step))
-        if chosen and all(one.state.is_over for one in chosen):
+        if chosen and all(selected.state.is_over for selected in chosen):
             break
     return found
 
 
-def _format_none(found: WorkflowReply, step: str | None) -> str:
+def _format_none(workflow: WorkflowReply, step: str | None) -> str:
     if step is None:
         return "no step of the workflow has made a plan yet"
-    named = next(one for one in found.steps if one.name == step)
+    named = next(candidate for candidate in workflow.steps if candidate.name == step)
     return f"`{step}` has no plan to show: it is {describe_state(named)}"
 
 
-def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
+def _choose(workflow: WorkflowReply, step: str | None) -> Iterator[StepReply]:
     """Yield the steps with a plan: the named one, those that a named gate needs, or all."""
-    by_name = {step.name: step for step in found.steps}
+    by_name = {step.name: step for step in workflow.steps}
     if step is None:
-        yield from (step for step in found.steps if step.job_id and "digest" in step.outputs)
+        yield from (step for step in workflow.steps if step.job_id and "digest" in step.outputs)
         return
     if step not in by_name:
         raise NotFound(f"the workflow has no step `{step}`")
@@ -154,7 +156,11 @@ def _choose(found: WorkflowReply, step: str | None) -> Iterator[StepReply]:
         yield wanted
         return
     needed = [by_name[name] for name in wanted.needs if name in by_name]
-    yield from (one for one in needed if one.job_id is not None and "digest" in one.outputs)
+    yield from (
+        candidate
+        for candidate in needed
+        if candidate.job_id is not None and "digest" in candidate.outputs
+    )
 
 
 async def _fetch(session: Session, step: StepReply) -> PlanDocument:

@@ -189,14 +189,14 @@ async def _ask_digest(session: Session, workflow_id: str, name: str, answer: str
             hint=f"Look with `exclave workflows get {workflow_id}`, then add --digest.",
         )
     workflow = await session.client.workflows.get(workflow_id)
-    found = {step.name: step for step in workflow.steps}
-    if name not in found:
-        steps = ", ".join(found)
+    by_name = {step.name: step for step in workflow.steps}
+    if name not in by_name:
+        steps = ", ".join(by_name)
         raise NotFound(f"the workflow has no step `{name}`", hint=f"It has: {steps}.")
-    step = found[name]
+    step = by_name[name]
     if not _is_open_gate(step):
         raise Conflict(f"`{name}` does not wait for approval: it is {describe_state(step)}")
-    await _show_what_is_asked(session, step, [found[need] for need in step.needs])
+    await _show_what_is_asked(session, step, [by_name[need] for need in step.needs])
     session.confirm(f"{answer} this?", yes=False)
     return step.digest
 

@@ -156,21 +156,21 @@ class OciClient:
         if artifact_type:
             path += f"?{httpx.QueryParams({'artifactType': artifact_type})}"
         try:
-            found = await self._list_pages(repository, path)
+            referrers = await self._list_pages(repository, path)
         except RemoteProblem as problem:
             if problem.status != _MISSING:
                 raise
-            found = await self._read_fallback(repository, digest)
-        return [each for each in found if artifact_type in {"", each.artifactType}]
+            referrers = await self._read_fallback(repository, digest)
+        return [referrer for referrer in referrers if artifact_type in {"", referrer.artifactType}]
 
     async def _list_pages(self, repository: str, path: str) -> list[Descriptor]:
-        found: list[Descriptor] = []
+        referrers: list[Descriptor] = []
         while path:
             send = partial(self._calls.send, "GET", path, repository)
             reply = await self._calls.repeat(send)
-            found += read_document(Index, reply.content).manifests
+            referrers += read_document(Index, reply.content).manifests
             path = reply.links.get("next", {}).get("url", "")
-        return found
+        return referrers
 
     async def _read_fallback(self, repository: str, digest: str) -> list[Descriptor]:
         try:
@@ -187,7 +187,7 @@ class OciClient:
         """Keep the list of referrers ourselves, by tag, where the registry does not."""
         manifest = read_document(Manifest, data)
         listed = await self._read_fallback(repository, subject)
-        if any(each.digest == pushed.digest for each in listed):
+        if any(referrer.digest == pushed.digest for referrer in listed):
             return
         added = Descriptor(
             mediaType=pushed.media_type,
@@ -199,7 +199,9 @@ class OciClient:
         document = {
             "schemaVersion": 2,
             "mediaType": INDEX,
-            "manifests": [each.model_dump(exclude_defaults=True) for each in [*listed, added]],
+            "manifests": [
+                referrer.model_dump(exclude_defaults=True) for referrer in [*listed, added]
+            ],
         }
         tag = subject.replace(":", "-")
         await self.put_manifest(repository, canonical_json(document), tag=tag, media_type=INDEX)

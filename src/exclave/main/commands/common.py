@@ -17,8 +17,8 @@ json_option = click.option("--json", "json_mode", is_flag=True, help="Print the 
 
 def environment() -> Mapping[str, str]:
     """Return the environment that this command line was started with."""
-    found = click.get_current_context().find_root().obj
-    return found if isinstance(found, Mapping) else {}
+    root_object = click.get_current_context().find_root().obj
+    return root_object if isinstance(root_object, Mapping) else {}
 
 
 def begin_logs(level: str) -> None:

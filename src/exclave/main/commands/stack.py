@@ -221,28 +221,28 @@ def _show(stack: StackFolder, said: str, json_mode: bool) -> None:  # noqa: FBT0
     if said and not json_mode:
         print_err(said)
     there = asyncio.run(open_secrets(stack).list_names())
-    found = lifecycle.read_status(stack, there)
-    answer(found.to_json(), _write_status(stack, found), json_mode=json_mode)
+    current = lifecycle.read_status(stack, there)
+    answer(current.to_json(), _write_status(stack, current), json_mode=json_mode)
 
 
-def _write_status(stack: StackFolder, found: lifecycle.StackStatus) -> str:
-    state = found.state + (" (disabled by you)" if found.disabled else "")
+def _write_status(stack: StackFolder, current: lifecycle.StackStatus) -> str:
+    state = current.state + (" (disabled by you)" if current.disabled else "")
     pairs: list[tuple[str, object]] = [
-        ("install", f"{found.install} ({found.install_id})"),
+        ("install", f"{current.install} ({current.install_id})"),
         ("state", state),
-        ("problem", found.problem),
-        ("control plane", found.runner_url),
-        ("reported", _write_report(found.report)),
-        ("folder", found.folder),
+        ("problem", current.problem),
+        ("control plane", current.runner_url),
+        ("reported", _write_report(current.report)),
+        ("folder", current.folder),
         ("log", stack.log),
     ]
     pairs += [
         ("missing secret", stack.format_command("secrets", "set", name))
-        for name in found.missing_secrets
+        for name in current.missing_secrets
     ]
     pairs += [
         ("missing input", stack.format_command("inputs", "set", f"{name}=…"))
-        for name in found.missing_inputs
+        for name in current.missing_inputs
     ]
     pairs.append(("look after it", f"{stack.launcher} --help"))
     return join(f"{name:15} " + indent(str(value), " " * 16) for name, value in pairs if value)

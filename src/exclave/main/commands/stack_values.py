@@ -52,10 +52,10 @@ def list_secrets(folder: Path, *, json_mode: bool) -> None:
     stack = StackFolder(folder)
     there = asyncio.run(open_secrets(stack).list_names())
     known = stack.read_document().terms.secrets
-    value = [{**one.model_dump(), "exists": one.name in there} for one in known]
+    value = [{**secret.model_dump(), "exists": secret.name in there} for secret in known]
     lines = [
-        f"{_format_secret(one, one.name in there):10} {one.name:30} {one.description}"
-        for one in known
+        f"{_format_secret(secret, secret.name in there):10} {secret.name:30} {secret.description}"
+        for secret in known
     ]
     answer({"secrets": value}, "\n".join(lines), json_mode=json_mode)
 
@@ -103,10 +103,11 @@ def list_inputs(folder: Path, *, json_mode: bool) -> None:
     given = stack.read_inputs()
     there = asyncio.run(open_secrets(stack).list_names())
     value, lines = [], []
-    for one in stack.read_document().terms.inputs:
-        shown = _show_input(one, given, there)
-        value.append({**one.model_dump(), "value": shown})
-        lines.append(f"{_format_input(one, shown):30} {one.name:30} {one.description}".rstrip())
+    for declared in stack.read_document().terms.inputs:
+        shown = _show_input(declared, given, there)
+        value.append({**declared.model_dump(), "value": shown})
+        state = _format_input(declared, shown)
+        lines.append(f"{state:30} {declared.name:30} {declared.description}".rstrip())
     answer({"inputs": value}, "\n".join(lines), json_mode=json_mode)
 
 
@@ -141,7 +142,7 @@ def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ..
 def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
     """Store one input; a sensitive one is stored with the secrets and never sent."""
     name, equals, text = pair.partition("=")
-    known = {one.name: one for one in stack.read_document().terms.inputs}
+    known = {declared.name: declared for declared in stack.read_document().terms.inputs}
     if name not in known:
         raise NotFound(
             f"there is no input `{name}` that you can set",

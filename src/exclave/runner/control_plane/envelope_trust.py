@@ -79,12 +79,12 @@ class Trust:
             except EnvelopeRefused as problem:
                 refused.append(_refuse(offer.execution_id, offer.epoch, problem))
         accepted = self._admit_in_order(opened, refused)
-        for one in refused:
+        for refusal in refused:
             self._audit.write(
                 "envelope_refused",
-                execution_id=one.execution_id,
-                reason=str(one.reason),
-                message=one.message,
+                execution_id=refusal.execution_id,
+                reason=str(refusal.reason),
+                message=refusal.message,
             )
         return Judged(accepted, refused)
 

@@ -41,7 +41,9 @@ def check_folder(config: RunnerConfig) -> Finding:
 
 def check_disk(config: RunnerConfig) -> Finding:
     """Check the free disk space."""
-    place = next((one for one in (config.data, *config.data.parents) if one.is_dir()), config.data)
+    place = next(
+        (folder for folder in (config.data, *config.data.parents) if folder.is_dir()), config.data
+    )
     disk = os.statvfs(place)
     free, need = disk.f_bavail * disk.f_frsize, config.keep_free_bytes
     message = f"{free // _MIB} MiB free, {need // _MIB} MiB kept free"
@@ -103,10 +105,10 @@ def _can_read(user: JobUser, file: Path) -> bool:
 
 def check_tools() -> list[Finding]:
     """Check which of the tools that jobs need are installed."""
-    found = {name: shutil.which(name) for name in _TOOLS}
+    paths = {name: shutil.which(name) for name in _TOOLS}
     return [
         ok(f"tool {name}", place)
         if place is not None
         else warn(f"tool {name}", "not on the PATH", _TOOLS[name])
-        for name, place in found.items()
+        for name, place in paths.items()
     ]

@@ -44,8 +44,8 @@ async def check_network(config: RunnerConfig, clock: Clock) -> list[Finding]:
 
 async def _check_name(url: httpx.URL) -> Finding:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(url.host, _choose_port(url))
-    return ok("dns", f"{url.host} is {found[0][4][0]}")
+    resolved = await loop.getaddrinfo(url.host, _choose_port(url))
+    return ok("dns", f"{url.host} is {resolved[0][4][0]}")
 
 
 async def _check_port(url: httpx.URL, name: str) -> Finding:

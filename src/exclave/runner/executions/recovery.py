@@ -19,7 +19,7 @@ _KILL_PAUSE_S = 5.0
 
 def recover(deps: Deps) -> None:
     """Add unfinished executions to the roster before the first request reports what is alive."""
-    waiting = {one.execution_id: one for one in deps.outbox.list_waiting()}
+    waiting = {pending.execution_id: pending for pending in deps.outbox.list_waiting()}
     for result in waiting.values():
         _recover_result(deps, result)
     for folder in deps.disk.list_executions():

@@ -91,7 +91,7 @@ class Roster:
 
     def count_busy(self) -> int:
         """Return the number of executions that have not ended."""
-        return sum(1 for one in self._alive.values() if one.phase is not Phase.ENDED)
+        return sum(1 for execution in self._alive.values() if execution.phase is not Phase.ENDED)
 
     def count_room(self) -> int:
         """Return how many more executions one request could list."""

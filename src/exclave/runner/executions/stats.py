@@ -45,7 +45,7 @@ def collect_stats(
     machine: Machine, roster: Roster, outbox: Outbox, tally: Tally, *, disabled: bool
 ) -> Stats:
     """Return the statistics that a renewal reports."""
-    logs = [one.log for one in roster.list_alive() if one.log is not None]
+    logs = [execution.log for execution in roster.list_alive() if execution.log is not None]
     return Stats(
         load=machine.load,
         memory_bytes=machine.memory_bytes,

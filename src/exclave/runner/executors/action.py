@@ -140,5 +140,5 @@ def _build_argv(
     own = folder / first
     with workspace.touch():
         inside = own.resolve().is_relative_to(folder.resolve())
-        found = inside and own.is_file() and bool(own.stat().st_mode & _ANY_EXECUTES)
-    return (str(own), *rest) if found else (first, *rest)
+        is_own = inside and own.is_file() and bool(own.stat().st_mode & _ANY_EXECUTES)
+    return (str(own), *rest) if is_own else (first, *rest)

@@ -213,9 +213,9 @@ async def _fetch_uploaded(context: JobContext, source: UploadedSource) -> _Sourc
 
     def unpack() -> None:
         with file.open("rb") as data:
-            found = f"sha256:{hashlib.file_digest(data, 'sha256').hexdigest()}"
-            if found != source.archive_digest:
-                message = f"the archive is {found} and not {source.archive_digest}"
+            actual = f"sha256:{hashlib.file_digest(data, 'sha256').hexdigest()}"
+            if actual != source.archive_digest:
+                message = f"the archive is {actual} and not {source.archive_digest}"
                 raise WorkFailed(Reason.ARTIFACT_TAMPERED, message)
             data.seek(0)
             with context.workspace.touch():

@@ -64,14 +64,14 @@ class GitCredentials:
 
     def find(self, address: Address) -> Credential:
         """Return the credential with the longest matching prefix, or None."""
-        fitting = [one for one in self._read() if one.opens(address.text)]
+        fitting = [credential for credential in self._read() if credential.opens(address.text)]
         if not fitting:
             message = (
                 f"the build runner has no credentials for `{address.text}`: add them to"
                 f" `{self._file}`"
             )
             raise WorkFailed(Reason.SECRET_MISSING, message)
-        return max(fitting, key=lambda one: len(one.prefix))
+        return max(fitting, key=lambda credential: len(credential.prefix))
 
     def _read(self) -> list[Credential]:
         try:

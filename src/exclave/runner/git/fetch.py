@@ -118,14 +118,14 @@ class GitFetcher:
         argv = git.list_refs(remote.address.text, ref, pinned=remote.pinned)
         listed = _parse_refs(await _run_patiently(context, remote, argv))
         names = (f"refs/heads/{ref}", f"refs/tags/{ref}^{{}}", f"refs/tags/{ref}", ref)
-        found = [(name, listed[name]) for name in names if name in listed]
-        if not found:
+        matching = [(name, listed[name]) for name in names if name in listed]
+        if not matching:
             hint = "; a commit is written in full, with 40 digits" if _is_short(ref) else ""
             message = f"`{remote.address.text}` has no branch or tag `{ref}`{hint}"
             raise WorkFailed(Reason.SOURCE_INVALID, message)
-        name, commit = found[0]
+        name, commit = matching[0]
         context.log.system(f"{name} is commit {commit}")
-        if name.startswith("refs/heads/") and len(found) > 1:
+        if name.startswith("refs/heads/") and len(matching) > 1:
             context.log.system(f"there is a tag `{ref}` too: the branch is taken")
         return commit
 
@@ -177,9 +177,9 @@ async def _check_commit(context: JobContext, remote: _Remote, commit: str) -> No
 
 async def _check_folder(context: JobContext, remote: _Remote, commit: str, folder: str) -> None:
     listing = git.list_folders(commit, posixpath.dirname(folder))
-    found = [one for one in (await _run(context, remote, listing)).split("\0") if one]
-    if folder not in found:
-        there = f"; there are {', '.join(f'`{one}`' for one in found[:8])}" if found else ""
+    folders = [name for name in (await _run(context, remote, listing)).split("\0") if name]
+    if folder not in folders:
+        there = f"; there are {', '.join(f'`{name}`' for name in folders[:8])}" if folders else ""
         message = f"there is no folder `{folder}` in commit {commit}{there}"
         raise WorkFailed(Reason.SOURCE_INVALID, message)
 

@@ -16,8 +16,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 async def resolve_host(host: str, port: int) -> Sequence[str]:
     """Resolve a host with the system's resolver."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(one[4][0]) for one in found))
+    resolved = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in resolved))
 
 
 async def choose_public_ip(address: Address, resolve: Resolve) -> str:
@@ -26,16 +26,16 @@ async def choose_public_ip(address: Address, resolve: Resolve) -> str:
     git is told to use this address, so that a later change of the name has no effect.
     """
     try:
-        found = await resolve(address.host, address.port)
+        resolved = await resolve(address.host, address.port)
     except (OSError, UnicodeError) as error:
         message = f"the host `{address.host}` was not found: check the name, and the runner's DNS"
         raise WorkFailed(Reason.NETWORK, message) from error
-    private = [one for one in found if not is_public(one)]
-    if private or not found:
+    private = [ip for ip in resolved if not is_public(ip)]
+    if private or not resolved:
         message = (
             f"the host `{address.host}` has the private address {', '.join(private)}, and apps may"
             " not fetch from those: set EXCLAVE_GIT_ALLOW_PRIVATE=true on the build runner, or"
             " write a rewrite rule for it"
         )
         raise WorkFailed(Reason.SOURCE_INVALID, message)
-    return next((one for one in found if ":" not in one), found[0])
+    return next((ip for ip in resolved if ":" not in ip), resolved[0])

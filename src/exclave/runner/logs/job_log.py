@@ -70,7 +70,9 @@ class JobLog:
         self._values: set[str] = set()
         self._named: frozenset[bytes] = frozenset()
         self._needles = Joined(self._held)
-        self._channels = {one: Channel(self._needles) for one in (Stream.STDOUT, Stream.STDERR)}
+        self._channels = {
+            stream: Channel(self._needles) for stream in (Stream.STDOUT, Stream.STDERR)
+        }
         self._tail: TailRing | None = None
         self._lost = 0
 

@@ -61,14 +61,14 @@ class _Words:
         """Return where needles may occur: a word of each matches, the rest has to be compared."""
         if not self._places:
             return []
-        found = []
+        places = []
         for word in self._list_hits(data, first):
             text = word.to_bytes(self._size, sys.byteorder)
             at = data.find(text, first)
             while at >= 0:
-                found += [(at - offset, needle) for offset, needle in self._places[word]]
+                places += [(at - offset, needle) for offset, needle in self._places[word]]
                 at = data.find(text, at + 1)
-        return found
+        return places
 
     def _list_hits(self, data: bytes, first: int) -> set[int]:
         hits: set[int] = set()
@@ -104,7 +104,7 @@ class Needles:
 
     def spans(self, data: bytes) -> list[Span]:
         """Return the span of every match, including overlaps."""
-        found = {
+        spans = {
             (at, at + len(needle))
             for words in (self._long, self._short)
             for at, needle in words.find(data)
@@ -113,17 +113,17 @@ class Needles:
         for needle in self._few:
             at = data.find(needle)
             while at >= 0:
-                found.add((at, at + len(needle)))
+                spans.add((at, at + len(needle)))
                 at = data.find(needle, at + 1)
-        return list(found)
+        return list(spans)
 
     def first_open(self, data: bytes) -> int:
         """Return the first offset from which the rest of the data may begin a needle."""
         size = len(data)
-        found = [size]
+        offsets = [size]
         for at, needle in self._long.find(data, max(0, size - self.longest + 1)):
             if 0 <= at < size < at + len(needle) and needle.startswith(data[at:]):
-                found.append(at)
+                offsets.append(at)
         # A shorter beginning may not contain a whole word.
         for at in range(max(0, size - self._long.shortest + 1), size):
             rest = data[at:]
@@ -131,9 +131,9 @@ class Needles:
                 len(needle) > len(rest) and needle.startswith(rest)
                 for needle in self._heads.get(rest[:MIN_LENGTH], ())
             ):
-                found.append(at)
+                offsets.append(at)
                 break
-        return min(found)
+        return min(offsets)
 
 
 class Joined:

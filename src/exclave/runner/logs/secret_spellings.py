@@ -31,24 +31,24 @@ def is_maskable(value: str) -> bool:
 
 def find_needles(values: Iterable[str]) -> frozenset[bytes]:
     """Return all patterns to mask for these values."""
-    found: set[bytes] = set()
+    needles: set[bytes] = set()
     for value in values:
         if is_maskable(value):
             for text in {value, value.strip()}:
-                found.update(_write_every_way(text))
-    return frozenset(needle for needle in found if len(needle) >= MIN_LENGTH)
+                needles.update(_write_every_way(text))
+    return frozenset(needle for needle in needles if len(needle) >= MIN_LENGTH)
 
 
 def find_key_needles(key: bytes) -> frozenset[bytes]:
     """Return all patterns to mask for a binary key."""
-    found = {key, *_write_hex(key), *_write_base64(key)}
+    needles = {key, *_write_hex(key), *_write_base64(key)}
     # How programs print the bytes when they read them as text.
-    found |= {key.decode("latin-1").encode(), key.decode(errors="replace").encode()}
+    needles |= {key.decode("latin-1").encode(), key.decode(errors="replace").encode()}
     for sign in (":", " "):
         for width in _DUMP_WIDTHS:
             rows = (key[at : at + width] for at in range(0, len(key), width))
-            found |= {row.hex(sign).encode() for row in rows if len(row) >= MIN_LENGTH}
-    return frozenset(needle for needle in found if len(needle) >= MIN_LENGTH)
+            needles |= {row.hex(sign).encode() for row in rows if len(row) >= MIN_LENGTH}
+    return frozenset(needle for needle in needles if len(needle) >= MIN_LENGTH)
 
 
 def _write_every_way(text: str) -> Iterator[bytes]:

@@ -84,8 +84,12 @@ class Renewer:
             boot=drawn.boot,
             no=drawn.no,
             executions=[
-                RenewedExecution(id=one.id, epoch=one.epoch, log_end=one.log.end if one.log else 0)
-                for one in drawn.alive
+                RenewedExecution(
+                    id=execution.id,
+                    epoch=execution.epoch,
+                    log_end=execution.log.end if execution.log else 0,
+                )
+                for execution in drawn.alive
             ],
             stats=self._deps.collect_stats(),
         )

@@ -46,21 +46,21 @@ def list_members(cgroup: Path, execution_id: str) -> list[int]:
     """Return the living processes of an execution's cgroup and of those below it."""
     if cgroup.name != f"{_PREFIX}{execution_id}":
         return []
-    found = []
+    pids = []
     for file in cgroup.rglob("cgroup.procs"):
         with suppress(OSError):
-            found += [int(word) for word in file.read_text().split()]
-    return found
+            pids += [int(word) for word in file.read_text().split()]
+    return pids
 
 
 def remove_cgroup(cgroup: Path) -> None:
     """Remove an empty cgroup, and those that a job created in it."""
     if not cgroup.name.startswith(_PREFIX):
         return
-    below = sorted((one for one in cgroup.rglob("*") if one.is_dir()), reverse=True)
-    for one in (*below, cgroup):
+    below = sorted((folder for folder in cgroup.rglob("*") if folder.is_dir()), reverse=True)
+    for folder in (*below, cgroup):
         with suppress(OSError):
-            one.rmdir()
+            folder.rmdir()
 
 
 def _may_make(place: Path) -> bool:

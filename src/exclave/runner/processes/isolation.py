@@ -73,7 +73,7 @@ def find_obstacle() -> str:
         return f"root lacks {', '.join(missing)} here"
     if not _is_mapped(POOL):
         return f"the uids {POOL[0]}-{POOL[-1]} do not exist in this container"
-    place = next(one for one in (STATE, *STATE.parents) if one.exists())
+    place = next(folder for folder in (STATE, *STATE.parents) if folder.exists())
     return "" if os.access(place, os.W_OK) else f"`{place}` cannot be written"
 
 

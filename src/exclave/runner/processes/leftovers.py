@@ -87,16 +87,16 @@ def _drop_cgroup(folder: Path) -> None:
 
 def kill_cell(execution_id: str, uid: int | None, cgroup: Path | None) -> set[int]:
     """Kill all processes of a user, or in a cgroup, that belongs to one execution only."""
-    found: set[int] = set()
+    pids: set[int] = set()
     if uid is not None:
-        found |= set(procfs.list_users().get(uid, ()))
-        for pid in found:
+        pids |= set(procfs.list_users().get(uid, ()))
+        for pid in pids:
             procfs.kill_if(pid, lambda pid=pid: uid in procfs.read_users(pid))  # type: ignore[misc]
     if cgroup is not None:
         for pid in cgroups.list_members(cgroup, execution_id):
             if procfs.kill_if(pid, lambda pid=pid: _is_member(pid, cgroup, execution_id)):  # type: ignore[misc]
-                found.add(pid)
-    return found
+                pids.add(pid)
+    return pids
 
 
 def _is_member(pid: int, cgroup: Path, execution_id: str) -> bool:

@@ -37,21 +37,21 @@ def read_start(pid: int) -> int | None:
 
 def list_group(group: int) -> list[int]:
     """Return the living processes of a process group."""
-    found = []
+    pids = []
     for pid in _list_pids():
         fields = _read_stat(pid)
         if fields is not None and int(fields[_GROUP_FIELD]) == group:
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def list_users() -> dict[int, list[int]]:
     """Return the living processes by uid, both real and effective."""
-    found: dict[int, list[int]] = {}
+    pids: dict[int, list[int]] = {}
     for pid in _list_pids():
         for uid in read_users(pid):
-            found.setdefault(uid, []).append(pid)
-    return found
+            pids.setdefault(uid, []).append(pid)
+    return pids
 
 
 def read_users(pid: int) -> set[int]:

@@ -70,8 +70,8 @@ class Orphans:
 
 
 def _list_children() -> set[int]:
-    found: set[int] = set()
+    pids: set[int] = set()
     for task in _TASKS.iterdir():
         with suppress(OSError):
-            found |= {int(word) for word in (task / "children").read_text().split()}
-    return found
+            pids |= {int(word) for word in (task / "children").read_text().split()}
+    return pids

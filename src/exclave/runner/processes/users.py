@@ -77,12 +77,12 @@ def read_run_as(text: str, capacity: int) -> RunAs | None:
 
 def _find_user(text: str) -> JobUser:
     try:
-        found = pwd.getpwuid(int(text)) if text.isdecimal() else pwd.getpwnam(text)
+        entry = pwd.getpwuid(int(text)) if text.isdecimal() else pwd.getpwnam(text)
     except (KeyError, OverflowError) as error:
         raise NoSuchUser(f"EXCLAVE_RUN_AS: there is no user `{text}` on this machine") from error
-    if found.pw_uid == 0 or found.pw_gid == 0:
+    if entry.pw_uid == 0 or entry.pw_gid == 0:
         raise NoSuchUser(f"EXCLAVE_RUN_AS: `{text}` is root, or of root's group")
-    return JobUser(found.pw_uid, found.pw_gid, alone=False)
+    return JobUser(entry.pw_uid, entry.pw_gid, alone=False)
 
 
 class Users:
@@ -103,10 +103,10 @@ class Users:
         if self._shared is not None:
             return self._shared
         busy = procfs.list_users()
-        found = next((user for user in self._free if user.uid not in busy), None)
-        if found is not None:
-            self._free.remove(found)
-        return found
+        free = next((user for user in self._free if user.uid not in busy), None)
+        if free is not None:
+            self._free.remove(free)
+        return free
 
     def release(self, user: JobUser) -> None:
         """Release a user for other jobs; users are reused in the order of their release."""

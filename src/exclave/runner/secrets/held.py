@@ -104,8 +104,10 @@ def read_secrets(data: bytes) -> Iterable[bytes]:
 def read_credentials(data: bytes) -> Iterable[bytes]:
     """Return the patterns of the passwords and private keys in a git credentials file."""
     try:
-        found = json.loads(data)["credentials"]
-        texts = [one.get(key) for one in found for key in ("password", "private_key")]
+        credentials = json.loads(data)["credentials"]
+        texts = [
+            credential.get(key) for credential in credentials for key in ("password", "private_key")
+        ]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return read_secrets(data)
     return find_needles(text for text in texts if isinstance(text, str))
@@ -133,8 +135,8 @@ def read_hex_keys(data: bytes) -> Iterable[bytes]:
 
 def read_enrolment(data: bytes) -> Iterable[bytes]:
     """Return the patterns of the one-time token in a Stack's document."""
-    found = json.loads(data)
-    token = found.get("enrolment") if isinstance(found, dict) else None
+    document = json.loads(data)
+    token = document.get("enrolment") if isinstance(document, dict) else None
     return find_needles([token] if isinstance(token, str) else [])
 
 

@@ -101,11 +101,11 @@ def _pack(data: bytes) -> tuple[bytes, bytes]:
 
 def _unpack(data: bytes) -> bytes:
     with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-        found = reader.read(_MOST_UNPACKED + 1)
-    if len(found) > _MOST_UNPACKED:
+        unpacked = reader.read(_MOST_UNPACKED + 1)
+    if len(unpacked) > _MOST_UNPACKED:
         message = f"more than {_MOST_UNPACKED} bytes"
         raise ValueError(message)
-    return found
+    return unpacked
 
 
 def _bind(magic: bytes, purpose: Purpose) -> bytes:

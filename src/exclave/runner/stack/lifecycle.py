@@ -97,9 +97,11 @@ def _list_missing_inputs(
     """Name the required inputs that the customer has not given; a default does not count."""
     given = folder.read_inputs()
     return [
-        one.name
-        for one in terms.inputs
-        if one.required and not given.get(one.name) and f"{INPUT_SECRET}{one.name}" not in secrets
+        declared.name
+        for declared in terms.inputs
+        if declared.required
+        and not given.get(declared.name)
+        and f"{INPUT_SECRET}{declared.name}" not in secrets
     ]
 
 

@@ -73,9 +73,9 @@ class Reporter:
             secrets={secret.name: secret.name in there for secret in terms.secrets},
             inputs=_choose_inputs(terms, given),
             sensitive_inputs=[
-                one.name
-                for one in terms.inputs
-                if one.sensitive and f"{INPUT_SECRET}{one.name}" in there
+                declared.name
+                for declared in terms.inputs
+                if declared.sensitive and f"{INPUT_SECRET}{declared.name}" in there
             ],
         )
 
@@ -104,5 +104,5 @@ class Reporter:
 
 def _choose_inputs(terms: StackTerms, given: Mapping[str, str]) -> dict[str, str]:
     """Return the values that the customer entered for the app's inputs; nothing sensitive."""
-    open_names = {one.name for one in terms.inputs if not one.sensitive}
+    open_names = {declared.name for declared in terms.inputs if not declared.sensitive}
     return {name: value for name, value in given.items() if name in open_names}

@@ -32,15 +32,15 @@ def read_variable_types(folder: Path) -> dict[str, bool]:
     Like Terraform's `-var`: text for `string`, `number`, `bool` and untyped variables is the value;
     for the others (`list(…)`, `map(…)`, `object(…)`, `any`, …) it is an expression.
     """
-    found: dict[str, bool] = {}
+    structured: dict[str, bool] = {}
     for file in sorted(folder.iterdir()):
         if not file.is_file():
             continue
         if file.name.endswith((".tf", ".tofu")):
-            found |= _read_native(file.read_text(errors="replace"))
+            structured |= _read_native(file.read_text(errors="replace"))
         elif file.name.endswith((".tf.json", ".tofu.json")):
-            found |= _read_json(file.read_text(errors="replace"))
-    return found
+            structured |= _read_json(file.read_text(errors="replace"))
+    return structured
 
 
 def _read_native(text: str) -> dict[str, bool]:
@@ -48,12 +48,12 @@ def _read_native(text: str) -> dict[str, bool]:
         bare = "".join(_strip(piece) for piece in split_hcl(text))
     except HclBroken:
         return {}  # Terraform reports this error, with the line
-    found = {}
+    structured = {}
     for block in _VARIABLE.finditer(bare):
         declared = _TYPE.search(_read_body(bare, block.end()))
         kind = "string" if declared is None else declared[1]
-        found[block[1]] = kind not in _PRIMITIVES
-    return found
+        structured[block[1]] = kind not in _PRIMITIVES
+    return structured
 
 
 def _strip(piece: Piece) -> str:
@@ -85,10 +85,10 @@ def _read_json(text: str) -> dict[str, bool]:
         return {}
     blocks = declared.get("variable", {}) if isinstance(declared, dict) else {}
     parts = blocks if isinstance(blocks, list) else [blocks]
-    found: dict[str, bool] = {}
+    structured: dict[str, bool] = {}
     for part in parts:
         for name, body in part.items() if isinstance(part, dict) else ():
             inner = body[0] if isinstance(body, list) and body else body
             kind = inner.get("type", "") if isinstance(inner, dict) else ""
-            found[name] = bool(kind) and kind not in _PRIMITIVES
-    return found
+            structured[name] = bool(kind) and kind not in _PRIMITIVES
+    return structured

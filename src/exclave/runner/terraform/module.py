@@ -70,9 +70,9 @@ def write_variables(spec: TerraformSpec, filler: Filler, module: Path, folder: P
         if not structured.get(name, False):
             values[name] = filler.fill(text)
             continue
-        found = _read_json(text, filler)
-        if found is not None:
-            values[name] = found[0]
+        value = _read_json(text, filler)
+        if value is not None:
+            values[name] = value[0]
         else:
             expressions[name] = _check_expression(name, filler.fill_hcl(text))
     if expressions:

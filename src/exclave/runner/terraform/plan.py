@@ -80,7 +80,7 @@ async def plan(
     outputs = _build_outputs(tf, document, saved, digest)
     if denied:
         message = "\n".join(
-            f"policy `{one.name}` denies this plan: {one.message}" for one in denied
+            f"policy `{finding.name}` denies this plan: {finding.message}" for finding in denied
         )
         return fail(Reason.POLICY_DENIED, message).model_copy(update={"outputs": outputs})
     return Outcome(

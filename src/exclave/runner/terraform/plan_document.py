@@ -84,12 +84,12 @@ def _compare(change: Change, action: str, mask: Mask) -> list[PlanAttribute]:
     if action in {"read", "move", "forget"}:
         return []
     walk = _Walk(change, mask)
-    found: list[PlanAttribute] = []
+    attributes: list[PlanAttribute] = []
     for attribute in walk.list_changes():
-        found.append(attribute)
-        if len(found) >= _MOST_ATTRIBUTES:
+        attributes.append(attribute)
+        if len(attributes) >= _MOST_ATTRIBUTES:
             break
-    return found
+    return attributes
 
 
 class _Walk:

@@ -95,4 +95,4 @@ def _clean(folder: Path) -> None:
 
 
 def _list_packages(folder: Path) -> Iterator[str]:
-    return (str(one.relative_to(folder)) for one in folder.glob(_PACKAGES))
+    return (str(package.relative_to(folder)) for package in folder.glob(_PACKAGES))

@@ -33,19 +33,19 @@ async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[Pol
         folder.mkdir(mode=0o700, exist_ok=True)
     document = folder / "input.json"
     tf.context.workspace.write(document, f'{{"plan": {plan}}}'.encode())
-    found: list[PolicyFinding] = []
+    findings: list[PolicyFinding] = []
     try:
         for at, policy in enumerate(tf.spec.policies):
             file = folder / f"policy-{at:03d}.rego"
             tf.context.workspace.write(file, policy.rego.encode())
             value = await _evaluate(tf, tool, policy, file, document)
-            found += read_findings(policy.name, value, tf.context.mask)
+            findings += read_findings(policy.name, value, tf.context.mask)
     finally:
         with tf.context.workspace.touch():
             document.unlink(missing_ok=True)
-    for one in found:
-        tf.context.log.system(f"policy {one.name}: {one.level}: {one.message}")
-    return sorted(found, key=lambda one: _LEVELS.index(one.level))
+    for finding in findings:
+        tf.context.log.system(f"policy {finding.name}: {finding.level}: {finding.message}")
+    return sorted(findings, key=lambda finding: _LEVELS.index(finding.level))
 
 
 def read_findings(name: str, value: Json, mask: Callable[[str], str]) -> list[PolicyFinding]:

@@ -207,8 +207,8 @@ class StateProxy:
     ) -> tuple[HTTPStatus, bytes]:
         match method:
             case "GET":
-                found = await self._backend.read()
-                return (HTTPStatus.NOT_FOUND, b"") if found is None else (HTTPStatus.OK, found)
+                state = await self._backend.read()
+                return (HTTPStatus.NOT_FOUND, b"") if state is None else (HTTPStatus.OK, state)
             case "POST":
                 await self._backend.write(query.get("ID", [""])[0], body)
             case "LOCK":

@@ -49,9 +49,9 @@ async def fetch_tool(
     package = folder / "package"
     await download_file(place, name, package, most=_MOST_BYTES, within_s=_WITHIN_S)
     with package.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != wanted.lower():
-        raise ChecksumWrong(f"`{name}` has the checksum {found}, not {wanted}")
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != wanted.lower():
+        raise ChecksumWrong(f"`{name}` has the checksum {actual}, not {wanted}")
     return unpack_tool(vendor, package, folder)
 
 

@@ -61,9 +61,9 @@ class ToolFinder:
         self._vendors = vendors or VENDORS
         self._known: dict[tuple[str, int, int], Version] = {}
 
-    async def find(self, name: str, wish: str, *, env: Mapping[str, str], run: Run) -> Tool:
+    async def find(self, name: str, requested: str, *, env: Mapping[str, str], run: Run) -> Tool:
         """Return a suitable tool; raise `WorkFailed` with a hint if there is none."""
-        wanted = _read_wish(name, wish)
+        wanted = _read_wish(name, requested)
         seen: list[str] = []
         newer: Tool | None = None
         for place in self._list_places(name):
@@ -143,13 +143,16 @@ class ToolFinder:
         if (folder / name).is_file():
             yield str(folder / name)
         elif (folder / name).is_dir():
-            kept = [(Version.read(one.name), one / name) for one in (folder / name).iterdir()]
+            kept = [
+                (Version.read(version_folder.name), version_folder / name)
+                for version_folder in (folder / name).iterdir()
+            ]
             known = [(version, file) for version, file in kept if version and file.is_file()]
             for _, file in sorted(known, reverse=True):
                 yield str(file)
-        found = shutil.which(name, path=self._settings.path)
-        if found is not None:
-            yield found
+        on_path = shutil.which(name, path=self._settings.path)
+        if on_path is not None:
+            yield on_path
 
     async def _ask_version(self, place: str, env: Mapping[str, str], run: Run) -> Version | None:
         facts = os.stat(place)  # noqa: PTH116 - of the program, links followed
@@ -169,12 +172,12 @@ class ToolFinder:
         return self._known[key]
 
 
-def _read_wish(name: str, wish: str) -> Version | None:
-    if wish in {"", "latest"}:
+def _read_wish(name: str, requested: str) -> Version | None:
+    if requested in {"", "latest"}:
         return None
-    wanted = Version.read(wish)
+    wanted = Version.read(requested)
     if wanted is None:
-        message = f"`{wish}` is no version of {name}: write it like 1.11.4, or leave it out"
+        message = f"`{requested}` is no version of {name}: write it like 1.11.4, or leave it out"
         raise WorkFailed(Reason.TOOL_MISSING, message)
     return wanted
 
@@ -183,13 +186,13 @@ def _describe_missing(
     name: str, wanted: Version | None, seen: list[str], problems: list[str]
 ) -> WorkFailed:
     what = f"{name} {wanted}" if wanted else name
-    found = f"; found: {', '.join(seen)}" if seen else ""
+    versions = f"; found: {', '.join(seen)}" if seen else ""
     why = "".join(f"; {problem}" for problem in problems)
     fix = (
         f"Install {what} on the runner's PATH, put it into its tools folder (EXCLAVE_TOOLS),"
         " or let it fetch or build tools (EXCLAVE_TOOLS_DOWNLOAD, EXCLAVE_TOOLS_BUILD)."
     )
-    return WorkFailed(Reason.TOOL_MISSING, f"the runner has no {what}{found}{why}. {fix}")
+    return WorkFailed(Reason.TOOL_MISSING, f"the runner has no {what}{versions}{why}. {fix}")
 
 
 @contextmanager

@@ -44,12 +44,12 @@ class Fit(StrEnum):
     WRONG = "wrong"
 
 
-def compare_versions(wanted: Version | None, found: Version, *, strict: bool) -> Fit:
+def compare_versions(wanted: Version | None, installed: Version, *, strict: bool) -> Fit:
     """Return how well a version fits the requested one; a newer patch fits unless strict."""
-    if wanted is None or wanted == found:
+    if wanted is None or wanted == installed:
         return Fit.EXACT
-    same_minor = (wanted.major, wanted.minor) == (found.major, found.minor)
-    released = not wanted.pre and not found.pre
-    if same_minor and released and found.patch > wanted.patch and not strict:
+    same_minor = (wanted.major, wanted.minor) == (installed.major, installed.minor)
+    released = not wanted.pre and not installed.pre
+    if same_minor and released and installed.patch > wanted.patch and not strict:
         return Fit.NEWER_PATCH
     return Fit.WRONG

@@ -107,10 +107,10 @@ def to_date(layout: str, text: str) -> Time:
 @DATES.add("mustToDate", takes=(TEXT, TEXT))
 def must_to_date(layout: str, text: str) -> Time:
     """Return a date parsed by a layout."""
-    found = layouts.parse_layout(layout, text)
-    if found is None:
+    parsed = layouts.parse_layout(layout, text)
+    if parsed is None:
         raise Fault(f"{text!r} does not fit the layout {layout!r}")
-    return found
+    return parsed
 
 
 @DATES.add("unixEpoch", takes=(TIME,))

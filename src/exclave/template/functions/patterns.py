@@ -49,8 +49,8 @@ def regex_find(env: Env, pattern: str, text: str) -> str:
 @PATTERNS.add_with_env("regexFindAll", "mustRegexFindAll", takes=(TEXT, TEXT, INT))
 def regex_find_all(env: Env, pattern: str, text: str, most: int) -> Strings:
     """Return all matches, or at most a number of them."""
-    found = _compile(env, pattern).find_all(text, most, env.budget)
-    return Strings([text[slots[0] : slots[1]] for slots in found])
+    matches = _compile(env, pattern).find_all(text, most, env.budget)
+    return Strings([text[slots[0] : slots[1]] for slots in matches])
 
 
 @PATTERNS.add_with_env("regexReplaceAll", "mustRegexReplaceAll", takes=(TEXT, TEXT, TEXT))
@@ -93,7 +93,7 @@ def regex_split(env: Env, pattern: str, text: str, most: int) -> Strings:
 @PATTERNS.add("regexQuoteMeta", takes=(TEXT,))
 def regex_quote_meta(text: str) -> str:
     """Return a pattern that matches exactly this text."""
-    return _META.sub(lambda found: "\\" + found[0], text)
+    return _META.sub(lambda match: "\\" + match[0], text)
 
 
 def _replace(env: Env, pattern: Pattern, text: str, make: Callable[[Slots], str]) -> str:
@@ -115,8 +115,8 @@ def _replace(env: Env, pattern: Pattern, text: str, make: Callable[[Slots], str]
 
 
 def _expand(pattern: Pattern, new: str, text: str, slots: Slots) -> str:
-    def part(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def part(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
         if name is None:
             return "$"
         short = name.isascii() and name.isdigit() and len(name) < 6  # noqa: PLR2004 - no group beyond

@@ -85,8 +85,8 @@ def check_type(value: Value, param: Param, name: str) -> Value:
     other = isinstance(value, _OTHERS) and param is not Param.BOOL
     if isinstance(value, _CLASSES[param]) and not other:
         return value
-    found = "nothing" if value is None else type_of(value)
-    raise Fault(f"{name} needs {param.value} here, not {found}", hint=_HINTS.get(param, ""))
+    actual = "nothing" if value is None else type_of(value)
+    raise Fault(f"{name} needs {param.value} here, not {actual}", hint=_HINTS.get(param, ""))
 
 
 class Registry:
