@@ -14,6 +14,7 @@ from exclave.domain.installs import (
     InstallState,
     ManagedBy,
     Overrides,
+    PlainInstall,
     decide_approval,
 )
 from exclave.domain.stacks import Cloud
@@ -30,13 +31,16 @@ _OF_INSTALL = (
 
 
 class InstallRow(NamedTuple):
-    """An install beside its app; without one, `app_id` and all fields after it are None."""
+    """An install beside its app.
+
+    Without an app, all fields after `created_at` are None; `approve_all` is the one to ask.
+    """
 
     id: InstallId
     name: str
     labels: Mapping[str, str]
     created_at: datetime
-    app_id: str | None
+    app_id: str
     app_name: str
     config_id: str
     config_version: int
@@ -45,12 +49,12 @@ class InstallRow(NamedTuple):
     newest_version: int
     target: Cloud
     state: InstallState
-    approve_all: bool
-    approval: ApprovalOption | None
     here: bool
     managed_by: ManagedBy
     state_version: int
     input_version: int
+    approve_all: bool | None
+    approval: ApprovalOption | None
     toggles: Mapping[str, bool] | None
     overrides: Overrides | None
 
@@ -83,45 +87,30 @@ def select_installs(*more: ColumnElement[bool]) -> Select[Any]:
         _newest.c.version.label("newest_version"),
         app_installs.c.target,
         app_installs.c.state,
-        app_installs.c.approve_all,
-        app_installs.c.approval,
         app_installs.c.here,
         app_installs.c.managed_by,
         app_installs.c.state_version,
         app_installs.c.input_version,
+        app_installs.c.approve_all,
+        app_installs.c.approval,
         app_installs.c.toggles,
         app_installs.c.overrides,
     ).select_from(joined)
 
 
 def read_install(row: InstallRow) -> Install:
-    """Return an install; it is an `AppInstall` if it has an app."""
-    return read_app_install(row) or Install(row.id, row.name, row.labels, row.created_at)
+    """Return an install with or without an app."""
+    return read_app_install(row) or PlainInstall(row.id, row.name, row.labels, row.created_at)
 
 
 def read_app_install(row: InstallRow) -> AppInstall | None:
     """Return an install of an app; None if it has none."""
-    if row.app_id is None:
+    if row.approve_all is None:
         return None
+    # By position, which is checked as well, and quicker: a page of a list has a hundred of them.
     return AppInstall(
-        id=row.id,
-        name=row.name,
-        labels=row.labels,
-        created_at=row.created_at,
-        app_id=row.app_id,
-        app_name=row.app_name,
-        config_id=row.config_id,
-        config_version=row.config_version,
-        config_by=row.config_by,
-        newest_id=row.newest_id,
-        newest_version=row.newest_version,
-        target=row.target,
-        state=row.state,
+        *row[:17],
         approval=decide_approval(approve_all=row.approve_all, approval=row.approval),
-        here=row.here,
-        managed_by=row.managed_by,
-        state_version=row.state_version,
-        input_version=row.input_version,
         toggles=row.toggles or {},
         overrides=row.overrides or {},
     )

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
     FromClause,
+    Integer,
     Select,
     bindparam,
     delete,
@@ -17,7 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from exclave.domain.identity import OrgId
+from exclave.domain.identity import InstallId, OrgId
 from exclave.domain.installs import Install
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
@@ -38,6 +39,12 @@ class Filter:
     only: Sequence[str] | None = None
     """One of these ids, or of `only_apps`; None is no condition."""
     only_apps: Sequence[str] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it lets all installs pass."""
+        values = (self.apps, self.state, self.name, self.only)
+        return not self.labels and all(value is None for value in values)
 
 
 def add_install(tx: Tx, org: OrgId, install: str, name: str, labels: Mapping[str, str]) -> None:
@@ -92,8 +99,10 @@ def list_installs(
     The ids of the page are found first, along an index that has them in order; only then the rest
     is read, for that page alone.
     """
-    page = _choose(org, after, wanted or Filter()).limit(limit)
-    ids = [row.id for row in tx.all(page)]
+    if wanted is None or wanted.is_empty:
+        ids = [row.id for row in tx.all(_PAGE, org=org, after=after, limit=limit)]
+    else:
+        ids = list(tx.run(_choose(org, after, wanted).limit(limit)).scalars())
     rows = tx.all(_DETAILS, org=org, ids=ids) if ids else []
     return [read_install(row) for row in rows]
 
@@ -132,6 +141,19 @@ _FIND = Prepared(
 _FIND_NAMED = Prepared(
     select_installs().where(_IN_ORG, installs.c.name == bindparam("name"), _NOT_DELETED),
     InstallRow,
+)
+
+
+class _Id(NamedTuple):
+    id: InstallId
+
+
+_PAGE = Prepared(
+    select(installs.c.id)
+    .where(_IN_ORG, installs.c.id > bindparam("after"), _NOT_DELETED)
+    .order_by(installs.c.id)
+    .limit(bindparam("limit", type_=Integer)),
+    _Id,
 )
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _DETAILS = Prepared(
