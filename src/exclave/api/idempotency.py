@@ -41,7 +41,7 @@ class KeyedRequest:
 def idempotent(
     *, secret: bool = False
 ) -> Callable[[Callable[..., Awaitable[Model]]], Endpoint[Model]]:
-    """Give a POST route an Idempotency-Key: a repeated request gets the reply of the first one.
+    """Accept an Idempotency-Key: a repeated request gets the reply of the first one.
 
     The route is written like any other, with `user`, `deps` and, if it has one, `body`. Under a
     key it gets `deps` whose first write spends the key. A `secret` reply is sent once and not

@@ -164,11 +164,11 @@ async def _fetch_outputs(uplink: Uplink, names: set[str], sealer: Sealer) -> dic
             if output not in outputs:
                 message = f"`{workspace}` has no output `{output}`: deploy it first"
                 raise WorkFailed(Reason.SECRET_MISSING, message)
-            values[f"output:{name}"] = _tell(object_or_empty(outputs[output]).get("value"))
+            values[f"output:{name}"] = _format_value(object_or_empty(outputs[output]).get("value"))
     return values
 
 
-def _tell(value: Json) -> str:
+def _format_value(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
