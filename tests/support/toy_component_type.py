@@ -1,11 +1,10 @@
 """A component type that has no entry yet: charts that scripts plan, apply and tear down."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.base.json_values import Json, JsonObject
+from exclave.control.install_state.reported_outputs import read_count
 from exclave.control.job_specs import component_types
 from exclave.control.job_specs.component_types import ComponentType
 from exclave.control.job_specs.part_results import PartResults, PlanResult
@@ -39,11 +38,11 @@ def _make_job(
     )
 
 
-def read_toy_plan(reported: Mapping[str, Any]) -> PlanResult:
-    return PlanResult(noop=not reported["changes"], serial=reported["revision"])
+def read_toy_plan(reported: JsonObject) -> PlanResult:
+    return PlanResult(noop=not reported["changes"], serial=read_count(reported, "revision"))
 
 
-def read_toy_outputs(reported: Mapping[str, Any]) -> dict[str, Any]:
+def read_toy_outputs(reported: JsonObject) -> dict[str, Json]:
     return {"url": f"http://{reported['release']}/"}
 
 

@@ -20,8 +20,8 @@ class PartFacts:
     artifact: Artifact
     """What was built from the part's source."""
     render: Render
-    overrides: Mapping[str, str]
-    """What the install sets for this component, such as `tf_vars`."""
+    override: str
+    """What the install adds to the values of this component; its class names the key."""
 
 
 @dataclass(frozen=True, slots=True)

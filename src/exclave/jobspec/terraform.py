@@ -66,8 +66,8 @@ def _render_var_files(definition: Definition, facts: PartFacts, part: str) -> li
         facts.render(file.contents, f"{part}: var_file[{index}]")
         for index, file in enumerate(definition.var_file)
     ]
-    if override := facts.overrides.get("tf_vars"):
-        texts.append(facts.render(override, f"{part}: tf_vars of the install"))
+    if facts.override:
+        texts.append(facts.render(facts.override, f"{part}: tf_vars of the install"))
     return texts
 
 

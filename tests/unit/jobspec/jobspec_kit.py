@@ -21,12 +21,12 @@ def render_command(text: str, where: str) -> list[str]:
     return [render(word, where) for word in text.split()]
 
 
-def plan_facts(**overrides: str) -> PlanFacts:
-    return PlanFacts(ARTIFACT, render, overrides)
+def plan_facts(override: str = "") -> PlanFacts:
+    return PlanFacts(ARTIFACT, render, override)
 
 
 def apply_facts() -> ApplyFacts:
-    return ApplyFacts(ARTIFACT, render, {}, PLAN)
+    return ApplyFacts(ARTIFACT, render, "", PLAN)
 
 
 def action_facts(artifacts: Mapping[str, Artifact] | None = None, **values: str) -> ActionFacts:

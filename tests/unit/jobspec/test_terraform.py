@@ -23,7 +23,7 @@ POLICY = Policy(type="terraform_module", name="p", contents="package {{x}}")
 
 
 def test_a_plan_has_the_rendered_texts_of_its_definition_and_of_the_install() -> None:
-    spec = make_terraform_plan(MODULE, plan_facts(tf_vars="b = {{x}}"), PlanPart("component:db"))
+    spec = make_terraform_plan(MODULE, plan_facts("b = {{x}}"), PlanPart("component:db"))
 
     assert (spec.operation, spec.workspace) == ("plan", "component:db")
     assert spec.vars == {"size": "<component:db: vars.size>"}
@@ -31,7 +31,7 @@ def test_a_plan_has_the_rendered_texts_of_its_definition_and_of_the_install() ->
 
 
 def test_the_same_definition_and_facts_make_the_same_job() -> None:
-    facts = replace(plan_facts(tf_vars="b = {{x}}"), policies=(POLICY,))
+    facts = replace(plan_facts("b = {{x}}"), policies=(POLICY,))
     intent = PlanPart("component:db", destroy=True, delay_s=5.0)
 
     first = make_terraform_plan(MODULE, facts, intent)

@@ -42,7 +42,7 @@ from exclave.jobspec.terraform import make_terraform_plan
 from exclave.wire.specs import Artifact
 
 artifact = Artifact(repository="apps/a", digest="sha256:" + "a" * 64)
-facts = PlanFacts(artifact, lambda text, where: text, {})
+facts = PlanFacts(artifact, lambda text, where: text, "")
 module = TerraformModule(type="terraform_module", name="db", vars={"size": "1"})
 print(make_terraform_plan(module, facts, PlanPart("component:db")).model_dump_json())
 """

@@ -1,7 +1,7 @@
 """The typed definitions that the stored parts of a config version are read as."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.actions import Action
@@ -15,6 +15,7 @@ from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.secrets import Secret
 from exclave.appconfig.model.sections import COMPONENT_TYPES
 from exclave.appconfig.stored.freezing import FrozenElsewhere, thaw
+from exclave.base.json_values import JsonObject
 
 T = TypeVar("T", bound=Table)
 
@@ -39,7 +40,7 @@ def name_section(model: type[Table]) -> str:
     return _SECTIONS[model]
 
 
-def read_definition(model: type[T], frozen: Mapping[str, Any]) -> T:
+def read_definition(model: type[T], frozen: JsonObject) -> T:
     """Return the definition of a stored part; that of a component has the class of its type."""
     if model is not Component:
         return thaw(model, frozen)

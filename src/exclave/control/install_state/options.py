@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from exclave.appconfig.model.sections import COMPONENT_TYPES
 from exclave.control.install_state.hcl_syntax import find_hcl_flaw
 from exclave.domain.configs import OutlinedComponent
 from exclave.domain.installs import AppInstall, Overrides
 from exclave.wire.installs import InstallConfig, ValueChange
 
-_KINDS = {"tf_vars": "terraform_module", "helm_values": "helm_chart"}
+_KINDS = {model.OVERRIDE: type_ for type_, model in COMPONENT_TYPES.items() if model.OVERRIDE}
+"""The component type that each kind of override is for."""
 
 
 def is_enabled(component: OutlinedComponent, toggles: Mapping[str, bool]) -> bool:

@@ -1,8 +1,6 @@
 """Build the job of a step from its intent; whatever a tenant's values break ends that step only."""
 
-from typing import Any
-
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
@@ -36,7 +34,7 @@ MOST_BYTES = 2 << 20
 _MOST_NAMED = 3
 
 
-def make_job(scope: Scope, intent: StepIntent | None) -> dict[str, Any]:
+def make_job(scope: Scope, intent: StepIntent | None) -> dict[str, JsonValue]:
     """Return the specification of a step's job; raise `NotReady` with the reason if there is none.
 
     Values of a tenant may break anything on the way. Only failures of the database are not about
@@ -65,7 +63,7 @@ def make_job(scope: Scope, intent: StepIntent | None) -> dict[str, Any]:
         raise _refuse(scope, f"of an unexpected error ({type(error).__name__})", hint) from error
 
 
-def _make_job(scope: Scope, stored: StepIntent | None) -> dict[str, Any]:
+def _make_job(scope: Scope, stored: StepIntent | None) -> dict[str, JsonValue]:
     if stored is None:
         raise _refuse(scope, "this server does not know what it is for", "Upgrade the server.")
     scope.config_id = stored.values.config

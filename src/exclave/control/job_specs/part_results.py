@@ -1,8 +1,9 @@
 """How the results of jobs that plan or deploy a part are read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from exclave.base.json_values import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class PlanResult:
 class PartResults:
     """How the outputs of one kind of jobs are read; they refuse what no such job reports."""
 
-    read_plan: Callable[[Mapping[str, Any]], PlanResult]
+    read_plan: Callable[[JsonObject], PlanResult]
     """Reads what a plan reports."""
-    read_outputs: Callable[[Mapping[str, Any]], dict[str, Any]]
+    read_outputs: Callable[[JsonObject], dict[str, Json]]
     """Reads the part's outputs, which templates can use, from what an apply reports."""

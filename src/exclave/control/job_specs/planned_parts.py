@@ -25,7 +25,7 @@ def make_plan(scope: Scope, intent: PlanPart | ScanPart) -> Request:
     facts = PlanFacts(
         artifact=scope.find_artifact(intent.part),
         render=scope.render,
-        overrides=scope.row.overrides.get(intent.component, {}),
+        override=_find_override(scope, definition),
         policies=_load_policies(scope, type_, intent.component),
     )
     return type_.make_plan(definition, facts, intent)
@@ -44,7 +44,7 @@ def make_apply(scope: Scope, intent: ApplyPart) -> Request:
     facts = ApplyFacts(
         artifact=scope.find_artifact(intent.part),
         render=scope.render,
-        overrides=scope.row.overrides.get(intent.component, {}),
+        override=_find_override(scope, definition),
         plan=PlanRef(execution_id=execution, digest=planned.digest),
     )
     return type_.make_apply(definition, facts, intent)
@@ -64,6 +64,12 @@ def _find_definition(scope: Scope, intent: PartIntent) -> Component | Sandbox:
     if intent.component:
         return scope.find_definition(Component, intent.component)
     return scope.find_definition(Sandbox)
+
+
+def _find_override(scope: Scope, definition: Component | Sandbox) -> str:
+    if isinstance(definition, Sandbox):
+        return ""
+    return scope.row.overrides.get(definition.name, {}).get(definition.OVERRIDE, "")
 
 
 def _load_policies(scope: Scope, type_: ComponentType[Any], component: str) -> tuple[Policy, ...]:

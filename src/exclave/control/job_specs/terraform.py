@@ -1,8 +1,6 @@
 """What the control plane knows of Terraform parts: the serials of states, the results of jobs."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from exclave.base.json_values import Json, JsonObject
 from exclave.control.install_state.reported_outputs import read_count, read_table
 from exclave.control.job_specs.part_results import PartResults, PlanResult
 from exclave.domain.identity import OrgId, QueueId
@@ -18,11 +16,11 @@ def find_state_serial(tx: Tx, org: OrgId, install: str, component: str) -> int:
     return 0 if newest is None else newest.serial
 
 
-def _read_plan(reported: Mapping[str, Any]) -> PlanResult:
+def _read_plan(reported: JsonObject) -> PlanResult:
     return PlanResult(bool(reported.get("noop")), read_count(reported, "serial"))
 
 
-def _read_outputs(reported: Mapping[str, Any]) -> dict[str, Any]:
+def _read_outputs(reported: JsonObject) -> dict[str, Json]:
     table = read_table(reported, "outputs")
     return {read_name(name): value for name, value in table.items()}
 

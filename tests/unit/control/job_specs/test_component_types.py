@@ -23,6 +23,7 @@ from exclave.control.progress.job_results import RECORDERS
 from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
 from exclave.domain.jobs import JobKind
 from exclave.runner.builds.source_checks import _CHECKS
+from exclave.wire.installs import ComponentOverride
 from tests.unit.jobspec.jobspec_kit import apply_facts, plan_facts
 
 MODULE = TerraformModule(type="terraform_module", name="db")
@@ -107,3 +108,9 @@ def test_a_part_sees_the_policies_of_its_type_that_name_it() -> None:
 
     assert [each.name for each in seen] == ["all", "db"]
     assert [each.name for each in of_sandbox] == ["sandbox"]
+
+
+def test_every_override_of_an_install_is_for_one_component_type() -> None:
+    named = [model.OVERRIDE for model in KNOWN_TYPES.values() if model.OVERRIDE]
+
+    assert sorted(named) == sorted(ComponentOverride.model_fields)

@@ -92,6 +92,8 @@ class Component(RoleRules):
     DEAD: ClassVar[Mapping[str, Dead]] = DEPRECATED_ARRAYS
     OPERATIONS: ClassVar[tuple[str, ...]] = ("deploy", "teardown")
     TYPE: ClassVar[str] = ""
+    OVERRIDE: ClassVar[str] = ""
+    """The key under which an install adds to the values of such a component, if it can."""
     DEPRECATED: ClassVar[str] = ""
     """What to use instead of this type."""
 

@@ -55,6 +55,7 @@ class HelmChart(WatchedComponent, Repos):
     """A Helm chart from a repository or a chart repository."""
 
     TYPE: ClassVar[str] = "helm_chart"
+    OVERRIDE: ClassVar[str] = "helm_values"
     DEAD: ClassVar[Mapping[str, Dead]] = {
         **DEPRECATED_ARRAYS,
         "value": Dead("Write the values as a table: [values] with name = value.", error=True),

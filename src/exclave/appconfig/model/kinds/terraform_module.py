@@ -12,6 +12,7 @@ class TerraformModule(PlannedComponent, Repos):
     """A Terraform module from a repository; its outputs are those of the module."""
 
     TYPE: ClassVar[str] = "terraform_module"
+    OVERRIDE: ClassVar[str] = "tf_vars"
 
     terraform_version: str = text(
         "At least 1.8.0; absent: the newest.", '"1.11.3"', format="terraform_version"
