@@ -207,8 +207,6 @@ STILL_ROWS = {
     "control/dispatch/offers.py": 5,
     "control/dispatch/presence.py": 1,
     "control/dispatch/runners.py": 1,
-    "control/installs/input_versions.py": 1,
-    "control/installs/replies.py": 1,
     "control/logs/merge.py": 9,
     "control/logs/search.py": 1,
     "control/logs/stored_pieces.py": 2,
@@ -217,21 +215,11 @@ STILL_ROWS = {
 """Rows of unknown columns outside `storage` that are being replaced."""
 STILL_DOCUMENTS = {
     "control/dispatch/presence.py": 1,
-    "control/install_state/options.py": 3,
-    "control/install_state/parts.py": 1,
-    "control/install_state/state.py": 6,
-    "control/installs/actions.py": 1,
-    "control/installs/input_versions.py": 2,
-    "control/installs/outline.py": 6,
-    "control/installs/upgrades.py": 1,
     "control/job_specs/actions.py": 3,
     "control/job_specs/builders.py": 2,
     "control/job_specs/component_types.py": 7,
     "control/job_specs/context.py": 1,
     "control/progress/job_results.py": 2,
-    "control/stacks/stacks.py": 3,
-    "control/stacks/terms.py": 1,
-    "storage/app_installs.py": 1,
     "storage/engine/database.py": 3,
     "storage/engine/dialects/base.py": 1,
     "storage/engine/dialects/bulk.py": 2,
@@ -241,7 +229,6 @@ STILL_DOCUMENTS = {
     "storage/engine/statements.py": 1,
     "storage/engine/unflushed_rows.py": 3,
     "storage/executions.py": 2,
-    "storage/install_states.py": 2,
     "storage/runners.py": 4,
 }
 """Documents of unknown fields that are being replaced."""
