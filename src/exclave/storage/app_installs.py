@@ -112,7 +112,7 @@ def _update(tx: Tx, org: OrgId, install: str, **values: Any) -> None:
     tx.run(update(app_installs).where(*mine).values(**values))
 
 
-def _write_approval(approval: ApprovalOption) -> dict[str, Any]:
+def _write_approval(approval: ApprovalOption) -> dict[str, bool | ApprovalOption | None]:
     auto = approval is ApprovalOption.AUTO
     return {
         "approve_all": approval is ApprovalOption.APPROVE_ALL,

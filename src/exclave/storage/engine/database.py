@@ -1,7 +1,7 @@
 """Transactions: synchronous functions over a `Tx`, run by a `Database`."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, overload
 from zlib import crc32
@@ -21,7 +21,7 @@ from exclave.storage.engine.growth import Growth
 from exclave.storage.engine.hub import MESSAGE, Hub
 from exclave.storage.engine.sessions import Sessions
 from exclave.storage.engine.statements import AnyRow as AnyRow
-from exclave.storage.engine.statements import Deferred, Prepared, find_row_maker
+from exclave.storage.engine.statements import Deferred, Prepared, Values, find_row_maker
 from exclave.storage.engine.unflushed_rows import UnflushedRows
 from exclave.storage.engine.workflow_cache import WorkflowCache
 
@@ -82,7 +82,7 @@ class Tx:
     def run(
         self,
         statement: Executable,
-        rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None,
+        rows: Sequence[Values] | Values | None = None,
     ) -> CursorResult[*tuple[Any, ...]]:
         """Execute a statement through SQLAlchemy: for what is too rare to prepare."""
         return self.session.connection.execute(statement, rows)
@@ -174,7 +174,7 @@ class Tx:
         if stored:
             self.session.update_each(table, stored, keep_if_none)
 
-    def patch_unflushed(self, table: Table, values: Mapping[str, Any]) -> bool:
+    def patch_unflushed(self, table: Table, values: Values) -> bool:
         """Change a row that is inserted but not yet sent; return whether there is one."""
         return self._unflushed.patch(table, values)
 

@@ -24,6 +24,7 @@ AnyRow = Row[*tuple[Any, ...]]
 
 Convert = Callable[[Any], Any]
 Values = Mapping[str, Any]
+"""Values by the names of columns or parameters, as a driver takes them."""
 Deferred = Callable[[], list[R]]
 """Returns the rows of a statement that was sent; waits for them if need be."""
 FindReader = Callable[[TypeEngine[Any]], Convert | None]

@@ -1,11 +1,12 @@
 """Rows that a transaction has inserted but not yet sent to the database."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Table
 
 from exclave.storage.engine.dialects.bulk import Rows, list_defaults, list_keys
+from exclave.storage.engine.statements import Values
 
 Row = dict[str, Any]
 
@@ -42,9 +43,7 @@ class UnflushedRows:
         self._tables[table] = present | added
         return True
 
-    def patch(
-        self, table: Table, values: Mapping[str, Any], keep_if_none: tuple[str, ...] = ()
-    ) -> bool:
+    def patch(self, table: Table, values: Values, keep_if_none: tuple[str, ...] = ()) -> bool:
         """Change the row with the key of these values; return whether there is one."""
         row = self._tables.get(table, {}).get(_find_key(table, values))
         if row is None:
@@ -67,7 +66,7 @@ class UnflushedRows:
             yield table, _fill(table, list(rows.values()))
 
 
-def _find_key(table: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _find_key(table: Table, row: Values) -> tuple[Any, ...]:
     return tuple(row.get(name) for name in list_keys(table))
 
 

@@ -117,6 +117,6 @@ class Dialect(Protocol):
         """Return an insert that does nothing for rows that exist."""
         ...
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, str]:
         """Return which database this is, without credentials."""
         ...

@@ -5,19 +5,21 @@ statements are made once per table and set of columns; values go to the driver a
 Columns are named by plain texts: SQLAlchemy's own kind of them takes long to write as JSON.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import JSON, Dialect, Table
 from sqlalchemy.sql.schema import ScalarElementColumnDefault
 
-Rows = Sequence[Mapping[str, Any]]
+from exclave.storage.engine.statements import Values
+
+Rows = Sequence[Values]
 """Rows of the same columns."""
 
 
 @lru_cache
-def list_defaults(table: Table) -> dict[str, Any]:
+def list_defaults(table: Table) -> Values:
     """Return what an insert writes into columns that it does not name."""
     return {
         str(column.name): column.default.arg

@@ -1,7 +1,7 @@
 """PostgreSQL: row locks and NOTIFY make it the engine that several servers share."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlalchemy import Engine, Insert, Table, create_engine, make_url
 from sqlalchemy.dialects.postgresql import insert
@@ -51,7 +51,7 @@ class PostgresDialect:
         """Make an insert that leaves rows alone which exist already."""
         return insert(table).on_conflict_do_nothing()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, str]:
         """Return which database this is, without the password."""
         return {"database": "postgresql", "url": make_url(self.url).render_as_string()}
 

@@ -51,7 +51,7 @@ class SqliteDialect:
         """Make an insert that leaves rows alone which exist already."""
         return insert(table).on_conflict_do_nothing()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, str]:
         """Return which database this is."""
         return {"database": "sqlite", "file": self.url.removeprefix("sqlite:///")}
 

@@ -1,7 +1,7 @@
 """A connection to SQLite, used without ceremony: statements take microseconds, so must we."""
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -152,7 +152,7 @@ def _find_reader(kind: TypeEngine[Any]) -> Convert | None:
 
 
 def _pick(
-    row: Mapping[str, Any], names: tuple[str, ...], places: list[tuple[int, Callable[[Any], Any]]]
+    row: Values, names: tuple[str, ...], places: list[tuple[int, Callable[[Any], Any]]]
 ) -> list[Any]:
     values = [row[name] for name in names]
     for place, convert in places:
