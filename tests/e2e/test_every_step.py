@@ -40,9 +40,11 @@ APP = {
     "db/main.tf": MODULE.replace("NAME", "db"),
 }
 FAILURES = {
-    "sandbox-plan": "base-fail-plan", "sandbox-apply": "base-fail-apply",
-    "db.plan": "db-fail-plan", "db.apply": "db-fail-apply",
-}  # fmt: skip
+    "sandbox-plan": "base-fail-plan",
+    "sandbox-apply": "base-fail-apply",
+    "db.plan": "db-fail-plan",
+    "db.apply": "db-fail-apply",
+}
 HANGS = {
     "runner": "", "sandbox-plan": "base-hang-plan", "sandbox-approve": "",
     "sandbox-apply": "base-hang-apply", "db.plan": "db-hang-plan", "db.approve": "",

@@ -22,9 +22,15 @@ _DEATHS = Mix(crash_every_s=30, gone_for_good=1.0, step_s=60, heal_at_s=200, wor
 _SILENCES = Mix(reply_loss=0.3, runners=(2, 2), crash_every_s=40, heal_at_s=300)
 _LOSSES = Mix(loss=0.3, runners=(2, 2), step_s=40, heal_at_s=300)
 _OPERATORS = Mix(
-    full_every_s=20, rotate_every_s=30, restore_every_s=150, remove_every_s=100, crash_every_s=60,
-    runners=(2, 2), step_s=15, heal_at_s=400,
-)  # fmt: skip
+    full_every_s=20,
+    rotate_every_s=30,
+    restore_every_s=150,
+    remove_every_s=100,
+    crash_every_s=60,
+    runners=(2, 2),
+    step_s=15,
+    heal_at_s=400,
+)
 _CANCELS = Mix(cancel_every_s=15, runners=(2, 2), step_s=6, heal_at_s=300, workflows=4)
 
 _CAUGHT = (

@@ -30,15 +30,21 @@ COMPONENTS: tuple[Mapping[str, Any], ...] = (
     {"name": "jobs", "needs": ["network"], "inputs": ["api_key"]},
 )
 SOURCE: Mapping[str, Any] = {
-    "type": "git", "url": "https://example.com/shop", "ref": "main", "directory": ".",
-}  # fmt: skip
+    "type": "git",
+    "url": "https://example.com/shop",
+    "ref": "main",
+    "directory": ".",
+}
 ACTION: Mapping[str, Any] = {
-    "name": "check", "timeout": "1m", "triggers": [{"type": "manual"}],
+    "name": "check",
+    "timeout": "1m",
+    "triggers": [{"type": "manual"}],
     "steps": [{"name": "ask", "inline_contents": "#!/bin/sh\ntrue\n"}],
-}  # fmt: skip
+}
 RUNBOOK: Mapping[str, Any] = {
-    "name": "refresh", "steps": [{"name": "look", "type": "action", "action_name": "check"}],
-}  # fmt: skip
+    "name": "refresh",
+    "steps": [{"name": "look", "type": "action", "action_name": "check"}],
+}
 README = "# {{ .nuon.install.name }}\n\nServed at {{ .nuon.inputs.inputs.domain }}.\n"
 
 

@@ -34,11 +34,13 @@ LIMITS: dict[str, int] = {
 }
 """Routes whose bodies may be larger, or must be smaller, than the usual MiB."""
 
-STREAMED = frozenset({
-    "/v1/apps/{app}/sync",
-    "/v1/executions/{execution}/attachments/{name}",
-    "/v1/executions/{execution}/state",
-})  # fmt: skip
+STREAMED = frozenset(
+    {
+        "/v1/apps/{app}/sync",
+        "/v1/executions/{execution}/attachments/{name}",
+        "/v1/executions/{execution}/state",
+    }
+)
 """Routes that work on their bodies while they arrive."""
 
 MOST_VALUES = 50_000

@@ -19,23 +19,51 @@ IMAGE_KEYS = ("repository", "tag", "digest", "ref")
 OUTPUTLESS = ("kubernetes_manifest", "job")
 STACK_OUTPUTS: Mapping[str, tuple[str, ...]] = {
     "aws": (
-        "account_id", "region", "vpc_id", "runner_subnet", "public_subnets", "private_subnets",
-        "provision_iam_role_arn", "maintenance_iam_role_arn", "deprovision_iam_role_arn",
-        "runner_iam_role_arn", "break_glass_role_arns", "custom_role_arns", "install_inputs",
+        "account_id",
+        "region",
+        "vpc_id",
+        "runner_subnet",
+        "public_subnets",
+        "private_subnets",
+        "provision_iam_role_arn",
+        "maintenance_iam_role_arn",
+        "deprovision_iam_role_arn",
+        "runner_iam_role_arn",
+        "break_glass_role_arns",
+        "custom_role_arns",
+        "install_inputs",
         "custom_nested_stacks",
     ),
     "azure": (
-        "resource_group_id", "resource_group_name", "resource_group_location", "subscription_id",
-        "subscription_tenant_id", "network_id", "network_name", "public_subnet_ids",
-        "public_subnet_names", "private_subnet_ids", "private_subnet_names", "key_vault_id",
-        "key_vault_name", "install_inputs", "custom_nested_stacks",
+        "resource_group_id",
+        "resource_group_name",
+        "resource_group_location",
+        "subscription_id",
+        "subscription_tenant_id",
+        "network_id",
+        "network_name",
+        "public_subnet_ids",
+        "public_subnet_names",
+        "private_subnet_ids",
+        "private_subnet_names",
+        "key_vault_id",
+        "key_vault_name",
+        "install_inputs",
+        "custom_nested_stacks",
     ),
     "gcp": (
-        "project_id", "region", "network_name", "private_subnet_name", "private_subnet_names",
-        "gke_node_pool_sa_email", "runner_service_account_email", "custom_sa_emails",
-        "install_inputs", "custom_nested_stacks",
+        "project_id",
+        "region",
+        "network_name",
+        "private_subnet_name",
+        "private_subnet_names",
+        "gke_node_pool_sa_email",
+        "runner_service_account_email",
+        "custom_sa_emails",
+        "install_inputs",
+        "custom_nested_stacks",
     ),
-}  # fmt: skip
+}
 """What the Stack of a cloud reports; there may be more, so only typos of these are reported."""
 
 TREE: Branch = {
@@ -89,8 +117,10 @@ class Scope:
 
 
 _AFTER_SANDBOX = (
-    ("components",), ("install", "components"), ("actions",),
-)  # fmt: skip
+    ("components",),
+    ("install", "components"),
+    ("actions",),
+)
 _AFTER_STACK = (
     *_AFTER_SANDBOX, ("sandbox",), ("install", "sandbox"), ("install_stack", "outputs"),
     ("domain",), ("install", "public_domain"), ("install", "internal_domain"), ("secrets",),

@@ -22,9 +22,14 @@ _CHUNK = 1 << 20
 _END_BYTES = 1024
 _MIB = 1 << 20
 _EXTENSIONS = frozenset(
-    {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
-     tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
-)  # fmt: skip
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
 _EXTENSION_BYTES = 64 << 10
 _EXECUTABLE, _PLAIN, _FOLDER = 0o755, 0o644, 0o755
 

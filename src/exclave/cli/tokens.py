@@ -54,9 +54,14 @@ async def list_tokens(session: Session, limit: int, cursor: str | None) -> None:
 @click.argument("name")
 @click.option("--account", help="Account of the token; created if missing.  [default: NAME]")
 @click.option(
-    "--role", "roles", type=click.Choice([role.value for role in Role]), default=["viewer"],
-    multiple=True, show_default=True, help="Role of the token. Can be repeated.",
-)  # fmt: skip
+    "--role",
+    "roles",
+    type=click.Choice([role.value for role in Role]),
+    default=["viewer"],
+    multiple=True,
+    show_default=True,
+    help="Role of the token. Can be repeated.",
+)
 @click.option("--install", metavar="NAME|ID", help="Restrict the token to this install.")
 @click.option("--app", metavar="NAME|ID", help="Restrict the token to this app and its installs.")
 @click.option("--instance-admin", is_flag=True, help="Allow the token to create orgs.")

@@ -102,16 +102,26 @@ def add_token(
 
 
 _USER = Prepared(
-    select(api_tokens.c.org_id, api_tokens.c.id, api_tokens.c.account_id, api_tokens.c.grants,
-           api_tokens.c.last_used_at, api_tokens.c.person_id, api_tokens.c.instance_admin,
-           accounts.c.name.label("account"), orgs.c.four_eyes)
-    .join(accounts, (accounts.c.org_id == api_tokens.c.org_id)
-          & (accounts.c.id == api_tokens.c.account_id))
+    select(
+        api_tokens.c.org_id,
+        api_tokens.c.id,
+        api_tokens.c.account_id,
+        api_tokens.c.grants,
+        api_tokens.c.last_used_at,
+        api_tokens.c.person_id,
+        api_tokens.c.instance_admin,
+        accounts.c.name.label("account"),
+        orgs.c.four_eyes,
+    )
+    .join(
+        accounts,
+        (accounts.c.org_id == api_tokens.c.org_id) & (accounts.c.id == api_tokens.c.account_id),
+    )
     .join(orgs, orgs.c.id == api_tokens.c.org_id)
     .where(api_tokens.c.hash == bindparam("hash"), api_tokens.c.revoked_at.is_(None))
     .where(api_tokens.c.expires_at > bindparam("now")),
     _UserRow,
-)  # fmt: skip
+)
 
 
 def find_user(tx: Tx, hashed: str) -> tuple[User, datetime | None] | None:

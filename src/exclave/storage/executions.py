@@ -311,11 +311,16 @@ class _Started(NamedTuple):
 _START = Prepared(
     update(executions)
     .where(*_HELD, executions.c.state == ExecutionState.OFFERED, _unfenced(), _TRUSTED)
-    .values(state=ExecutionState.RUNNING, started_at=bindparam("now"),
-            renewed_at=bindparam("now"), boot=bindparam("new_boot"), start_no=bindparam("no"))
+    .values(
+        state=ExecutionState.RUNNING,
+        started_at=bindparam("now"),
+        renewed_at=bindparam("now"),
+        boot=bindparam("new_boot"),
+        start_no=bindparam("no"),
+    )
     .returning(executions.c.job_id),
     _Started,
-)  # fmt: skip
+)
 _RENEW = Prepared(
     update(executions)
     .where(*_HELD, executions.c.state == ExecutionState.RUNNING, _unfenced())
@@ -324,11 +329,16 @@ _RENEW = Prepared(
 _ENDING = (
     update(executions)
     .where(*_CLAIMED, executions.c.state.in_(bindparam("states", expanding=True)), _unfenced())
-    .values(state=ExecutionState.ENDED, ended_at=bindparam("now"),
-            log_merged=(executions.c.log_bytes == 0) | (executions.c.log_pieces == 1),
-            reason=bindparam("new_reason"), result_digest=bindparam("new_digest"),
-            log_end=bindparam("new_log_end"), log_sha256=bindparam("new_log_sha256"))
-)  # fmt: skip
+    .values(
+        state=ExecutionState.ENDED,
+        ended_at=bindparam("now"),
+        log_merged=(executions.c.log_bytes == 0) | (executions.c.log_pieces == 1),
+        reason=bindparam("new_reason"),
+        result_digest=bindparam("new_digest"),
+        log_end=bindparam("new_log_end"),
+        log_sha256=bindparam("new_log_sha256"),
+    )
+)
 _END = Prepared(_ENDING)
 _END_SILENT = Prepared(_ENDING.where(executions.c.renewed_at < bindparam("silent_since")))
 _EXTEND_LOG = Prepared(
@@ -336,6 +346,7 @@ _EXTEND_LOG = Prepared(
     .where(*_HELD, executions.c.log_bytes == bindparam("offset"))
     .where(executions.c.started_at.is_not(None) | (executions.c.state != ExecutionState.ENDED))
     .where(_unfenced())
-    .values(log_bytes=bindparam("new_end"), log_pieces=executions.c.log_pieces + 1,
-            log_merged=False)
-)  # fmt: skip
+    .values(
+        log_bytes=bindparam("new_end"), log_pieces=executions.c.log_pieces + 1, log_merged=False
+    )
+)

@@ -143,12 +143,17 @@ _RUN = Prepared(
 _END = Prepared(
     update(jobs)
     .where(*_MINE, jobs.c.state.in_(_OPEN))
-    .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
-            message=bindparam("new_message"), exit_code=bindparam("new_code"),
-            outputs=bindparam("new_outputs"), finished_at=bindparam("now"))
+    .values(
+        state=bindparam("new_state"),
+        reason=bindparam("new_reason"),
+        message=bindparam("new_message"),
+        exit_code=bindparam("new_code"),
+        outputs=bindparam("new_outputs"),
+        finished_at=bindparam("now"),
+    )
     .returning(*(jobs.c[name] for name in EndedJob._fields)),
     EndedJob,
-)  # fmt: skip
+)
 
 
 def offer_job(tx: Tx, org: OrgId, job: JobId) -> None:

@@ -114,23 +114,36 @@ _ADD = Prepared(
     insert(lanes).from_select(
         ["org_id", "queue_id", "name", "epoch", "state", "reason", "changed_at"],
         select(
-            queues.c.org_id, queues.c.id, bindparam("lane", type_=Text),
-            bindparam("new_epoch", type_=BigInteger), literal(LaneState.BUSY, Text),
-            literal("", Text), bindparam("now", type_=Instant),
+            queues.c.org_id,
+            queues.c.id,
+            bindparam("lane", type_=Text),
+            bindparam("new_epoch", type_=BigInteger),
+            literal(LaneState.BUSY, Text),
+            literal("", Text),
+            bindparam("now", type_=Instant),
         )
         .where(*_MINE)
-        .where(~exists().where(lanes.c.org_id == queues.c.org_id,
-                               lanes.c.queue_id == queues.c.id,
-                               lanes.c.name == bindparam("lane"))),
+        .where(
+            ~exists().where(
+                lanes.c.org_id == queues.c.org_id,
+                lanes.c.queue_id == queues.c.id,
+                lanes.c.name == bindparam("lane"),
+            )
+        ),
     )
-)  # fmt: skip
+)
 _TAKE = Prepared(
     update(lanes)
     .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
     .where(lanes.c.name == bindparam("lane"))
-    .values(state=LaneState.BUSY, epoch=bindparam("new_epoch"), reason="",
-            execution_id=bindparam("new_holder"), changed_at=bindparam("now"))
-)  # fmt: skip
+    .values(
+        state=LaneState.BUSY,
+        epoch=bindparam("new_epoch"),
+        reason="",
+        execution_id=bindparam("new_holder"),
+        changed_at=bindparam("now"),
+    )
+)
 
 
 def occupy_lanes(
@@ -148,9 +161,13 @@ _LEAVE = Prepared(
     update(lanes)
     .where(lanes.c.org_id == bindparam("org"), lanes.c.queue_id == bindparam("queue"))
     .where(lanes.c.execution_id == bindparam("execution"), lanes.c.state == LaneState.BUSY)
-    .values(state=bindparam("new_state"), reason=bindparam("new_reason"),
-            execution_id=bindparam("new_holder"), changed_at=bindparam("now"))
-)  # fmt: skip
+    .values(
+        state=bindparam("new_state"),
+        reason=bindparam("new_reason"),
+        execution_id=bindparam("new_holder"),
+        changed_at=bindparam("now"),
+    )
+)
 
 
 def leave_lanes(

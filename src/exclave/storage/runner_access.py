@@ -71,9 +71,11 @@ _USE_NONCE = Prepared(
 _END_NONCES = Prepared(
     delete(runner_nonces)
     .where(*_NONCES)
-    .where(runner_nonces.c.generation.is_(None)
-           | (runner_nonces.c.generation < bindparam("at_generation")))
-)  # fmt: skip
+    .where(
+        runner_nonces.c.generation.is_(None)
+        | (runner_nonces.c.generation < bindparam("at_generation"))
+    )
+)
 _CONFIRM = Prepared(
     update(runners)
     .where(runners.c.org_id == bindparam("org"), runners.c.id == bindparam("runner"))
@@ -119,15 +121,24 @@ class _IdentityRow(NamedTuple):
 
 
 _IDENTITY = Prepared(
-    select(runners.c.org_id, runners.c.id, runners.c.queue_id, runners.c.kind, runners.c.name,
-           runners.c.generation_used, runner_tokens.c.generation.label("token_generation"))
-    .join(runners, (runners.c.org_id == runner_tokens.c.org_id)
-          & (runners.c.id == runner_tokens.c.runner_id))
+    select(
+        runners.c.org_id,
+        runners.c.id,
+        runners.c.queue_id,
+        runners.c.kind,
+        runners.c.name,
+        runners.c.generation_used,
+        runner_tokens.c.generation.label("token_generation"),
+    )
+    .join(
+        runners,
+        (runners.c.org_id == runner_tokens.c.org_id) & (runners.c.id == runner_tokens.c.runner_id),
+    )
     .where(runner_tokens.c.hash == bindparam("hash"))
     .where(runner_tokens.c.expires_at > bindparam("now"))
     .where(runners.c.state == RunnerState.ACTIVE),
     _IdentityRow,
-)  # fmt: skip
+)
 
 
 def find_identity(tx: Tx, hashed: str) -> RunnerIdentity | None:

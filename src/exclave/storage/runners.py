@@ -83,15 +83,22 @@ _ANEW = runners.c.boot < bindparam("new_boot")
 _POLL = (
     update(runners)
     .where(*_MY_ID, runners.c.state == RunnerState.ACTIVE)
-    .where(_ANEW | ((runners.c.boot == bindparam("new_boot"))
-                    & (runners.c.poll_no <= bindparam("no"))))
-    .values(boot=bindparam("new_boot"), poll_no=bindparam("no"),
-            poll_nonce=bindparam("nonce"), poll_free=bindparam("free"),
-            renew_no=case((_ANEW, 0), else_=runners.c.renew_no),
-            version=bindparam("new_version"), protocol=bindparam("new_protocol"),
-            capabilities=bindparam("new_capabilities"), **_SEEN)
+    .where(
+        _ANEW | ((runners.c.boot == bindparam("new_boot")) & (runners.c.poll_no <= bindparam("no")))
+    )
+    .values(
+        boot=bindparam("new_boot"),
+        poll_no=bindparam("no"),
+        poll_nonce=bindparam("nonce"),
+        poll_free=bindparam("free"),
+        renew_no=case((_ANEW, 0), else_=runners.c.renew_no),
+        version=bindparam("new_version"),
+        protocol=bindparam("new_protocol"),
+        capabilities=bindparam("new_capabilities"),
+        **_SEEN,
+    )
     .returning(runners.c.id)
-)  # fmt: skip
+)
 
 
 class NotedPoll(NamedTuple):
@@ -105,12 +112,17 @@ _NOTE_POLL = Prepared(_POLL.values(stats=bindparam("new_stats")), NotedPoll)
 _NOTE_RENEWAL = Prepared(
     update(runners)
     .where(*_MY_ID, runners.c.state == RunnerState.ACTIVE)
-    .where(_ANEW | ((runners.c.boot == bindparam("new_boot"))
-                    & (runners.c.renew_no < bindparam("no"))))
-    .values(boot=bindparam("new_boot"), renew_no=bindparam("no"),
-            poll_no=case((_ANEW, 0), else_=runners.c.poll_no),
-            stats=bindparam("new_stats"), **_SEEN)
-)  # fmt: skip
+    .where(
+        _ANEW | ((runners.c.boot == bindparam("new_boot")) & (runners.c.renew_no < bindparam("no")))
+    )
+    .values(
+        boot=bindparam("new_boot"),
+        renew_no=bindparam("no"),
+        poll_no=case((_ANEW, 0), else_=runners.c.poll_no),
+        stats=bindparam("new_stats"),
+        **_SEEN,
+    )
+)
 
 
 def ask_turn(tx: Tx, org: OrgId, runner: RunnerId) -> Deferred[Turn]:

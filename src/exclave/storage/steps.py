@@ -123,9 +123,10 @@ class _Documents(NamedTuple):
 
 
 _SOME = (
-    steps.c.org_id == bindparam("org"), steps.c.workflow_id == bindparam("workflow"),
+    steps.c.org_id == bindparam("org"),
+    steps.c.workflow_id == bindparam("workflow"),
     steps.c.position.in_(bindparam("indexes", expanding=True)),
-)  # fmt: skip
+)
 _DOCUMENTS = Prepared(
     select(steps.c.position, steps.c.name, steps.c.spec, steps.c.outputs).where(*_SOME), _Documents
 )
@@ -148,11 +149,11 @@ class _Size(NamedTuple):
 
 
 _SIZES = Prepared(
-    select(
-        func.sum(func.length(cast(steps.c.outputs, Text)), type_=Integer).label("size")
-    ).where(*_SOME),
+    select(func.sum(func.length(cast(steps.c.outputs, Text)), type_=Integer).label("size")).where(
+        *_SOME
+    ),
     _Size,
-)  # fmt: skip
+)
 
 
 def measure_outputs(tx: Tx, key: WorkflowKey, indexes: Sequence[int]) -> int:

@@ -61,15 +61,31 @@ _REASONS = {
     "reads the environment of the server": ("env", "expandenv"),
     "looks up names on the network": ("getHostByName",),
     "is random, so that two renderings would differ": (
-        "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric", "shuffle",
+        "randAlpha",
+        "randAlphaNum",
+        "randAscii",
+        "randBytes",
+        "randInt",
+        "randNumeric",
+        "shuffle",
         "uuidv4",
     ),
     "makes or uses keys and passwords, which do not belong into a template": (
-        "bcrypt", "buildCustomCert", "decryptAES", "derivePassword", "encryptAES", "genCA",
-        "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
-        "genSignedCert", "genSignedCertWithKey", "htpasswd",
+        "bcrypt",
+        "buildCustomCert",
+        "decryptAES",
+        "derivePassword",
+        "encryptAES",
+        "genCA",
+        "genCAWithKey",
+        "genPrivateKey",
+        "genSelfSignedCert",
+        "genSelfSignedCertWithKey",
+        "genSignedCert",
+        "genSignedCertWithKey",
+        "htpasswd",
     ),
-}  # fmt: skip
+}
 
 REASONS = {name: reason for reason, names in _REASONS.items() for name in names}
 """Why each function is refused."""

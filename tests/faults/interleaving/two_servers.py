@@ -27,9 +27,14 @@ from tests.support.databases import open_database
 from tests.support.world import FakeRunner, ManualClock, make_deps, make_org, run_workflow
 
 TIMINGS = Timings(
-    offer_s=10, deadman_read_only_s=10, deadman_mutating_s=10, lost_read_only_s=20,
-    lost_mutating_s=20, start_grace_s=0, approval_s=60,
-)  # fmt: skip
+    offer_s=10,
+    deadman_read_only_s=10,
+    deadman_mutating_s=10,
+    lost_read_only_s=20,
+    lost_mutating_s=20,
+    start_grace_s=0,
+    approval_s=60,
+)
 _SESSIONS = 4
 _PREPARE = """
 ALTER DATABASE {name} SET deadlock_timeout = '20ms';

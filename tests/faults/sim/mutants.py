@@ -183,9 +183,9 @@ NO_OUTBOX = Mutant(
     "the outbox is not read at start", ((outbox.Outbox, "list_waiting", lambda _: []),)
 )
 NO_DEADMAN = Mutant(
-    "no dead-man timer", ((runner_executions, "watch_deadman", _never),
-                          (stop, "is_unconfirmed", lambda *_: False))
-)  # fmt: skip
+    "no dead-man timer",
+    ((runner_executions, "watch_deadman", _never), (stop, "is_unconfirmed", lambda *_: False)),
+)
 NO_ORDER_OF_PROOF = Mutant(
     "an old list proves a stop",
     ((polls, "end_stopped", _end_all_missing), (executions, "end_stopped", _end_all_missing)),

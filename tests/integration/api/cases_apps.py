@@ -73,5 +73,5 @@ CONTROL = (
 )  # fmt: skip
 _ARCHIVE = "/v1/configs/{config}/archive"
 RUNNER = (
-    ("GET", _ARCHIVE, on_app(_ARCHIVE),                    "401 401 401 401 401 401 401 401 401 404 404 404 200 401"),
-)  # fmt: skip
+    ("GET", _ARCHIVE, on_app(_ARCHIVE), "401 401 401 401 401 401 401 401 401 404 404 404 200 401"),
+)

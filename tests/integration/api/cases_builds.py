@@ -40,7 +40,17 @@ async def make_build_to_show(site: Site) -> Call:
 
 #                                                          none garb expi revo view oper appr admi othe runr sibl oth build enrol
 CONTROL = (
-    ("GET", "/v1/builds", at("/v1/builds"),                "401 401 401 401 200 200 200 200 200 401 401 401 401 401"),
-    ("POST", "/v1/builds", make_build_wish,                "401 401 401 401 403 202 403 202 404 401 401 401 401 401"),
-    ("GET", _BUILD, make_build_to_show,                    "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
-)  # fmt: skip
+    (
+        "GET",
+        "/v1/builds",
+        at("/v1/builds"),
+        "401 401 401 401 200 200 200 200 200 401 401 401 401 401",
+    ),
+    (
+        "POST",
+        "/v1/builds",
+        make_build_wish,
+        "401 401 401 401 403 202 403 202 404 401 401 401 401 401",
+    ),
+    ("GET", _BUILD, make_build_to_show, "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+)

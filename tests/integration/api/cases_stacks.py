@@ -33,14 +33,32 @@ def by_its_runner(path: str, body: object) -> Make:
 
 #                                                                   none garb expi revo view oper appr admi othe runr sibl oth build enrol
 CONTROL = (
-    ("GET", _STACK, on_install(_STACK),                             "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
-    ("POST", _STACK, on_install(_STACK),                            "401 401 401 401 403 201 403 201 404 401 401 401 401 401"),
-)  # fmt: skip
+    ("GET", _STACK, on_install(_STACK), "401 401 401 401 200 200 200 200 404 401 401 401 401 401"),
+    ("POST", _STACK, on_install(_STACK), "401 401 401 401 403 201 403 201 404 401 401 401 401 401"),
+)
 RUNNER = (
-    ("GET", "/v1/stacks/{code}/{file}", make_fetch,                 "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
-    ("GET", "/v1/stacks/package/{file}", at(_PACKAGE),              "200 200 200 200 200 200 200 200 200 200 200 200 200 200"),
-    ("POST", "/v1/stack/report", by_its_runner("/v1/stack/report", _REPORT),
-                                                                    "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),
-    ("POST", "/v1/stack/resign", by_its_runner("/v1/stack/resign", {}),
-                                                                    "401 401 401 401 401 401 401 401 401 200 404 404 404 401"),
-)  # fmt: skip
+    (
+        "GET",
+        "/v1/stacks/{code}/{file}",
+        make_fetch,
+        "200 200 200 200 200 200 200 200 200 200 200 200 200 200",
+    ),
+    (
+        "GET",
+        "/v1/stacks/package/{file}",
+        at(_PACKAGE),
+        "200 200 200 200 200 200 200 200 200 200 200 200 200 200",
+    ),
+    (
+        "POST",
+        "/v1/stack/report",
+        by_its_runner("/v1/stack/report", _REPORT),
+        "401 401 401 401 401 401 401 401 401 200 404 404 404 401",
+    ),
+    (
+        "POST",
+        "/v1/stack/resign",
+        by_its_runner("/v1/stack/resign", {}),
+        "401 401 401 401 401 401 401 401 401 200 404 404 404 401",
+    ),
+)

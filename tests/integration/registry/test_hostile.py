@@ -122,11 +122,27 @@ async def test_a_token_request_of_a_megabyte_is_refused(hub: Hub) -> None:
 
 words = st.one_of(
     st.sampled_from(
-        ["blobs", "uploads", "manifests", "tags", "list", "referrers", "v1", "apps", "demo", "..",
-         "token", digest_of(b""), "sha256:x", "upl_" + "0" * 26, "{org}", ""]
+        [
+            "blobs",
+            "uploads",
+            "manifests",
+            "tags",
+            "list",
+            "referrers",
+            "v1",
+            "apps",
+            "demo",
+            "..",
+            "token",
+            digest_of(b""),
+            "sha256:x",
+            "upl_" + "0" * 26,
+            "{org}",
+            "",
+        ]
     ),
     st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=12),
-)  # fmt: skip
+)
 
 
 @settings(

@@ -22,12 +22,32 @@ FILES = [
 ]
 TEXTS = st.one_of(
     st.sampled_from(
-        ["./x.toml", "../x", "../../../etc/passwd", "./nuon", "git::x", "http://x", "file:///x", "",
-         "{{ .nuon.inputs.inputs.x }}", "{{ .nuon.components.api.outputs }}", "{{ if .nuon }}",
-         "api", "helm_chart", "manual", "cron", "*", "{{ nuon.x }}", "\x00", "./a\nb", "~/x", "/etc"]
+        [
+            "./x.toml",
+            "../x",
+            "../../../etc/passwd",
+            "./nuon",
+            "git::x",
+            "http://x",
+            "file:///x",
+            "",
+            "{{ .nuon.inputs.inputs.x }}",
+            "{{ .nuon.components.api.outputs }}",
+            "{{ if .nuon }}",
+            "api",
+            "helm_chart",
+            "manual",
+            "cron",
+            "*",
+            "{{ nuon.x }}",
+            "\x00",
+            "./a\nb",
+            "~/x",
+            "/etc",
+        ]
     ),
     st.text(max_size=12),
-)  # fmt: skip
+)
 SCALARS = st.one_of(TEXTS, st.integers(), st.booleans(), st.floats(allow_nan=True))
 VALUES = st.recursive(
     SCALARS,

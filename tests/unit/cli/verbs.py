@@ -56,9 +56,17 @@ name = "deploy"
 queue_id = "{INS}"
 steps = [{{ name = "plan", job = {{ kind = "noop" }} }}]
 """
-LOG = b"".join([event("record", '{"execution_id": "exe_00000000000000000000000001", "n": 0, "t_ms": 0,'
-                       ' "stream": 1, "text": "hello", "offset": 10}', "exe_00000000000000000000000001:10"),
-                 event("end")])  # fmt: skip
+LOG = b"".join(
+    [
+        event(
+            "record",
+            '{"execution_id": "exe_00000000000000000000000001", "n": 0, "t_ms": 0,'
+            ' "stream": 1, "text": "hello", "offset": 10}',
+            "exe_00000000000000000000000001:10",
+        ),
+        event("end"),
+    ]
+)
 _DONE = samples.workflow(samples.plan(), state="succeeded")
 _INSTALLS = {"GET /v1/installs": samples.page(samples.install())}
 

@@ -25,23 +25,40 @@ def run(**more: Any) -> dict[str, Any]:
 
 
 ACTION = {
-    "name": "check", "timeout": "1m", "steps": ["ask"], "last_run": run(),
+    "name": "check",
+    "timeout": "1m",
+    "steps": ["ask"],
+    "last_run": run(),
     "triggers": [
-        {"type": "manual"}, {"type": "cron", "cron": "*/15 * * * *", "next_at": AT, "note": ""},
+        {"type": "manual"},
+        {"type": "cron", "cron": "*/15 * * * *", "next_at": AT, "note": ""},
     ],
-}  # fmt: skip
+}
 BOOK = {
-    "name": "refresh", "description": "Again.", "steps": ["look: action check"],
-    "inputs": [{"name": "size", "type": "number", "description": "", "required": False,
-                "default": "1"}],
-}  # fmt: skip
+    "name": "refresh",
+    "description": "Again.",
+    "steps": ["look: action check"],
+    "inputs": [
+        {"name": "size", "type": "number", "description": "", "required": False, "default": "1"}
+    ],
+}
 
 ACTION_VERBS: dict[str, Verb] = {
     "actions list": Verb(INS, {f"GET {_AT}/actions": samples.page(ACTION)}, "cron (*/15 * * * *)"),
-    "actions run": Verb(f"{INS} check --env A=b", {f"POST {_AT}/actions/run": samples.workflow()}, WFL,
-                        "exclave workflows watch", {"action": "check", "env": {"A": "b"}, "role": ""}),
+    "actions run": Verb(
+        f"{INS} check --env A=b",
+        {f"POST {_AT}/actions/run": samples.workflow()},
+        WFL,
+        "exclave workflows watch",
+        {"action": "check", "env": {"A": "b"}, "role": ""},
+    ),
     "actions runs": Verb(INS, {f"GET {_AT}/actions/runs": samples.page(run())}, "cron"),
     "runbooks list": Verb(INS, {f"GET {_AT}/runbooks": samples.page(BOOK)}, "look: action check"),
-    "runbooks run": Verb(f"{INS} refresh --input size=2", {f"POST {_AT}/runbooks/run": samples.workflow()}, WFL,
-                         "exclave workflows watch", {"runbook": "refresh", "inputs": {"size": "2"}}),
-}  # fmt: skip
+    "runbooks run": Verb(
+        f"{INS} refresh --input size=2",
+        {f"POST {_AT}/runbooks/run": samples.workflow()},
+        WFL,
+        "exclave workflows watch",
+        {"runbook": "refresh", "inputs": {"size": "2"}},
+    ),
+}

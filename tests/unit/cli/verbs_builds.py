@@ -40,10 +40,23 @@ def build(**more: Any) -> dict[str, Any]:
 
 
 BUILD_VERBS: dict[str, Verb] = {
-    "builds list": Verb("", {"GET /v1/builds": samples.page(build())}, "component:db  succeeded  1, 2"),
-    "builds get": Verb(BUILD, {f"GET /v1/builds/{BUILD}": build(state="failed", error=_ERROR)}, _ERROR),
-    "builds logs": Verb(f"{BUILD} --follow", {f"GET /v1/builds/{BUILD}": build(),
-                                              f"GET /v1/jobs/{JOB}/logs/stream": LOG}, "hello\n", lines=True),
-    "builds create": Verb(f"demo db --commit {COMMIT}", {"POST /v1/builds": build(state="running")}, BUILD,
-                          "exclave builds logs", {"app": "demo", "part": "db", "commit": COMMIT}),
-}  # fmt: skip
+    "builds list": Verb(
+        "", {"GET /v1/builds": samples.page(build())}, "component:db  succeeded  1, 2"
+    ),
+    "builds get": Verb(
+        BUILD, {f"GET /v1/builds/{BUILD}": build(state="failed", error=_ERROR)}, _ERROR
+    ),
+    "builds logs": Verb(
+        f"{BUILD} --follow",
+        {f"GET /v1/builds/{BUILD}": build(), f"GET /v1/jobs/{JOB}/logs/stream": LOG},
+        "hello\n",
+        lines=True,
+    ),
+    "builds create": Verb(
+        f"demo db --commit {COMMIT}",
+        {"POST /v1/builds": build(state="running")},
+        BUILD,
+        "exclave builds logs",
+        {"app": "demo", "part": "db", "commit": COMMIT},
+    ),
+}

@@ -18,8 +18,12 @@ from exclave.main.settings import _OTHERS, QUOTA, RunnerSettings, ServerSettings
 from tests.unit.docs.pages import ROOT, Page, list_pages
 
 JOB_VARIABLES = {
-    "EXCLAVE_OUTPUTS", "EXCLAVE_INPUTS", "EXCLAVE_JOB", "EXCLAVE_APPROVED_DIGEST", "EXCLAVE_",
-}  # fmt: skip
+    "EXCLAVE_OUTPUTS",
+    "EXCLAVE_INPUTS",
+    "EXCLAVE_JOB",
+    "EXCLAVE_APPROVED_DIGEST",
+    "EXCLAVE_",
+}
 
 
 @pytest.mark.parametrize("name", PAGES)

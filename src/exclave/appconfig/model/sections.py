@@ -116,9 +116,15 @@ SECTIONS: tuple[Section, ...] = (
 COMPONENT_TYPES: Mapping[str, type[Component]] = {
     each.TYPE: each
     for each in (
-        TerraformModule, HelmChart, KubernetesManifest, ContainerImage, Pulumi, DockerBuild, Job,
+        TerraformModule,
+        HelmChart,
+        KubernetesManifest,
+        ContainerImage,
+        Pulumi,
+        DockerBuild,
+        Job,
     )
-}  # fmt: skip
+}
 
 KNOWN_NAMES = frozenset(
     name

@@ -74,9 +74,12 @@ def validate(directory: Path, *, strict: bool, fetch: bool, json_mode: bool) -> 
 @_command("graph")
 @_directory
 @click.option(
-    "--format", "form", type=click.Choice(("text", "dot", "mermaid", "json")), default="text",
+    "--format",
+    "form",
+    type=click.Choice(("text", "dot", "mermaid", "json")),
+    default="text",
     help="Output format.",
-)  # fmt: skip
+)
 @click.option(
     "--input", "inputs", multiple=True, help="Show which components a change of this input affects."
 )

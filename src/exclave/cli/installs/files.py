@@ -129,6 +129,8 @@ def _format_done(each: InstallSynced) -> str:
 
 _DONE = {"create": "created", "update": "changed", "none": "matches its file"}
 _WORDS = {
-    "create": "is created", "update": "is changed", "none": "matches its file",
+    "create": "is created",
+    "update": "is changed",
+    "none": "matches its file",
     "refuse": "cannot be changed",
-}  # fmt: skip
+}

@@ -18,9 +18,11 @@ from exclave.main.settings import ServerSettings, read_settings
 @click.option("--control-port", type=int, help="Port of the Control API; 0 chooses a free one.")
 @click.option("--runner-port", type=int, help="Port of the Runner API; 0 chooses a free one.")
 @click.option(
-    "--demo", "app", type=click.Path(path_type=Path, exists=True, file_okay=False),
+    "--demo",
+    "app",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Deploy the app in this directory first, as a demo.",
-)  # fmt: skip
+)
 @click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo; 0 if it succeeded.")
 def dev(
     data: Path | None,

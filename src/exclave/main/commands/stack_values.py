@@ -38,9 +38,10 @@ folder_option = click.option(
     "--folder", required=True, type=click.Path(path_type=Path), help="Folder of the Stack."
 )
 file_option = click.option(
-    "--from-file", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    "--from-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File with the value.  [default: stdin if it is a pipe, else a prompt]",
-)  # fmt: skip
+)
 _ANSWER_WITHIN_S = 15.0
 
 

@@ -87,9 +87,14 @@ builds = Table(
     PrimaryKeyConstraint("org_id", "id"),
     of_org("app_id", "apps"),
     Index("builds_by_key", "org_id", "app_id", "key"),
-    Index("builds_open", "org_id", "app_id", sqlite_where=text("state = 'running'"),
-          postgresql_where=text("state = 'running'")),
-)  # fmt: skip
+    Index(
+        "builds_open",
+        "org_id",
+        "app_id",
+        sqlite_where=text("state = 'running'"),
+        postgresql_where=text("state = 'running'"),
+    ),
+)
 
 config_builds = Table(
     "config_builds",

@@ -256,9 +256,13 @@ workflows = Table(
     PrimaryKeyConstraint("org_id", "id"),
     of_org("queue_id", "queues"),
     Index("workflows_of_queue", "org_id", "queue_id", "id"),
-    Index("workflows_running", "moved_at", sqlite_where=text("state = 'running'"),
-          postgresql_where=text("state = 'running'")),
-)  # fmt: skip
+    Index(
+        "workflows_running",
+        "moved_at",
+        sqlite_where=text("state = 'running'"),
+        postgresql_where=text("state = 'running'"),
+    ),
+)
 
 steps = Table(
     "steps",
@@ -285,9 +289,13 @@ steps = Table(
     Column("due_at", Instant),
     PrimaryKeyConstraint("org_id", "workflow_id", "position"),
     of_org("workflow_id", "workflows"),
-    Index("steps_due", "due_at", sqlite_where=text("state = 'active' AND due_at IS NOT NULL"),
-          postgresql_where=text("state = 'active' AND due_at IS NOT NULL")),
-)  # fmt: skip
+    Index(
+        "steps_due",
+        "due_at",
+        sqlite_where=text("state = 'active' AND due_at IS NOT NULL"),
+        postgresql_where=text("state = 'active' AND due_at IS NOT NULL"),
+    ),
+)
 
 jobs = Table(
     "jobs",
@@ -317,10 +325,16 @@ jobs = Table(
     Column("finished_at", Instant),
     PrimaryKeyConstraint("org_id", "id"),
     of_org("queue_id", "queues"),
-    Index("jobs_queued", "queue_id", "priority", "id", sqlite_where=text("state = 'queued'"),
-          postgresql_where=text("state = 'queued'")),
+    Index(
+        "jobs_queued",
+        "queue_id",
+        "priority",
+        "id",
+        sqlite_where=text("state = 'queued'"),
+        postgresql_where=text("state = 'queued'"),
+    ),
     Index("jobs_of_workflow", "org_id", "workflow_id"),
-)  # fmt: skip
+)
 
 executions = Table(
     "executions",
@@ -357,15 +371,26 @@ executions = Table(
     of_org("job_id", "jobs"),
     of_org("runner_id", "runners"),
     Index("executions_of_job", "org_id", "job_id"),
-    Index("executions_open", "runner_id", sqlite_where=text("state != 'ended'"),
-          postgresql_where=text("state != 'ended'")),
-    Index("executions_unmerged", "ended_at",
-          sqlite_where=text("state = 'ended' AND NOT log_merged"),
-          postgresql_where=text("state = 'ended' AND NOT log_merged")),
-    Index("executions_to_merge", "org_id", "ended_at",
-          sqlite_where=text("state = 'ended' AND NOT log_merged"),
-          postgresql_where=text("state = 'ended' AND NOT log_merged")),
-)  # fmt: skip
+    Index(
+        "executions_open",
+        "runner_id",
+        sqlite_where=text("state != 'ended'"),
+        postgresql_where=text("state != 'ended'"),
+    ),
+    Index(
+        "executions_unmerged",
+        "ended_at",
+        sqlite_where=text("state = 'ended' AND NOT log_merged"),
+        postgresql_where=text("state = 'ended' AND NOT log_merged"),
+    ),
+    Index(
+        "executions_to_merge",
+        "org_id",
+        "ended_at",
+        sqlite_where=text("state = 'ended' AND NOT log_merged"),
+        postgresql_where=text("state = 'ended' AND NOT log_merged"),
+    ),
+)
 
 execution_lanes = Table(
     "execution_lanes",

@@ -22,8 +22,11 @@ _MOST_GROUPS = 100
 _DEEPEST = 100
 _SIMPLE = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
 _ANCHORS = {
-    "A": Anchor.TEXT_START, "z": Anchor.TEXT_END, "b": Anchor.BOUNDARY, "B": Anchor.NO_BOUNDARY,
-}  # fmt: skip
+    "A": Anchor.TEXT_START,
+    "z": Anchor.TEXT_END,
+    "b": Anchor.BOUNDARY,
+    "B": Anchor.NO_BOUNDARY,
+}
 _NEWLINE = (10, 10)
 
 

@@ -71,8 +71,12 @@ async def test_a_type_with_one_entry_is_built_planned_applied_and_gives_outputs(
     build, apply = life.builds["component:page"], life.specs["script"]
     assert build.type == "helm_chart"
     assert apply.steps[0].argv == [
-        "toy", "upgrade", "page-8790", digest_of(build.source), digest_of("plan")
-    ]  # fmt: skip
+        "toy",
+        "upgrade",
+        "page-8790",
+        digest_of(build.source),
+        digest_of("plan"),
+    ]
     assert apply.env == {"API": "api.internal"}
     assert apply.timeout_s == 1800.0  # the default of charts, not of modules
     state = await life.state()

@@ -16,10 +16,17 @@ from tests.support.databases import NAMES, get_postgres
 _ORGS = table("orgs", column("id"), column("name"), column("created_at"))
 _ACCOUNTS = table("accounts", column("org_id"), column("id"), column("name"), column("created_at"))
 _TOKENS = table(
-    "api_tokens", column("org_id"), column("id"), column("account_id"), column("name"),
-    column("prefix"), column("hash"), column("grants", Json), column("created_at"),
+    "api_tokens",
+    column("org_id"),
+    column("id"),
+    column("account_id"),
+    column("name"),
+    column("prefix"),
+    column("hash"),
+    column("grants", Json),
+    column("created_at"),
     column("expires_at"),
-)  # fmt: skip
+)
 _ADMIN = [["admin", "org", ""]]
 _NARROW = [["admin", "install", "ins_1"]]
 _OPERATOR = [["operator", "org", ""]]

@@ -17,7 +17,9 @@ from exclave.runner.stack.lifecycle import StackFailed, remove
 from exclave.wire.stacks import StackDocument, StackInput, StackSecret, StackTerms
 
 TERMS = StackTerms(
-    install_id="ins_" + "0" * 26, install="acme", app="shop",
+    install_id="ins_" + "0" * 26,
+    install="acme",
+    app="shop",
     secrets=[StackSecret(name="db", required=True, description="For the database.")],
     inputs=[
         StackInput(name="zone", required=True, description="Where."),
@@ -25,7 +27,7 @@ TERMS = StackTerms(
         StackInput(name="size", default="3"),
         StackInput(name="note"),
     ],
-)  # fmt: skip
+)
 
 
 @pytest.fixture

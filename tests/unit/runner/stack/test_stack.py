@@ -38,10 +38,12 @@ from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import RunnerHarness, run_scenario
 
 TERMS = StackTerms(
-    install_id="ins_" + "0" * 26, install="acme", app="shop",
+    install_id="ins_" + "0" * 26,
+    install="acme",
+    app="shop",
     secrets=[StackSecret(name="db", required=True)],
     inputs=[StackInput(name="zone"), StackInput(name="pin", sensitive=True)],
-)  # fmt: skip
+)
 
 
 def make_document(**more: Any) -> StackDocument:

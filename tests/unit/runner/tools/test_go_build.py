@@ -17,9 +17,15 @@ from tests.support.tools import give_up, run_command
 
 SUM = "h1:cWGqM9DStn5Sc/S01ibBorrO6okOzKVbLc4FY/ax9+s="
 SMALL = Vendor(
-    name="2fa", default="1.2.0", folder="", file="", sums="", zipped=False, module="rsc.io/2fa",
+    name="2fa",
+    default="1.2.0",
+    folder="",
+    file="",
+    sums="",
+    zipped=False,
+    module="rsc.io/2fa",
     module_sums={"1.2.0": SUM},
-)  # fmt: skip
+)
 
 
 class Go:

@@ -23,8 +23,11 @@ _PAIRED = (
     "secrets-sync",
 )  # fmt: skip
 _OF_COMPONENTS = (
-    "deploy-component", "teardown-component", "enable-component", "disable-component",
-)  # fmt: skip
+    "deploy-component",
+    "teardown-component",
+    "enable-component",
+    "disable-component",
+)
 COMPONENT_TRIGGERS = tuple(f"{when}-{what}" for what in _OF_COMPONENTS for when in ("pre", "post"))
 """Triggers of a component; the toggle triggers may omit it, which means any component."""
 TRIGGERS = (

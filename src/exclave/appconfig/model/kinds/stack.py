@@ -14,8 +14,10 @@ from exclave.appconfig.model.fields import (
 )
 
 STACK_TYPES: Mapping[str, str] = {
-    "aws-cloudformation": "aws", "azure-bicep": "azure", "gcp-terraform": "gcp",
-}  # fmt: skip
+    "aws-cloudformation": "aws",
+    "azure-bicep": "azure",
+    "gcp-terraform": "gcp",
+}
 
 
 class NestedStack(Table):

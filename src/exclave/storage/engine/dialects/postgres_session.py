@@ -60,8 +60,10 @@ _WORDS: Dialect = PGDialect(  # type: ignore[no-untyped-call]
 )
 """How statements are written for libpq; one for all, so that each is compiled once."""
 _FROM_TEXT: dict[type, Callable[[bytes], Any]] = {
-    int: int, str: bytes.decode, bool: b"t".__eq__,
-}  # fmt: skip
+    int: int,
+    str: bytes.decode,
+    bool: b"t".__eq__,
+}
 
 
 class PostgresSession:
