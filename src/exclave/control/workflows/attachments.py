@@ -121,7 +121,8 @@ async def get_for_user(deps: Deps, user: User, job: JobId, name: str) -> AsyncIt
             if row is not None:
                 return row
         raise NotFound(
-            f"the job has no `{name}`", hint="Only Terraform jobs have one, once they got that far."
+            f"the job has no `{name}`",
+            hint="Only jobs that plan a deployment have one, once they got that far.",
         )
 
     row = await deps.db.read(find)
