@@ -56,7 +56,7 @@ def list_named(
     tx: Tx, org: OrgId, queue: QueueId, name: str, *, limit: int
 ) -> Sequence[ListedAttachment]:
     """List files of one name of a queue with their executions, newest execution first."""
-    found = (
+    query = (
         select(attachments, executions.c.job_id, executions.c.epoch)
         .join(
             executions,
@@ -68,7 +68,7 @@ def list_named(
         .order_by(executions.c.epoch.desc())
         .limit(limit)
     )
-    return tx.all(found, ListedAttachment)
+    return tx.all(query, ListedAttachment)
 
 
 def _named(org: OrgId, execution: ExecutionId, name: str) -> tuple[ColumnElement[bool], ...]:

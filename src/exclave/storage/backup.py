@@ -85,8 +85,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _digest(file: Path) -> str:
-    found = sha256()
+    digest = sha256()
     with file.open("rb") as opened:
         while chunk := opened.read(1 << 20):
-            found.update(chunk)
-    return found.hexdigest()
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -162,7 +162,9 @@ def start(tx: Tx, org: OrgId, runner: RunnerId, held: Held, *, boot: int, no: in
 def renew(tx: Tx, org: OrgId, runner: RunnerId, held: Sequence[Held]) -> frozenset[ExecutionId]:
     """Renew what is still the runner's; return which those are."""
     return frozenset(
-        one[0] for one in held if tx.count(_RENEW, **_hold(org, runner, one), now=tx.now)
+        execution[0]
+        for execution in held
+        if tx.count(_RENEW, **_hold(org, runner, execution), now=tx.now)
     )
 
 

@@ -36,13 +36,13 @@ def list_admins(tx: Tx, org: OrgId) -> dict[str, str]:
         .where(api_tokens.c.org_id == org, api_tokens.c.revoked_at.is_(None))
         .where(api_tokens.c.expires_at > tx.now)
     )
-    found = {
+    admins = {
         row.person_id or row.account_id
         for row in rows
         if any(grant.role is Role.ADMIN and grant.scope is ScopeKind.ORG for grant in row.grants)
     }
     named = tx.all(select(accounts.c.id, accounts.c.name).where(accounts.c.org_id == org))
-    return {row.id: row.name for row in named if row.id in found}
+    return {row.id: row.name for row in named if row.id in admins}
 
 
 def find_name(tx: Tx, org: OrgId, person: str | None) -> str | None:

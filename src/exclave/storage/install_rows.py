@@ -118,6 +118,6 @@ def read_app_install(row: InstallRow) -> AppInstall | None:
 
 def _all(conditions: Sequence[ColumnElement[bool]]) -> ColumnElement[bool]:
     first, *rest = conditions
-    for each in rest:
-        first &= each
+    for condition in rest:
+        first &= condition
     return first

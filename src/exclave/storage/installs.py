@@ -203,8 +203,10 @@ def _has_labels(
 ) -> list[ColumnElement[bool]]:
     others = [install_labels.alias(f"label_{at}") for at in range(len(pairs))]
     return [
-        exists().where(each.c.org_id == org, each.c.install_id == install, *_has(each, key, value))
-        for each, (key, value) in zip(others, pairs, strict=True)
+        exists().where(
+            alias.c.org_id == org, alias.c.install_id == install, *_has(alias, key, value)
+        )
+        for alias, (key, value) in zip(others, pairs, strict=True)
     ]
 
 

@@ -200,8 +200,8 @@ def end_job(
 def request_cancel(tx: Tx, org: OrgId, job: JobId) -> None:
     """Store that a job is to stop; a second request changes nothing."""
     mine = (jobs.c.org_id == org, jobs.c.id == job, jobs.c.state.in_(_OPEN))
-    wish = update(jobs).where(*mine, jobs.c.cancel_requested_at.is_(None))
-    tx.run(wish.values(cancel_requested_at=tx.now))
+    request = update(jobs).where(*mine, jobs.c.cancel_requested_at.is_(None))
+    tx.run(request.values(cancel_requested_at=tx.now))
 
 
 def list_jobs(

@@ -15,10 +15,10 @@ from exclave.storage.tables.core import executions, jobs, log_segments
 
 
 def add_segment(
-    tx: Tx, org: OrgId, execution: ExecutionId, place: tuple[int, int], *, blob: str, stored: int
+    tx: Tx, org: OrgId, execution: ExecutionId, span: tuple[int, int], *, blob: str, stored: int
 ) -> None:
     """Index a blob of `stored` bytes that holds the stream from the one offset to the other."""
-    at = {"org_id": org, "execution_id": execution, "start": place[0], "end": place[1]}
+    at = {"org_id": org, "execution_id": execution, "start": span[0], "end": span[1]}
     tx.insert_each(log_segments, [{**at, "blob": blob, "stored": stored, "at": tx.now}])
 
 
@@ -56,8 +56,8 @@ def replace_segments(
     if {row.blob for row in there} != {segment.blob for segment in old}:
         return False
     tx.run(delete(log_segments).where(*where))
-    place = (old[0].start, old[-1].end)
-    add_segment(tx, org, execution, place, blob=blob, stored=stored)
+    span = (old[0].start, old[-1].end)
+    add_segment(tx, org, execution, span, blob=blob, stored=stored)
     return True
 
 

@@ -47,14 +47,14 @@ def find_manifest_sizes(
     tx: Tx, org: OrgId, repository: str, digests: Iterable[str]
 ) -> dict[str, int]:
     """Return the sizes of these manifests, as far as the repository has them."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     wanted = list(digests)
     mine = (oci_manifests.c.org_id == org, oci_manifests.c.repository == repository)
     for start in range(0, len(wanted), _AT_ONCE):
         some = oci_manifests.c.digest.in_(wanted[start : start + _AT_ONCE])
         rows = tx.all(select(oci_manifests.c.digest, oci_manifests.c.size).where(*mine, some))
-        found |= {row.digest: row.size for row in rows}
-    return found
+        sizes |= {row.digest: row.size for row in rows}
+    return sizes
 
 
 def put_manifest(
@@ -101,8 +101,8 @@ def drop_manifest(tx: Tx, org: OrgId, repository: str, digest: str) -> int | Non
     mine = (oci_tags.c.org_id == org, oci_tags.c.repository == repository)
     tx.run(delete(oci_tags).where(*mine, oci_tags.c.digest == digest))
     gone = delete(oci_manifests).where(*_manifest(org, repository, digest))
-    found = tx.first(gone.returning(oci_manifests.c.size))
-    return None if found is None else int(found.size)
+    row = tx.first(gone.returning(oci_manifests.c.size))
+    return None if row is None else int(row.size)
 
 
 def list_tags(tx: Tx, org: OrgId, repository: str, after: str, limit: int) -> Sequence[Tag]:

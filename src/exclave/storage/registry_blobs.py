@@ -50,7 +50,7 @@ def find_blob(tx: Tx, org: OrgId, repository: str, digest: str) -> LinkedBlob | 
 
 def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> dict[str, int]:
     """Return the sizes of these blobs, as far as the repository has them."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     wanted = list(digests)
     for start in range(0, len(wanted), _AT_ONCE):
         rows = tx.all(
@@ -63,8 +63,8 @@ def find_sizes(tx: Tx, org: OrgId, repository: str, digests: Iterable[str]) -> d
             .where(oci_links.c.org_id == org, oci_links.c.repository == repository)
             .where(oci_links.c.digest.in_(wanted[start : start + _AT_ONCE]))
         )
-        found |= {row.digest: row.size for row in rows}
-    return found
+        sizes |= {row.digest: row.size for row in rows}
+    return sizes
 
 
 def add_blob(tx: Tx, org: OrgId, digest: str, size: int, key: str) -> str:

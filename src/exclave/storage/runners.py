@@ -163,10 +163,10 @@ def note_poll(
     There is no row if the poll was not recorded. A runner of old sends no stats.
     """
     at = {"new_boot": boot, "no": no, "now": tx.now, "due": due, "nonce": nonce, "free": free}
-    told = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
+    report = {"new_version": version, "new_protocol": protocol, "new_capabilities": capabilities}
     if stats is None:
-        return tx.select_later(_NOTE_BARE_POLL, org=org, runner=runner, **at, **told)
-    return tx.select_later(_NOTE_POLL, org=org, runner=runner, **at, **told, new_stats=stats)
+        return tx.select_later(_NOTE_BARE_POLL, org=org, runner=runner, **at, **report)
+    return tx.select_later(_NOTE_POLL, org=org, runner=runner, **at, **report, new_stats=stats)
 
 
 def note_renewal(

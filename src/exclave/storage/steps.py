@@ -134,14 +134,14 @@ _DOCUMENTS = Prepared(
 
 def load_specs(tx: Tx, key: WorkflowKey, indexes: Sequence[int]) -> dict[int, JsonObject]:
     """Load the specifications of some steps."""
-    found = tx.all(_DOCUMENTS, org=key[0], workflow=key[1], indexes=list(indexes))
-    return {step.position: step.spec for step in found}
+    documents = tx.all(_DOCUMENTS, org=key[0], workflow=key[1], indexes=list(indexes))
+    return {step.position: step.spec for step in documents}
 
 
 def load_outputs(tx: Tx, key: WorkflowKey, indexes: Sequence[int]) -> dict[str, JsonObject]:
     """Load the outputs of some steps, by step name."""
-    found = tx.all(_DOCUMENTS, org=key[0], workflow=key[1], indexes=list(indexes))
-    return {step.name: step.outputs for step in found}
+    documents = tx.all(_DOCUMENTS, org=key[0], workflow=key[1], indexes=list(indexes))
+    return {step.name: step.outputs for step in documents}
 
 
 class _Size(NamedTuple):

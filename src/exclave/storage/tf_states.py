@@ -56,8 +56,8 @@ def list_versions(
     tx: Tx, org: OrgId, queue: QueueId, workspace: str, *, limit: int
 ) -> Sequence[StateVersion]:
     """List the versions of a workspace's state, newest first."""
-    found = select(tf_states).where(*_in_states(org, queue, workspace))
-    return tx.all(found.order_by(tf_states.c.version.desc()).limit(limit), StateVersion)
+    query = select(tf_states).where(*_in_states(org, queue, workspace))
+    return tx.all(query.order_by(tf_states.c.version.desc()).limit(limit), StateVersion)
 
 
 def add_version(
@@ -217,8 +217,8 @@ def _insert_version(
     chosen = select(version.cast(Integer), *_write(tf_states, row))
     chosen = chosen.where(*allowed, ~_overtaken(org, queue, workspace, new))
     added = tf_states.insert().from_select(["version", *row], chosen).returning(tf_states.c.version)
-    found = tx.first(added)
-    return None if found is None else int(found.version)
+    result = tx.first(added)
+    return None if result is None else int(result.version)
 
 
 def _overtaken(

@@ -206,9 +206,9 @@ def find_with_steps(
     tx: Tx, org: OrgId, workflow: WorkflowId
 ) -> tuple[WorkflowRecord | None, Sequence[StepRecord]]:
     """Find a workflow and all its steps."""
-    found = tx.select_later(_FIND, org=org, workflow=workflow)
+    workflow_of = tx.select_later(_FIND, org=org, workflow=workflow)
     steps_of = steps.ask_step_records(tx, org, workflow)
-    return next(iter(found()), None), steps_of()
+    return next(iter(workflow_of()), None), steps_of()
 
 
 def list_workflows(

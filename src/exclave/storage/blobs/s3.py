@@ -101,20 +101,20 @@ class S3Blobs:
         """Read a blob; a missing one is `NotFound`."""
         with self._telling(f"read blob `{check_key(key)}`"):
             try:
-                found = await self._store.get_async(key)
+                result = await self._store.get_async(key)
             except FileNotFoundError as error:
                 if _lacks_bucket(error):
                     raise
                 raise missing_blob(key) from None
-            return bytes(await found.bytes_async())
+            return bytes(await result.bytes_async())
 
     async def read(self, key: str, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         """Read a blob, or a part of it, piece by piece."""
         with self._telling(f"read blob `{check_key(key)}`"):
-            found = await self._open(key, start, size)
-            if found is None:
+            content = await self._open(key, start, size)
+            if content is None:
                 return
-            async for chunk in found.stream(CHUNK):
+            async for chunk in content.stream(CHUNK):
                 yield bytes(chunk)
 
     async def _open(self, key: str, start: int, size: int | None) -> "GetResult | None":
@@ -219,6 +219,6 @@ def _advise(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     """Shorten what the library says: the store's own code and sentence where there is one."""
-    said = re.search(r"<Code>(.*?)</Code>.*?<Message>(.*?)</Message>", str(error), re.DOTALL)
-    text = f"{said[1]}: {said[2]}" if said else str(error).strip().partition("\n")[0]
+    match = re.search(r"<Code>(.*?)</Code>.*?<Message>(.*?)</Message>", str(error), re.DOTALL)
+    text = f"{match[1]}: {match[2]}" if match else str(error).strip().partition("\n")[0]
     return text[:300]

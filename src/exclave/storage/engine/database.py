@@ -110,7 +110,7 @@ class Tx:
         if row is None:
             return result.all()
         make = find_row_maker(row, tuple(result.keys()))
-        return [make(found) for found in result.all()]
+        return [make(raw_row) for raw_row in result.all()]
 
     @overload
     def first(self, statement: Prepared[R], /, **values: Any) -> R | None: ...
@@ -129,10 +129,10 @@ class Tx:
             rows = self.session.fetch(statement, values)
             return rows[0] if rows else None
         result = self.session.connection.execute(statement, values)
-        found = result.first()
-        if row is None or found is None:
-            return found
-        return find_row_maker(row, tuple(result.keys()))(found)
+        raw_row = result.first()
+        if row is None or raw_row is None:
+            return raw_row
+        return find_row_maker(row, tuple(result.keys()))(raw_row)
 
     def select_later(self, statement: Prepared[R], **values: Any) -> Deferred[R]:
         """Send a query and return a function that reads its rows.

@@ -66,9 +66,9 @@ class Disk:
         if self._looked_at is not None and now - self._looked_at < _LOOK_EVERY_S:
             return
         self._looked_at = now
-        found = os.statvfs(self._folder)
-        self._free = found.f_bavail * found.f_frsize
-        total = found.f_blocks * found.f_frsize
+        stats = os.statvfs(self._folder)
+        self._free = stats.f_bavail * stats.f_frsize
+        total = stats.f_blocks * stats.f_frsize
         self.reserve = choose_reserve(total) if self._given is None else self._given
 
 

@@ -16,8 +16,8 @@ def create_private(file: Path) -> None:
 def make_private(file: Path) -> None:
     """Remove other users' access to an existing file, unless it belongs to another user."""
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return
-    if stat.S_IMODE(found.st_mode) & _OTHERS and found.st_uid == os.geteuid():
+    if stat.S_IMODE(status.st_mode) & _OTHERS and status.st_uid == os.geteuid():
         file.chmod(0o600)

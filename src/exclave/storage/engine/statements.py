@@ -54,22 +54,22 @@ class Compiled(Generic[R]):
         bound = []
         if self.fixed:
             values = {**self.fixed, **values}
-        for name, place, convert in self.takes:
-            value = values[name] if place < 0 else _pick(values[name], place)
+        for name, position, convert in self.takes:
+            value = values[name] if position < 0 else _pick(values[name], position)
             bound.append(value if convert is None else convert(value))
         return bound
 
-    def read(self, found: Iterable[Sequence[Any]]) -> list[R]:
+    def read(self, records: Iterable[Sequence[Any]]) -> list[R]:
         """Turn what the driver answered into rows."""
         make, reads = self.row, self.reads
         if not reads:
-            return [make(values) for values in found]
+            return [make(values) for values in records]
         rows = []
-        for values in found:
+        for values in records:
             changed = list(values)
-            for place, convert in reads:
-                if changed[place] is not None:
-                    changed[place] = convert(changed[place])
+            for position, convert in reads:
+                if changed[position] is not None:
+                    changed[position] = convert(changed[position])
             rows.append(make(changed))
         return rows
 
@@ -103,13 +103,13 @@ class Prepared(Generic[R]):
         key: Any = dialect
         if self._lists:
             key = (dialect, *(_round_up(len(values[name])) for name in self._lists))
-        found = self._compiled.get(key)
-        if found is None:
+        compiled = self._compiled.get(key)
+        if compiled is None:
             sizes = {name: _round_up(len(values[name])) for name in self._lists}
-            found = self._compiled[key] = _compile(
+            compiled = self._compiled[key] = _compile(
                 self._statement, self._make_row, dialect, find_reader, sizes
             )
-        return found
+        return compiled
 
 
 def find_row_maker(row: type[R], names: tuple[str, ...]) -> Callable[[Sequence[Any]], R]:
@@ -150,14 +150,14 @@ def _make_row_type(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
 
 
 def _find_lists(statement: ClauseElement) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
 
     def visit(bind: BindParameter[Any]) -> None:
         if bind.expanding and bind.required:
-            found[bind.key] = None
+            names[bind.key] = None
 
     cloned_traverse(statement, {}, {"bindparam": visit})
-    return tuple(found)
+    return tuple(names)
 
 
 def _round_up(size: int) -> int:
@@ -165,8 +165,8 @@ def _round_up(size: int) -> int:
     return 1 << (size - 1).bit_length() if size > 1 else size
 
 
-def _pick(values: Sequence[Any], place: int) -> Any:
-    return values[place] if place < len(values) else values[-1]
+def _pick(values: Sequence[Any], position: int) -> Any:
+    return values[position] if position < len(values) else values[-1]
 
 
 def _compile(
@@ -190,14 +190,14 @@ def _compile(
     assert isinstance(made, SQLCompiler)  # noqa: S101 - it is a query
     takes = tuple(_list_takes(made, dialect, sizes))
     columns = _list_columns(statement)
-    readers = [(place, find_reader(column.type)) for place, column in enumerate(columns)]
+    readers = [(position, find_reader(column.type)) for position, column in enumerate(columns)]
     return Compiled(
         name=name_statement(),
         sql=str(made),
         takes=takes,
         fixed={name: bind.value for name, bind in made.binds.items() if name not in asked},
         row=make_row,
-        reads=tuple((place, read) for place, read in readers if read is not None),
+        reads=tuple((position, read) for position, read in readers if read is not None),
     )
 
 
@@ -205,11 +205,11 @@ def _list_takes(
     made: SQLCompiler, dialect: Dialect, sizes: Mapping[str, int]
 ) -> Iterable[tuple[str, int, Convert | None]]:
     parts = {
-        f"{name}_{place + 1}": (name, place)
+        f"{name}_{position + 1}": (name, position)
         for name, size in sizes.items()
-        for place in range(size)
+        for position in range(size)
     }
     for wanted in made.positiontup or ():
-        name, place = parts.get(wanted, (wanted, -1))
+        name, position = parts.get(wanted, (wanted, -1))
         kind = made.binds[name].type.dialect_impl(dialect)
-        yield name, place, kind.bind_processor(dialect)
+        yield name, position, kind.bind_processor(dialect)

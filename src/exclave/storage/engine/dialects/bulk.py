@@ -33,14 +33,14 @@ def find_converters(
     table: Table, names: tuple[str, ...], dialect: Dialect, *, keep_json: bool = False
 ) -> dict[str, Callable[[Any], Any]]:
     """Return converters for the columns whose values the driver does not accept as they are."""
-    found: dict[str, Callable[[Any], Any]] = {}
+    converters: dict[str, Callable[[Any], Any]] = {}
     for name in names:
         kind = table.c[name].type.dialect_impl(dialect)
         convert = kind.bind_processor(dialect)
         stored = getattr(kind, "impl_instance", kind)  # what a decorated type is stored as
         if convert is not None and not (keep_json and isinstance(stored, JSON)):
-            found[name] = convert
-    return found
+            converters[name] = convert
+    return converters
 
 
 @lru_cache

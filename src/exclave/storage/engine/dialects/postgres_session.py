@@ -269,9 +269,9 @@ class PostgresSession:
 
 
 def _read_rows(result: pq.abc.PGresult) -> Iterator[list[bytes | None]]:
-    places = range(result.nfields)
+    positions = range(result.nfields)
     for number in range(result.ntuples):
-        yield [result.get_value(number, place) for place in places]
+        yield [result.get_value(number, position) for position in positions]
 
 
 def _write_value(value: object) -> bytes | None:
@@ -335,9 +335,9 @@ def _write_update(
         for name, column in zip(names, quote_all(names, _WORDS), strict=True)
         if name not in keys
     )
-    found = " AND ".join(f"{table.name}.{key} = new.{key}" for key in quote_all(keys, _WORDS))
+    condition = " AND ".join(f"{table.name}.{key} = new.{key}" for key in quote_all(keys, _WORDS))
     rows = _write_rows(table, names)
-    sql = f"UPDATE {table.name} SET {changes} FROM {rows} WHERE {found}"  # noqa: S608 - our own names
+    sql = f"UPDATE {table.name} SET {changes} FROM {rows} WHERE {condition}"  # noqa: S608 - our own names
     return name_statement(), sql
 
 

@@ -136,8 +136,8 @@ class SqliteSession:
 
     def _run_each(self, sql: str, table: Table, names: tuple[str, ...], rows: Rows) -> None:
         converters = find_converters(table, names, _WORDS)
-        places = [(names.index(name), convert) for name, convert in converters.items()]
-        bound = [_pick(row, names, places) for row in rows]
+        positions = [(names.index(name), convert) for name, convert in converters.items()]
+        bound = [_pick(row, names, positions) for row in rows]
         if len(bound) == 1:
             self._run(sql, bound[0])
             return
@@ -152,19 +152,19 @@ def _find_reader(kind: TypeEngine[Any]) -> Convert | None:
 
 
 def _pick(
-    row: Values, names: tuple[str, ...], places: list[tuple[int, Callable[[Any], Any]]]
+    row: Values, names: tuple[str, ...], positions: list[tuple[int, Callable[[Any], Any]]]
 ) -> list[Any]:
     values = [row[name] for name in names]
-    for place, convert in places:
-        values[place] = convert(values[place])
+    for position, convert in positions:
+        values[position] = convert(values[position])
     return values
 
 
 @lru_cache
 def _write_insert(table: Table, names: tuple[str, ...]) -> str:
     columns = ", ".join(quote_all(names, _WORDS))
-    places = ", ".join("?" * len(names))
-    return f"INSERT INTO {table.name} ({columns}) VALUES ({places})"  # noqa: S608 - our own names
+    placeholders = ", ".join("?" * len(names))
+    return f"INSERT INTO {table.name} ({columns}) VALUES ({placeholders})"  # noqa: S608 - our own names
 
 
 @lru_cache
@@ -173,5 +173,5 @@ def _write_update(table: Table, names: tuple[str, ...], keep_if_none: tuple[str,
         write_assignment(column, "?", column, keep_if_none=name in keep_if_none)
         for name, column in zip(names, quote_all(names, _WORDS), strict=True)
     )
-    found = " AND ".join(f"{column} = ?" for column in quote_all(list_keys(table), _WORDS))
-    return f"UPDATE {table.name} SET {changes} WHERE {found}"  # noqa: S608 - our own names
+    condition = " AND ".join(f"{column} = ?" for column in quote_all(list_keys(table), _WORDS))
+    return f"UPDATE {table.name} SET {changes} WHERE {condition}"  # noqa: S608 - our own names
