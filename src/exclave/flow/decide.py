@@ -117,7 +117,10 @@ def _follow(
         if step.state is StepState.PENDING
     }
     ready = {
-        each for index in passed for each in dependents.get(index, ()) if not missing.get(each, 1)
+        dependent
+        for index in passed
+        for dependent in dependents.get(index, ())
+        if not missing.get(dependent, 1)
     }
     effects: list[StepEffect] = []
     while ready:
@@ -125,10 +128,10 @@ def _follow(
         workflow, begun, passed = _begin_ready_steps(workflow, steps, held)
         effects += begun
         ready = set()
-        for each in [each for index in passed for each in dependents.get(index, ())]:
-            missing[each] = missing.get(each, 0) - 1
-            if missing[each] == 0:
-                ready.add(each)
+        for dependent in [dependent for index in passed for dependent in dependents.get(index, ())]:
+            missing[dependent] = missing.get(dependent, 0) - 1
+            if missing[dependent] == 0:
+                ready.add(dependent)
     return workflow, effects
 
 

@@ -130,13 +130,13 @@ def apply_event(workflow: Workflow, event: Event) -> Workflow:
 def find_dependents(steps: Iterable[Step], index: int) -> frozenset[int]:
     """Return every step that needs this one, directly or through others."""
     dependents = list_dependents(steps)
-    found: set[int] = set()
+    closure: set[int] = set()
     todo = [index]
     while todo:
-        more = [step for step in dependents.get(todo.pop(), ()) if step not in found]
-        found.update(more)
+        more = [step for step in dependents.get(todo.pop(), ()) if step not in closure]
+        closure.update(more)
         todo += more
-    return frozenset(found - {index})
+    return frozenset(closure - {index})
 
 
 def list_dependents(steps: Iterable[Step]) -> dict[int, list[int]]:

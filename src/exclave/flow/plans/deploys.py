@@ -32,13 +32,15 @@ def add_deploys(
 ) -> Front:
     """Add deploys of components; each starts when those that it needs are done."""
     ends: dict[str, Front] = {}
-    for each in components:
-        if not each.enabled:
+    for component in components:
+        if not component.enabled:
             continue
-        needed = tuple(name for need in each.needs for name in ends.get(need, ()))
-        front = add_hooks(graph, outline, "pre-deploy-component", needed or after, each.name)
-        front = add_component(graph, each.name, front, auto=each.auto_approve)
-        ends[each.name] = add_hooks(graph, outline, "post-deploy-component", front, each.name)
+        needed = tuple(name for need in component.needs for name in ends.get(need, ()))
+        front = add_hooks(graph, outline, "pre-deploy-component", needed or after, component.name)
+        front = add_component(graph, component.name, front, auto=component.auto_approve)
+        ends[component.name] = add_hooks(
+            graph, outline, "post-deploy-component", front, component.name
+        )
     return _join(ends, after)
 
 
@@ -54,14 +56,16 @@ def add_teardowns(
 ) -> Front:
     """Add teardowns of components; each starts when all that need it are gone."""
     ends: dict[str, Front] = {}
-    for each in reversed(components):
-        if not each.deployed:
+    for component in reversed(components):
+        if not component.deployed:
             continue
-        dependents = [other.name for other in outline.components if each.name in other.needs]
+        dependents = [other.name for other in outline.components if component.name in other.needs]
         needed = tuple(name for other in dependents for name in ends.get(other, ()))
-        front = add_hooks(graph, outline, "pre-teardown-component", needed or after, each.name)
-        front = add_component(graph, each.name, front, destroy=True)
-        ends[each.name] = add_hooks(graph, outline, "post-teardown-component", front, each.name)
+        front = add_hooks(graph, outline, "pre-teardown-component", needed or after, component.name)
+        front = add_component(graph, component.name, front, destroy=True)
+        ends[component.name] = add_hooks(
+            graph, outline, "post-teardown-component", front, component.name
+        )
     return _join(ends, after)
 
 
@@ -75,9 +79,9 @@ def add_all_teardowns(graph: GraphBuilder, outline: Outline, after: Front) -> Fr
 def add_plans(graph: GraphBuilder, components: Sequence[Component], after: Front) -> Front:
     """Add plans of components in parallel: nothing is applied, so none has to wait."""
     ends = {
-        each.name: add_plan(graph, name_part(each.name), after)
-        for each in components
-        if each.enabled
+        component.name: add_plan(graph, name_part(component.name), after)
+        for component in components
+        if component.enabled
     }
     return _join(ends, after)
 

@@ -40,21 +40,21 @@ class Outline:
 
     def hooks_on(self, trigger: str, component: str = "") -> tuple[Hook, ...]:
         """List the actions on a trigger, in their order."""
-        found = [h for h in self.hooks if h.trigger == trigger and h.component in {"", component}]
-        return tuple(sorted(found, key=lambda hook: (hook.index, hook.action)))
+        hooks = [h for h in self.hooks if h.trigger == trigger and h.component in {"", component}]
+        return tuple(sorted(hooks, key=lambda hook: (hook.index, hook.action)))
 
     def pick(self, names: Iterable[str]) -> tuple[Component, ...]:
         """List components by name, in deploy order."""
         wanted = frozenset(names)
-        return tuple(each for each in self.components if each.name in wanted)
+        return tuple(component for component in self.components if component.name in wanted)
 
     def with_dependents(self, names: Iterable[str]) -> tuple[str, ...]:
         """List components and all that need them, directly or not, in deploy order."""
-        found = set(names)
-        for each in self.components:
-            if found & set(each.needs):
-                found.add(each.name)
-        return tuple(each.name for each in self.components if each.name in found)
+        closure = set(names)
+        for component in self.components:
+            if closure & set(component.needs):
+                closure.add(component.name)
+        return tuple(component.name for component in self.components if component.name in closure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ SCRIPTS_GATE = "scripts-approve"
 
 def ask_for_every_plan(outline: Outline) -> Outline:
     """Return an outline without automatic approval."""
-    components = tuple(replace(each, auto_approve=False) for each in outline.components)
+    components = tuple(replace(component, auto_approve=False) for component in outline.components)
     return replace(outline, components=components, sandbox_auto_approve=False)
 
 

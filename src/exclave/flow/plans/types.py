@@ -90,7 +90,7 @@ def _deprovision_sandbox(
     graph: GraphBuilder, outline: Outline, request: Request, front: Front
 ) -> None:
     del request
-    on_it = [each.name for each in outline.components if each.deployed]
+    on_it = [component.name for component in outline.components if component.deployed]
     if on_it:
         raise InvalidInput(
             f"components still stand on the sandbox: {', '.join(on_it)}",
@@ -121,9 +121,9 @@ def _deploy_all(graph: GraphBuilder, outline: Outline, request: Request, front: 
 def _teardown(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     names = outline.with_dependents(request.components)
     in_the_way = [
-        each.name
-        for each in outline.pick(names)
-        if each.deployed and each.name not in request.components
+        component.name
+        for component in outline.pick(names)
+        if component.deployed and component.name not in request.components
     ]
     if in_the_way and not request.dependents:
         raise InvalidInput(
@@ -162,7 +162,7 @@ def _run_action(graph: GraphBuilder, outline: Outline, request: Request, front: 
 def _scan_drift(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     if request.sandbox and outline.sandbox_deployed:
         add_plan(graph, SANDBOX, front)
-    deployed = [each for each in outline.pick(request.components) if each.deployed]
+    deployed = [component for component in outline.pick(request.components) if component.deployed]
     add_plans(graph, deployed, front)
 
 
