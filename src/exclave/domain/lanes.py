@@ -41,9 +41,9 @@ def component_lane(name: str) -> str:
     return f"component:{slug(name)}"
 
 
-def conflict(one: str, other: str) -> bool:
+def conflict(lane: str, other: str) -> bool:
     """Return whether two lanes of one install exclude each other."""
-    return one == other or SANDBOX in {one, other}
+    return lane == other or SANDBOX in {lane, other}
 
 
 def conflicts_any(lanes: Iterable[str], taken: Iterable[str]) -> bool:

@@ -173,9 +173,9 @@ def _depth(document: object) -> int:
         depth += 1
         level = [
             inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
+            for node in level
+            if isinstance(node, dict | list)
+            for inner in (node.values() if isinstance(node, dict) else node)
         ]
     return depth
 
@@ -204,28 +204,28 @@ def _read_subject(document: JsonObject) -> str | None:
 
 
 def _read_annotations(document: JsonObject) -> Mapping[str, str]:
-    found = document.get("annotations")
-    if found is None:
+    annotations = document.get("annotations")
+    if annotations is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(annotations, dict):
         raise ManifestInvalid("`annotations` must be texts by name")
-    texts = {name: text for name, text in found.items() if isinstance(text, str)}
-    if len(texts) != len(found):
+    texts = {name: text for name, text in annotations.items() if isinstance(text, str)}
+    if len(texts) != len(annotations):
         raise ManifestInvalid("`annotations` must be texts by name")
     return texts
 
 
 def _text(table: JsonObject, key: str, where: str = "") -> str:
-    found = table.get(key)
-    if found is None:
+    text = table.get(key)
+    if text is None:
         return ""
-    if not isinstance(found, str):
+    if not isinstance(text, str):
         raise ManifestInvalid(f"`{f'{where}.' if where else ''}{key}` must be a text")
-    return found
+    return text
 
 
 def _list(document: JsonObject, key: str) -> Sequence[Json]:
-    found = document.get(key)
-    if not isinstance(found, list):
+    items = document.get(key)
+    if not isinstance(items, list):
         raise ManifestInvalid(f"`{key}` must be a list")
-    return found
+    return items

@@ -159,7 +159,7 @@ def find_place(
     A repository that the caller cannot access is reported as unknown.
     """
     org, _, repository = check_name(name).partition("/")
-    if org != scope.org or not any(covers(each, repository) for each in scope.repositories):
+    if org != scope.org or not any(covers(pattern, repository) for pattern in scope.repositories):
         raise NameUnknown("there is no such repository")
     if (push and not scope.push) or (delete and not scope.delete):
         raise Denied("this credential does not allow to change the repository")

@@ -51,15 +51,15 @@ def parse_address(text: str) -> Traversal | None:
     steps: list[Attribute | Index] = []
     at = 0
     while at < len(text):
-        found = _STEP.match(text, at)
-        if found is None or (text[at] == ".") != (at > 0 and found[1] is not None):
+        match = _STEP.match(text, at)
+        if match is None or (text[at] == ".") != (at > 0 and match[1] is not None):
             return None
-        step = _read_step(found)
+        step = _read_step(match)
         follows_name = bool(steps) and isinstance(steps[-1], Attribute)
         if step is None or (isinstance(step, Index) and not follows_name):
             return None
         steps.append(step)
-        at = found.end()
+        at = match.end()
     names = sum(isinstance(step, Attribute) for step in steps)
     return tuple(steps) if names > 1 else None
 
@@ -76,8 +76,8 @@ def write_import(address: str, identity: str) -> str:
         return ""
 
 
-def _read_step(found: re.Match[str]) -> Attribute | Index | None:
-    name, number, key = found.groups()
+def _read_step(match: re.Match[str]) -> Attribute | Index | None:
+    name, number, key = match.groups()
     if name is not None:
         return Attribute(name)
     if number is not None:
@@ -90,9 +90,9 @@ def _unescape(text: str) -> str | None:
     """Return the value of a quoted string; None if it has an escape that HCL does not know."""
     broken = False
 
-    def replace(found: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         nonlocal broken
-        short, four, eight, doubled = found.groups()
+        short, four, eight, doubled = match.groups()
         if doubled:
             return str(doubled)
         if short:
