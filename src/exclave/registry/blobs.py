@@ -30,8 +30,8 @@ async def pull(request: Request) -> Response:
         return Response(headers={**headers, "Content-Length": str(blob.size)})
     start, end = 0, blob.size
     status = HTTPStatus.OK
-    if found := read_range(request, blob.size, headers["ETag"]):
-        start, end = found
+    if span := read_range(request, blob.size, headers["ETag"]):
+        start, end = span
         status = HTTPStatus.PARTIAL_CONTENT
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{blob.size}"
     headers["Content-Length"] = str(end - start)

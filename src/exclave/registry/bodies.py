@@ -19,8 +19,8 @@ class Body:
     @property
     def announced(self) -> int | None:
         """The size in bytes, if the client announced it."""
-        told = self._request.headers.get("content-length", "")
-        return int(told) if told.isdecimal() and len(told) <= _LONGEST_NUMBER else None
+        header = self._request.headers.get("content-length", "")
+        return int(header) if header.isdecimal() and len(header) <= _LONGEST_NUMBER else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         """Yield the body in chunks."""

@@ -79,17 +79,17 @@ async def list_referrers(request: Request) -> Response:
     kind, last = (request.query_params.get(key, "") for key in ("artifactType", "last"))
     if "\0" in kind or (last and not is_digest(last)):
         raise InvalidInput("`artifactType` or `last` cannot be read")
-    found, more = await manifests.list_referrers(
+    referrers, more = await manifests.list_referrers(
         deps_of(request), scope, name, digest, kind=kind, last=last
     )
     headers = {"OCI-Filters-Applied": "artifactType"} if kind else {}
     if more:
-        query = urlencode({"artifactType": kind, "last": found[-1].digest})
+        query = urlencode({"artifactType": kind, "last": referrers[-1].digest})
         headers["Link"] = f'</v2/{name}/referrers/{digest}?{query}>; rel="next"'
     document = {
         "schemaVersion": 2,
         "mediaType": OCI_INDEX,
-        "manifests": [_describe(referrer) for referrer in found],
+        "manifests": [_describe(referrer) for referrer in referrers],
     }
     return _write(document, OCI_INDEX, headers)
 
