@@ -30,7 +30,8 @@ def make_action_job(definition: Action, facts: ActionFacts, intent: RunAction) -
 def adapt_action(action: Action, step: RunbookStep) -> Action:
     """Return an action as a runbook's step runs it: with its environment and timeout."""
     steps = tuple(
-        evolve(each, env_vars={**each.env_vars, **step.env_vars}) for each in action.steps
+        evolve(action_step, env_vars={**action_step.env_vars, **step.env_vars})
+        for action_step in action.steps
     )
     return evolve(action, steps=steps, timeout=step.timeout or action.timeout)
 
