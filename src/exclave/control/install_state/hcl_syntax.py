@@ -37,8 +37,8 @@ def find_hcl_flaw(text: str) -> str:
 
 
 def _find_missing_value(bare: str) -> str:
-    found = _NO_VALUE.search(bare)
-    return f"not HCL: `=` at {_locate(bare, found.start(1))} has no value" if found else ""
+    match = _NO_VALUE.search(bare)
+    return f"not HCL: `=` at {_locate(bare, match.start(1))} has no value" if match else ""
 
 
 def _blank(piece: Piece) -> str:

@@ -20,37 +20,37 @@ def is_enabled(component: OutlinedComponent, toggles: Mapping[str, bool]) -> boo
     return toggles.get(component["name"], bool(component.get("default_enabled")))
 
 
-def merge_overrides(before: Overrides, wish: InstallConfig) -> dict[str, dict[str, str]]:
+def merge_overrides(before: Overrides, config: InstallConfig) -> dict[str, dict[str, str]]:
     """Merge new overrides into the current ones; an empty text removes one."""
     merged = {name: dict(texts) for name, texts in before.items()}
-    for name, override in wish.components.items():
+    for name, override in config.components.items():
         given = override.model_dump(exclude_none=True)
         merged[name] = {k: t for k, t in {**merged.get(name, {}), **given}.items() if t}
     return {name: texts for name, texts in merged.items() if texts}
 
 
 def find_flaws(
-    components: Sequence[OutlinedComponent], toggles: Mapping[str, bool], wish: InstallConfig
+    components: Sequence[OutlinedComponent], toggles: Mapping[str, bool], config: InstallConfig
 ) -> Iterator[str]:
     """Yield what is wrong with a requested config; `toggles` are those after the change."""
-    known = {each["name"]: each for each in components}
-    for name in wish.component_toggles:
+    known = {component["name"]: component for component in components}
+    for name in config.component_toggles:
         if name not in known:
             yield f"component_toggles: the app has no component `{name}`"
         elif not known[name].get("toggleable"):
             yield f"component_toggles: `{name}` is not toggleable in its app"
-    enabled = {name for name, each in known.items() if is_enabled(each, toggles)}
+    enabled = {name for name, component in known.items() if is_enabled(component, toggles)}
     for name in sorted(enabled):
         off = sorted(set(known[name]["needs"]) - enabled)
         if off:
             yield f"`{name}` is on and needs `{off[0]}`, which is off"
-    yield from _find_override_flaws(known, wish)
+    yield from _find_override_flaws(known, config)
 
 
 def _find_override_flaws(
-    known: Mapping[str, OutlinedComponent], wish: InstallConfig
+    known: Mapping[str, OutlinedComponent], config: InstallConfig
 ) -> Iterator[str]:
-    for name, override in wish.components.items():
+    for name, override in config.components.items():
         if name not in known:
             yield f"components: the app has no component `{name}`"
             continue
@@ -61,19 +61,19 @@ def _find_override_flaws(
                 yield f"components.{name}.{key} is {flaw}"
 
 
-def compare_options(install: AppInstall | None, wish: InstallConfig) -> Iterator[ValueChange]:
+def compare_options(install: AppInstall | None, config: InstallConfig) -> Iterator[ValueChange]:
     """Yield what a requested config changes."""
     was = None if install is None else install.approval
-    if was != wish.approval_option:
-        yield ValueChange(what="approval_option", before=was, after=wish.approval_option)
+    if was != config.approval_option:
+        yield ValueChange(what="approval_option", before=was, after=config.approval_option)
     toggles = {} if install is None else install.toggles
-    for name, is_on in sorted(wish.component_toggles.items()):
+    for name, is_on in sorted(config.component_toggles.items()):
         if toggles.get(name) != is_on:
             before = None if name not in toggles else _show(on=toggles[name])
             what = f"component_toggles.{name}"
             yield ValueChange(what=what, before=before, after=_show(on=is_on))
     old = {} if install is None else install.overrides
-    new = merge_overrides(old, wish)
+    new = merge_overrides(old, config)
     for name in sorted(old.keys() | new.keys()):
         for key in sorted(old.get(name, {}).keys() | new.get(name, {}).keys()):
             before, after = old.get(name, {}).get(key), new.get(name, {}).get(key)

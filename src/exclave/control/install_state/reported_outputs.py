@@ -37,29 +37,29 @@ def load_outputs(tx: Tx, key: WorkflowKey, indexes: Sequence[int]) -> dict[str, 
 
 def read_table(outputs: JsonObject, name: str) -> JsonObject:
     """Read a table; one that is missing is empty."""
-    found = outputs.get(name)
-    if found is None:
+    table = outputs.get(name)
+    if table is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(table, dict):
         raise OutputsInvalid(f"the output `{name}` is not a table")
-    return found
+    return table
 
 
 def read_count(outputs: JsonObject, name: str) -> int:
     """Read a whole number; one that is missing is 0."""
-    found = outputs.get(name)
-    if found is None:
+    count = outputs.get(name)
+    if count is None:
         return 0
-    if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= _LARGEST:
+    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _LARGEST:
         raise OutputsInvalid(f"the output `{name}` is not a count")
-    return found
+    return count
 
 
 def read_word(outputs: JsonObject, name: str) -> str:
     """Read a short text: a digest, a commit; one that is missing is empty."""
-    found = outputs.get(name)
-    if found is None:
+    word = outputs.get(name)
+    if word is None:
         return ""
-    if not isinstance(found, str) or len(found) > _LONGEST:
+    if not isinstance(word, str) or len(word) > _LONGEST:
         raise OutputsInvalid(f"the output `{name}` is not a short text")
-    return found
+    return word

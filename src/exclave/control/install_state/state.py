@@ -34,18 +34,23 @@ def first_state(
     tx: Tx, org: OrgId, install: str, components: Collection[str], inputs: Mapping[str, str]
 ) -> int:
     """Store the first version of a new install."""
-    found = app_installs.find_app_install(tx, org, install)
-    if found is None:
+    app_install = app_installs.find_app_install(tx, org, install)
+    if app_install is None:
         raise NotFound("there is no such install of an app")
     document: StateDocument = {
         "id": install,
-        "name": found.name,
+        "name": app_install.name,
         "org": {"id": org, "name": install_states.find_org_name(tx, org), "status": "active"},
-        "app": {"id": found.app_id, "name": found.app_name, "status": "active", "variables": {}},
-        "labels": dict(found.labels),
+        "app": {
+            "id": app_install.app_id,
+            "name": app_install.app_name,
+            "status": "active",
+            "variables": {},
+        },
+        "labels": dict(app_install.labels),
         "inputs": {"inputs": dict(inputs)},
-        "install": {"id": install, "name": found.name},
-        "cloud_account": {"aws": None, "azure": None, "gcp": None, found.target: {}},
+        "install": {"id": install, "name": app_install.name},
+        "cloud_account": {"aws": None, "azure": None, "gcp": None, app_install.target: {}},
         "runner": {"id": "", "runner_group_id": "", "status": "pending"},
         "install_stack": {"populated": False, "status": StackState.AWAITING, "outputs": None},
         "sandbox": {"status": "", "type": "", "version": "", "outputs": None, "populated": False},

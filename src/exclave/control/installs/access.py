@@ -10,20 +10,20 @@ from exclave.storage.engine.database import Tx
 
 def get_install(tx: Tx, user: User, install: str, right: Right, *, lock: bool = False) -> Install:
     """Return an install on which the user has a right."""
-    found = installs.find_install(tx, user.org, install, lock=lock)
-    if found is None:
+    row = installs.find_install(tx, user.org, install, lock=lock)
+    if row is None:
         raise NotFound("there is no such install")
     require_on(tx, user, right, install, noun="install")
-    return found
+    return row
 
 
 def get_app_install(
     tx: Tx, user: User, install: str, right: Right, *, lock: bool = False
 ) -> AppInstall:
     """Return an install of an app on which the user has a right."""
-    found = get_install(tx, user, install, right, lock=lock)
-    if not isinstance(found, AppInstall):
+    row = get_install(tx, user, install, right, lock=lock)
+    if not isinstance(row, AppInstall):
         raise Conflict(
             "this install runs no app", hint="Create one with `exclave installs create APP`."
         )
-    return found
+    return row

@@ -27,13 +27,13 @@ async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[Actio
     """List the actions of the config that an install is on."""
 
     def read(tx: Tx) -> Page[ActionReply]:
-        found = get_app_install(tx, user, install, Right.READ)
+        app_install = get_app_install(tx, user, install, Right.READ)
         crons = {
             schedule.subject: schedule
             for schedule in schedules.list_schedules(tx, user.org, install)
             if schedule.kind is ScheduleKind.ACTION
         }
-        actions = list_definitions(tx, user.org, found.config_id, Action)
+        actions = list_definitions(tx, user.org, app_install.config_id, Action)
         return Page(
             items=[
                 _show(tx, user, install, name, action, crons.get(name))
@@ -44,13 +44,13 @@ async def list_actions(deps: Deps, user: User, install: InstallId) -> Page[Actio
     return await deps.db.read(read)
 
 
-async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction) -> WorkflowReply:
+async def run_action(deps: Deps, user: User, install: InstallId, body: RunAction) -> WorkflowReply:
     """Start a workflow that runs an action with a manual trigger."""
 
     def run(tx: Tx) -> WorkflowReply:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        _refuse_unfit(wish.action, list_definitions(tx, user.org, found.config_id, Action))
-        if wish.env or wish.role:
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        _refuse_unfit(body.action, list_definitions(tx, user.org, app_install.config_id, Action))
+        if body.env or body.role:
             # A variable such as PATH or BASH_ENV makes another script of it.
             require_on(tx, user, Right.APPROVE, install, noun="install")
         workflow = begin_install_workflow(
@@ -60,9 +60,9 @@ async def run_action(deps: Deps, user: User, install: InstallId, wish: RunAction
             Author.of(user),
             install,
             WorkflowKind.ACTION_RUN,
-            Request(action=wish.action, env=wish.env, role=wish.role),
+            Request(action=body.action, env=body.env, role=body.role),
         )
-        record(tx, deps, user.org, user.name, "action_started", workflow, name=wish.action)
+        record(tx, deps, user.org, user.name, "action_started", workflow, name=body.action)
         return show_begun(tx, user.org, workflow)
 
     return await deps.db.write(run, key=install)

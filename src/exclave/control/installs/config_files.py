@@ -56,7 +56,7 @@ from exclave.wire.installs import (
 class _Plan:
     """One file, the install that it is about, and what would change."""
 
-    wish: InstallConfig
+    file: InstallConfig
     install_id: str | None = None
     """None: it is created."""
     install: AppInstall | None = None
@@ -76,34 +76,34 @@ class _Plan:
         return "update" if self.changes else "none"
 
 
-async def sync_installs(deps: Deps, user: User, wish: SyncInstalls) -> InstallsSynced:
+async def sync_installs(deps: Deps, user: User, body: SyncInstalls) -> InstallsSynced:
     """Create and update installs from their files; if one fails, none is changed."""
 
     def sync(tx: Tx, texts: Renderings) -> InstallsSynced:
-        app = find_app(tx, user, wish.app, Right.OPERATE)
-        if any(each.approval_option != ApprovalOption.PROMPT for each in wish.installs):
+        app = find_app(tx, user, body.app, Right.OPERATE)
+        if any(file.approval_option != ApprovalOption.PROMPT for file in body.installs):
             require_approve_all(tx, user, None, app=app.id, noun="app")
-        plans = [_plan(tx, deps, user, app, each) for each in _refuse_doubles(wish.installs)]
-        stopped = wish.dry_run or any(plan.problem for plan in plans)
+        plans = [_plan(tx, deps, user, app, file) for file in _refuse_doubles(body.installs)]
+        stopped = body.dry_run or any(plan.problem for plan in plans)
         done = {}
         if not stopped:
-            done = {p.wish.name: _apply(tx, deps, user, app, p, texts) for p in plans}
+            done = {p.file.name: _apply(tx, deps, user, app, p, texts) for p in plans}
         return InstallsSynced(
             applied=not stopped,
             installs=[
-                _show_synced(plan, *done.get(plan.wish.name, (None, None, None))) for plan in plans
+                _show_synced(plan, *done.get(plan.file.name, (None, None, None))) for plan in plans
             ],
         )
 
-    return await write_rendered(deps, user.org, sync, key=wish.app)
+    return await write_rendered(deps, user.org, sync, key=body.app)
 
 
-def _refuse_doubles(wishes: Sequence[InstallConfig]) -> Sequence[InstallConfig]:
-    names = [each.name for each in wishes]
+def _refuse_doubles(files: Sequence[InstallConfig]) -> Sequence[InstallConfig]:
+    names = [file.name for file in files]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise TwoFiles(f"two files are about the install `{doubled[0]}`")
-    return wishes
+    return files
 
 
 class TwoFiles(Problem):
@@ -113,31 +113,31 @@ class TwoFiles(Problem):
     hint = "Keep one of them."
 
 
-def _plan(tx: Tx, deps: Deps, user: User, app: App, wish: InstallConfig) -> _Plan:
-    found = installs.find_install_named(tx, user.org, wish.name)
-    if found is not None and (flaw := _find_flaw(found, app)):
-        return _Plan(wish, found.id, problem=flaw[0], hint=flaw[1])
-    install = found if isinstance(found, AppInstall) else None
+def _plan(tx: Tx, deps: Deps, user: User, app: App, file: InstallConfig) -> _Plan:
+    namesake = installs.find_install_named(tx, user.org, file.name)
+    if namesake is not None and (flaw := _find_flaw(namesake, app)):
+        return _Plan(file, namesake.id, problem=flaw[0], hint=flaw[1])
+    install = namesake if isinstance(namesake, AppInstall) else None
     config_id = find_current(tx, user.org, app).id if install is None else install.config_id
     declared = list_declared(tx, user.org, config_id)
     before = {} if install is None else read_values(tx, deps, user.org, install.id).clear
-    plan = _Plan(wish, install.id if install else None, install)
+    plan = _Plan(file, install.id if install else None, install)
     try:
-        after = merge_values(declared, before, wish.inputs)
+        after = merge_values(declared, before, file.inputs)
     except Problem as problem:
         return replace(plan, problem=problem.message, hint=problem.advice)
     config = configs.find_config(tx, user.org, config_id)
     components = [] if config is None else config.outline["components"]
-    toggles = {**({} if install is None else install.toggles), **wish.component_toggles}
-    flaws = list(find_flaws(components, toggles, wish))
+    toggles = {**({} if install is None else install.toggles), **file.component_toggles}
+    flaws = list(find_flaws(components, toggles, file))
     if flaws:
         return replace(plan, problem="; ".join(flaws), hint="Correct the file.")
     changes = [
         *_compare_inputs(declared, None if install is None else before, after),
-        *_compare_labels({} if install is None else install.labels, wish.labels),
-        *compare_options(install, wish),
+        *_compare_labels({} if install is None else install.labels, file.labels),
+        *compare_options(install, file),
     ]
-    return replace(plan, changes=changes, warnings=list(_warn(declared, wish)))
+    return replace(plan, changes=changes, warnings=list(_warn(declared, file)))
 
 
 def _find_flaw(install: Install, app: App) -> tuple[str, str] | None:
@@ -160,14 +160,16 @@ def _compare_inputs(
 ) -> Iterator[ValueChange]:
     old = {} if before is None else fill_values(declared, before)
     new = fill_values(declared, after)
-    for each in declared:
-        if old.get(each.name) == new[each.name] or (before is None and not new[each.name]):
+    for declaration in declared:
+        if old.get(declaration.name) == new[declaration.name] or (
+            before is None and not new[declaration.name]
+        ):
             continue
-        was = old.get(each.name) or None
-        if each.sensitive:
-            yield _change(f"inputs.{each.name}", "***" if was else None, "***")
+        was = old.get(declaration.name) or None
+        if declaration.sensitive:
+            yield _change(f"inputs.{declaration.name}", "***" if was else None, "***")
         else:
-            yield _change(f"inputs.{each.name}", was, new[each.name])
+            yield _change(f"inputs.{declaration.name}", was, new[declaration.name])
 
 
 def _compare_labels(old: Mapping[str, str], labels: Mapping[str, str]) -> Iterator[ValueChange]:
@@ -176,48 +178,49 @@ def _compare_labels(old: Mapping[str, str], labels: Mapping[str, str]) -> Iterat
             yield _change(f"labels.{key}", old.get(key), value)
 
 
-def _warn(declared: Sequence[Input], wish: InstallConfig) -> Iterator[str]:
-    for each in declared:
-        if each.sensitive and each.name in wish.inputs:
-            yield f"`{each.name}` is sensitive, and its value stands in the file for all to read"
+def _warn(declared: Sequence[Input], file: InstallConfig) -> Iterator[str]:
+    for declaration in declared:
+        if declaration.sensitive and declaration.name in file.inputs:
+            name = declaration.name
+            yield f"`{name}` is sensitive, and its value stands in the file for all to read"
 
 
 def _apply(
     tx: Tx, deps: Deps, user: User, app: App, plan: _Plan, texts: Renderings
 ) -> tuple[str | None, str | None, str | None]:
-    wish, found, by = plan.wish, plan.install, Author.of(user)
-    if found is None:
+    file, app_install, by = plan.file, plan.install, Author.of(user)
+    if app_install is None:
         new = NewInstall(
-            name=wish.name,
+            name=file.name,
             app=app.id,
-            labels=wish.labels,
-            inputs=wish.inputs,
-            approve_all=wish.approval_option == ApprovalOption.APPROVE_ALL,
+            labels=file.labels,
+            inputs=file.inputs,
+            approve_all=file.approval_option == ApprovalOption.APPROVE_ALL,
             provision=False,
         )
         install, _ = add_app_install(tx, deps, user, new, app.id, texts)
-        _store_options(tx, user, install, wish, {}, {})
+        _store_options(tx, user, install, file, {}, {})
         kind = WorkflowKind.PROVISION
         return install, begin_install_workflow(tx, deps, user.org, by, install, kind), None
     if plan.action == "none":
-        return found.id, None, None
-    _store_options(tx, user, found.id, wish, found.overrides, found.toggles)
-    if any(each.what.startswith("labels.") for each in plan.changes):
-        replace_labels(tx, deps, user, found, {**found.labels, **wish.labels})
-    again, off = _find_moved(tx, user, found, plan)
-    changed = change_inputs(tx, deps, user, found, SetInputs(values=wish.inputs), again)
+        return app_install.id, None, None
+    _store_options(tx, user, app_install.id, file, app_install.overrides, app_install.toggles)
+    if any(change.what.startswith("labels.") for change in plan.changes):
+        replace_labels(tx, deps, user, app_install, {**app_install.labels, **file.labels})
+    again, off = _find_moved(tx, user, app_install, plan)
+    changed = change_inputs(tx, deps, user, app_install, SetInputs(values=file.inputs), again)
     gone = None
     if off:
         kind, request = WorkflowKind.TEARDOWN, Request(components=off)
-        gone = begin_install_workflow(tx, deps, user.org, by, found.id, kind, request)
-    return found.id, changed.workflow.id if changed.workflow else None, gone
+        gone = begin_install_workflow(tx, deps, user.org, by, app_install.id, kind, request)
+    return app_install.id, changed.workflow.id if changed.workflow else None, gone
 
 
 def _store_options(
     tx: Tx,
     user: User,
     install: str,
-    wish: InstallConfig,
+    file: InstallConfig,
     overrides: Overrides,
     toggles: Mapping[str, bool],
 ) -> None:
@@ -226,9 +229,9 @@ def _store_options(
         user.org,
         install,
         managed_by=ManagedBy.CONFIG,
-        approval=wish.approval_option,
-        toggles={**toggles, **wish.component_toggles},
-        overrides=merge_overrides(overrides, wish),
+        approval=file.approval_option,
+        toggles={**toggles, **file.component_toggles},
+        overrides=merge_overrides(overrides, file),
     )
 
 
@@ -245,11 +248,13 @@ def _find_moved(
     }
     config = configs.find_config(tx, user.org, install.config_id)
     components = [] if config is None else config.outline["components"]
-    toggles = {**install.toggles, **plan.wish.component_toggles}
-    enabled = {each["name"] for each in components if is_enabled(each, toggles)}
-    named = {each.what.split(".")[1] for each in plan.changes if each.what.startswith("component")}
+    toggles = {**install.toggles, **plan.file.component_toggles}
+    enabled = {component["name"] for component in components if is_enabled(component, toggles)}
+    named = {
+        change.what.split(".")[1] for change in plan.changes if change.what.startswith("component")
+    }
     again = add_dependents(config.outline, named & enabled) if config is not None else []
-    off = [each["name"] for each in components if each["name"] in there - enabled]
+    off = [component["name"] for component in components if component["name"] in there - enabled]
     return tuple(name for name in again if name in enabled), tuple(off)
 
 
@@ -257,7 +262,7 @@ def _show_synced(
     plan: _Plan, install: str | None, workflow: str | None, teardown: str | None
 ) -> InstallSynced:
     return InstallSynced(
-        name=plan.wish.name,
+        name=plan.file.name,
         action=plan.action,
         install_id=install or plan.install_id,
         changes=plan.changes,

@@ -33,33 +33,33 @@ _MOST_LABELS = 32
 """Of an app, as of an install; one that was synced by an older server may have more."""
 
 
-def add_plain_install(tx: Tx, deps: Deps, user: User, wish: NewInstall) -> InstallId:
+def add_plain_install(tx: Tx, deps: Deps, user: User, request: NewInstall) -> InstallId:
     """Create an install without an app: a queue for workflows that people write."""
     require(user, Right.OPERATE)
-    if wish.inputs or wish.approve_all or wish.here:
+    if request.inputs or request.approve_all or request.here:
         raise InvalidInput(
             "an install without an app has no inputs, plans or Stack", hint="Name its app."
         )
-    return _add_install(tx, deps, user, wish.name, wish.labels)
+    return _add_install(tx, deps, user, request.name, request.labels)
 
 
 def add_app_install(
-    tx: Tx, deps: Deps, user: User, wish: NewInstall, app_name: str, texts: Renderings
+    tx: Tx, deps: Deps, user: User, request: NewInstall, app_name: str, texts: Renderings
 ) -> tuple[InstallId, str | None]:
     """Create an install of an app and start to provision it; return both ids."""
     app = find_app(tx, user, app_name, Right.OPERATE)
-    if wish.here and not deps.runs_stacks:
+    if request.here and not deps.runs_stacks:
         raise InvalidInput(
             "this server runs no Stacks: `here` is for `exclave dev`",
             hint="Leave it out, then run what `exclave installs stack NAME` prints.",
         )
-    if wish.approve_all:
+    if request.approve_all:
         require_approve_all(tx, user, None, app=app.id, noun="app")
     config = find_current(tx, user.org, app)
     declared = list_declared(tx, user.org, config.id)
-    values = merge_values(declared, {}, wish.inputs)
-    made = texts.make_once(f"install {wish.name}", lambda: deps.ids.new("ins"))
-    install = _add_install(tx, deps, user, wish.name, {}, made)
+    values = merge_values(declared, {}, request.inputs)
+    made = texts.make_once(f"install {request.name}", lambda: deps.ids.new("ins"))
+    install = _add_install(tx, deps, user, request.name, {}, made)
     app_installs.add_app_install(
         tx,
         user.org,
@@ -69,19 +69,19 @@ def add_app_install(
             config_id=config.id,
             config_by=user.person,
             target=find_cloud(app.name, config),
-            approval=ApprovalOption.APPROVE_ALL if wish.approve_all else ApprovalOption.PROMPT,
-            here=wish.here,
+            approval=ApprovalOption.APPROVE_ALL if request.approve_all else ApprovalOption.PROMPT,
+            here=request.here,
         ),
     )
     store_values(tx, deps, user.org, install, declared, values, user.name)
     hidden = input_validation.hide_values(declared, values)
-    defaults = _read_labels(tx, texts, user.org, config, app, install, wish.name)
-    labels = {**defaults, **wish.labels}
+    defaults = _read_labels(tx, texts, user.org, config, app, install, request.name)
+    labels = {**defaults, **request.labels}
     installs.set_labels(tx, user.org, install, labels)
-    components = [each["name"] for each in config.outline["components"]]
+    components = [component["name"] for component in config.outline["components"]]
     first_state(tx, user.org, install, components, hidden)
     stacks.add_version(tx, user.org, deps.ids.new("stk"), install, 1, config.id)
-    if not wish.provision:
+    if not request.provision:
         return install, None
     kind = WorkflowKind.PROVISION
     return install, begin_install_workflow(tx, deps, user.org, Author.of(user), install, kind)

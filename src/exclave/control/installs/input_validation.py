@@ -42,11 +42,11 @@ class BadInputs(InvalidInput):
     hint = "The app's inputs.toml says what fits."
 
     def __init__(self, mistakes: Sequence[Mistake], install: str = "") -> None:
-        self.inputs = list(dict.fromkeys(each.input for each in mistakes))
-        told = [str(each) for each in mistakes]
-        listed = "".join(f"\n  - {each}" for each in told)
-        message = f"the input {told[0]}" if len(told) == 1 else f"{len(told)} inputs:{listed}"
-        facts = [{"input": each.input, "message": each.message} for each in mistakes]
+        self.inputs = list(dict.fromkeys(mistake.input for mistake in mistakes))
+        texts = [str(mistake) for mistake in mistakes]
+        listed = "".join(f"\n  - {text}" for text in texts)
+        message = f"the input {texts[0]}" if len(texts) == 1 else f"{len(texts)} inputs:{listed}"
+        facts = [{"input": mistake.input, "message": mistake.message} for mistake in mistakes]
         look = f"See what fits: exclave installs inputs get {install}" if install else None
         super().__init__(message, hint=look, mistakes=facts)
 
@@ -76,8 +76,10 @@ def check_change(
     The install is named where there is one already: its own list of inputs helps most.
     """
     mistakes = _find_mistakes(declared, given, by_customer=False)
-    named = {each.input for each in mistakes}
-    mistakes += [each for each in _find_missing(declared, after) if each.input not in named]
+    named = {mistake.input for mistake in mistakes}
+    mistakes += [
+        mistake for mistake in _find_missing(declared, after) if mistake.input not in named
+    ]
     if mistakes:
         raise BadInputs(mistakes, install)
 
@@ -85,9 +87,9 @@ def check_change(
 def check_types(declared: Sequence[Input], values: Mapping[str, str]) -> None:
     """Refuse values that are not of the type that their input has now."""
     mistakes = [
-        Mistake(each.name, f"its value is {flaw}", f"Its type is `{each.type}` now.")
-        for each in declared
-        if (flaw := find_flaw(each.type, values.get(each.name, "")))
+        Mistake(declaration.name, f"its value is {flaw}", f"Its type is `{declaration.type}` now.")
+        for declaration in declared
+        if (flaw := find_flaw(declaration.type, values.get(declaration.name, "")))
     ]
     if mistakes:
         raise BadInputs(mistakes)
@@ -96,7 +98,7 @@ def check_types(declared: Sequence[Input], values: Mapping[str, str]) -> None:
 def _find_mistakes(
     declared: Sequence[Input], given: Mapping[str, str], *, by_customer: bool
 ) -> list[Mistake]:
-    known = {each.name: each for each in declared}
+    known = {declaration.name: declaration for declaration in declared}
     return [
         mistake
         for name, value in given.items()
@@ -107,21 +109,26 @@ def _find_mistakes(
 def _find_missing(declared: Sequence[Input], values: Mapping[str, str]) -> list[Mistake]:
     """Return the required inputs of the vendor that have no value."""
     return [
-        Mistake(each.name, _describe_missing(each))
-        for each in declared
-        if each.required and not each.user_configurable and not values.get(each.name)
+        Mistake(declaration.name, _describe_missing(declaration))
+        for declaration in declared
+        if declaration.required
+        and not declaration.user_configurable
+        and not values.get(declaration.name)
     ]
 
 
 def fill_values(declared: Sequence[Input], values: Mapping[str, str]) -> dict[str, str]:
     """Return the value of every declared input: as set, else its default, else empty."""
-    return {each.name: values.get(each.name, each.default or "") for each in declared}
+    return {
+        declaration.name: values.get(declaration.name, declaration.default or "")
+        for declaration in declared
+    }
 
 
 def hide_values(declared: Sequence[Input], values: Mapping[str, str]) -> dict[str, str]:
     """Return the value of every declared input, with placeholders for sensitive ones."""
     filled = fill_values(declared, values)
-    secret = {each.name for each in declared if each.sensitive}
+    secret = {declaration.name for declaration in declared if declaration.sensitive}
     return {name: _hide(name, value) if name in secret else value for name, value in filled.items()}
 
 
@@ -153,27 +160,27 @@ def _hide(name: str, value: str) -> str:
 def _check_one(
     known: Mapping[str, Input], name: str, value: str, *, by_customer: bool
 ) -> Iterator[Mistake]:
-    found = known.get(name)
-    if found is None:
+    declaration = known.get(name)
+    if declaration is None:
         have = f"The app has {list_words(known)}." if known else "The app has no inputs."
         yield Mistake(name, "the app has no such input", suggest(name, known) or have)
         return
-    if found.user_configurable and not by_customer:
+    if declaration.user_configurable and not by_customer:
         yield Mistake(
             name,
             "the customer sets it, not the vendor",
             "It is a parameter of the Stack that the customer runs.",
         )
-    if by_customer and not found.user_configurable:
+    if by_customer and not declaration.user_configurable:
         yield Mistake(name, "the vendor sets it, not the customer")
-    if found.required and not value:
+    if declaration.required and not value:
         yield Mistake(name, "it is required and may not be empty")
     if PLACEHOLDER in value:
         yield Mistake(name, f"a value may not contain `{PLACEHOLDER}`")
-    flaw = find_flaw(found.type, value)
+    flaw = find_flaw(declaration.type, value)
     if flaw:
-        shown = "" if found.sensitive else f" (given: {_shorten(value)})"
-        yield Mistake(name, f"the value is {flaw}{shown}", f"Its type is `{found.type}`.")
+        shown = "" if declaration.sensitive else f" (given: {_shorten(value)})"
+        yield Mistake(name, f"the value is {flaw}{shown}", f"Its type is `{declaration.type}`.")
 
 
 def _describe_missing(declared: Input) -> str:

@@ -45,13 +45,21 @@ def read_sensitive(
     tx: Tx, deps: Deps, org: OrgId, install: str, names: Collection[str]
 ) -> dict[str, str]:
     """Return the sensitive values behind placeholders, for a runner that needs them."""
-    found = installs.find_install(tx, org, install)
-    if not isinstance(found, AppInstall):
+    app_install = installs.find_install(tx, org, install)
+    if not isinstance(app_install, AppInstall):
         raise NotFound("there is no such install of an app")
-    declared = [each for each in list_declared(tx, org, found.config_id) if each.name in names]
+    declared = [
+        declaration
+        for declaration in list_declared(tx, org, app_install.config_id)
+        if declaration.name in names
+    ]
     filled = input_validation.fill_values(declared, read_values(tx, deps, org, install).clear)
-    own = [each for each in declared if each.sensitive and not each.user_configurable]
-    return {each.name: filled[each.name] for each in own}
+    own = [
+        declaration
+        for declaration in declared
+        if declaration.sensitive and not declaration.user_configurable
+    ]
+    return {declaration.name: filled[declaration.name] for declaration in own}
 
 
 def store_values(
@@ -66,7 +74,11 @@ def store_values(
     """Store the next version, with sensitive values sealed."""
     newest = install_inputs.find_version(tx, org, install)
     version = 1 if newest is None else newest.version + 1
-    secret = {each.name for each in declared if each.sensitive and not each.user_configurable}
+    secret = {
+        declaration.name
+        for declaration in declared
+        if declaration.sensitive and not declaration.user_configurable
+    }
     install_inputs.add_version(
         tx,
         org,
@@ -101,7 +113,7 @@ def merge_values(
     install: str = "",
 ) -> dict[str, str]:
     """Check new values and merge them into the current ones; undeclared ones are dropped."""
-    known = {each.name for each in declared}
+    known = {declaration.name for declaration in declared}
     kept = {name: text for name, text in before.items() if name in known and name not in unset}
     after = {**kept, **given}
     input_validation.check_change(declared, {**dict.fromkeys(unset, ""), **given}, after, install)
@@ -126,13 +138,15 @@ def find_touched(
         raise NotFound("there is no such config")
     outline, names = config.outline, set(changed)
     sandbox = outline["sandbox"] is not None and bool(names & set(outline["sandbox"]["inputs"]))
-    touched = {each["name"] for each in outline["components"] if names & set(each["inputs"])}
+    touched = {
+        component["name"] for component in outline["components"] if names & set(component["inputs"])
+    }
     return sandbox, add_dependents(outline, touched)
 
 
 def add_dependents(outline: AppOutline, names: Collection[str]) -> list[str]:
     """List components and all that need them, in deploy order."""
-    needs = {each["name"]: set(each["needs"]) for each in outline["components"]}
+    needs = {component["name"]: set(component["needs"]) for component in outline["components"]}
     ordered = [name for group in outline["order"] for name in group]
     touched = set(names)
     for name in ordered:

@@ -48,45 +48,50 @@ async def show_inputs(
     """Show the inputs of an install by group; sensitive values are not in the answer."""
 
     def show(tx: Tx) -> InputsReply:
-        found = get_app_install(tx, user, install, Right.READ)
+        app_install = get_app_install(tx, user, install, Right.READ)
         values = read_values(tx, deps, user.org, install, version)
         if version is not None and values.stored is None:
             raise NotFound("there is no such version of the inputs")
-        groups = list_definitions(tx, user.org, found.config_id, InputGroup)
+        groups = list_definitions(tx, user.org, app_install.config_id, InputGroup)
         return InputsReply(
             version=values.version,
             at=values.stored.at if values.stored else None,
             by=values.stored.by if values.stored else "",
             groups=[_show_group(group) for group in groups.values()],
             inputs=[
-                _show_input(each, values.clear)
-                for each in list_declared(tx, user.org, found.config_id)
+                _show_input(declaration, values.clear)
+                for declaration in list_declared(tx, user.org, app_install.config_id)
             ],
         )
 
     return await deps.db.read(show)
 
 
-async def set_inputs(deps: Deps, user: User, install: InstallId, wish: SetInputs) -> InputsChanged:
+async def set_inputs(deps: Deps, user: User, install: InstallId, body: SetInputs) -> InputsChanged:
     """Set inputs and start a workflow that redeploys what reads them."""
 
     def change(tx: Tx) -> InputsChanged:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        if found.managed_by is ManagedBy.CONFIG:
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if app_install.managed_by is ManagedBy.CONFIG:
             raise Conflict(
                 "the inputs of this install come from its file",
                 hint="Change the file and use `exclave installs sync`, or take the install back"
                 " with `exclave installs manage INSTALL by-hand`.",
             )
-        if wish.approve_all:
+        if body.approve_all:
             require_approve_all(tx, user, install)
-        return change_inputs(tx, deps, user, found, wish)
+        return change_inputs(tx, deps, user, app_install, body)
 
     return await deps.db.write(change, key=install)
 
 
 def change_inputs(
-    tx: Tx, deps: Deps, user: User, install: AppInstall, wish: SetInputs, again: Sequence[str] = ()
+    tx: Tx,
+    deps: Deps,
+    user: User,
+    install: AppInstall,
+    request: SetInputs,
+    again: Sequence[str] = (),
 ) -> InputsChanged:
     """Check, store and redeploy in the transaction of the caller, which holds the install.
 
@@ -94,13 +99,15 @@ def change_inputs(
     """
     declared = list_declared(tx, user.org, install.config_id)
     before = read_values(tx, deps, user.org, install.id)
-    after = merge_values(declared, before.clear, wish.values, wish.unset, install=install.name)
+    after = merge_values(
+        declared, before.clear, request.values, request.unset, install=install.name
+    )
     changed = find_changed(declared, before.clear, after)
     by = Author.of(user)
-    if not wish.dry_run and after == before.clear and again:
-        workflow = begin_update(tx, deps, user.org, by, install, (), wish.approve_all, again)
+    if not request.dry_run and after == before.clear and again:
+        workflow = begin_update(tx, deps, user.org, by, install, (), request.approve_all, again)
         return _show_change(tx, user.org, install, before.version, changed, workflow)
-    if wish.dry_run or after == before.clear:
+    if request.dry_run or after == before.clear:
         return _show_change(tx, user.org, install, before.version, changed, None)
     version = store_values(tx, deps, user.org, install.id, declared, after, user.name)
     put_into_state(tx, user.org, install.id, declared, after)
@@ -112,9 +119,9 @@ def change_inputs(
         "inputs_set",
         install.id,
         version=str(version),
-        inputs=" ".join(sorted({*wish.values, *wish.unset})),
+        inputs=" ".join(sorted({*request.values, *request.unset})),
     )
-    workflow = begin_update(tx, deps, user.org, by, install, changed, wish.approve_all, again)
+    workflow = begin_update(tx, deps, user.org, by, install, changed, request.approve_all, again)
     return _show_change(tx, user.org, install, version, changed, workflow)
 
 
@@ -125,14 +132,14 @@ def store_customer_inputs(
 
     A sensitive one stays there: its value is the placeholder that the runner fills in.
     """
-    found = installs.find_install(tx, org, install, lock=True)
-    if not isinstance(found, AppInstall):
+    app_install = installs.find_install(tx, org, install, lock=True)
+    if not isinstance(app_install, AppInstall):
         raise NotFound("there is no such install of an app")
-    declared = list_declared(tx, org, found.config_id)
-    known = {each.name for each in declared if each.user_configurable}
-    plain = {each.name for each in declared if not each.sensitive}
+    declared = list_declared(tx, org, app_install.config_id)
+    known = {declaration.name for declaration in declared if declaration.user_configurable}
+    plain = {declaration.name for declaration in declared if not declaration.sensitive}
     given = {name: text for name, text in values.items() if name in known}
-    checked = [each for each in declared if each.name in plain]
+    checked = [declaration for declaration in declared if declaration.name in plain]
     input_validation.check_values(
         checked, {name: text for name, text in given.items() if name in plain}, by_customer=True
     )
@@ -143,7 +150,7 @@ def store_customer_inputs(
         store_values(tx, deps, org, install, declared, after, by)
         put_into_state(tx, org, install, declared, after)
     if changed:
-        begin_update(tx, deps, org, Author(by, NOBODY), found, changed, None)
+        begin_update(tx, deps, org, Author(by, NOBODY), app_install, changed, None)
     return changed
 
 
@@ -164,10 +171,10 @@ def begin_update(
     touched = {f"component:{name}" for name in components} | ({"sandbox"} if sandbox else set())
     if not again and (not changed or not touched & here):
         return None
-    wish = Request(components=tuple({*components, *again}), sandbox=sandbox)
+    request = Request(components=tuple({*components, *again}), sandbox=sandbox)
     kind = WorkflowKind.INPUT_UPDATE
     return begin_install_workflow(
-        tx, deps, org, by, install.id, kind, wish, approve_all=approve_all
+        tx, deps, org, by, install.id, kind, request, approve_all=approve_all
     )
 
 

@@ -55,14 +55,14 @@ class Wanted:
     name: str | None = None
 
 
-async def create_install(deps: Deps, user: User, wish: NewInstall) -> InstallReply:
+async def create_install(deps: Deps, user: User, body: NewInstall) -> InstallReply:
     """Create an install and start to provision it."""
 
     def create(tx: Tx, texts: Renderings) -> InstallReply:
-        if wish.app is None:
-            install = add_plain_install(tx, deps, user, wish)
+        if body.app is None:
+            install = add_plain_install(tx, deps, user, body)
             return replies.summarise_install(get_install(tx, user, install, Right.READ))
-        install, workflow = add_app_install(tx, deps, user, wish, wish.app, texts)
+        install, workflow = add_app_install(tx, deps, user, body, body.app, texts)
         return replies.summarise_install(get_install(tx, user, install, Right.READ), workflow)
 
     return await write_rendered(deps, user.org, create)
@@ -132,8 +132,8 @@ async def set_labels(
     """Replace the labels of an install."""
 
     def change(tx: Tx) -> InstallReply:
-        found = get_install(tx, user, install, Right.OPERATE)
-        replace_labels(tx, deps, user, found, labels)
+        row = get_install(tx, user, install, Right.OPERATE)
+        replace_labels(tx, deps, user, row, labels)
         return replies.summarise_install(get_install(tx, user, install, Right.READ))
 
     return await deps.db.write(change, key=install)
@@ -150,8 +150,8 @@ def replace_labels(
             document["labels"] = dict(labels)
 
         write_state(tx, user.org, install.id, "labels", change)
-    told = " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    record(tx, deps, user.org, user.name, "labels_set", install.id, labels=told)
+    text = " ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    record(tx, deps, user.org, user.name, "labels_set", install.id, labels=text)
 
 
 async def set_approve_all(deps: Deps, user: User, install: InstallId, *, on: bool) -> InstallReply:
@@ -190,17 +190,17 @@ async def delete_install(deps: Deps, user: User, install: InstallId, forget: str
 
     def delete(tx: Tx) -> None:
         installs.lock_install(tx, user.org, install)
-        found = get_install(tx, user, install, Right.OPERATE)
+        row = get_install(tx, user, install, Right.OPERATE)
         for runner in runners.list_runners(tx, user.org, "", 1000, QueueId(install)):
             revoke_identity(tx, runner, RunnerState.REVOKED, "its install was deleted")
         queues.lock_queue(tx, user.org, QueueId(install))  # waits for workflows that begin now
-        _refuse_in_use(tx, user, found, forget)
-        installs.hide_install(tx, user.org, install, found.name)
+        _refuse_in_use(tx, user, row, forget)
+        installs.hide_install(tx, user.org, install, row.name)
         install_inputs.forget_sealed(tx, user.org, install)
         workflows.forget_sealed(tx, user.org, QueueId(install))
         stacks.drop_codes(tx, user.org, install)
         stacks.void_enrolments(tx, user.org, install, tx.now)
-        detail = {"name": found.name, **({"forget": forget} if forget else {})}
+        detail = {"name": row.name, **({"forget": forget} if forget else {})}
         record(tx, deps, user.org, user.name, "install_deleted", install, **detail)
 
     await deps.db.write(delete, key=install)
@@ -210,7 +210,9 @@ def _refuse_in_use(tx: Tx, user: User, install: Install, forget: str) -> None:
     running = installs.list_running(tx, user.org, install.id)
     if running:
         several = len(running) > 1
-        commands = " && ".join(f"exclave workflows cancel {each}" for each in running[:_NAMED])
+        commands = " && ".join(
+            f"exclave workflows cancel {workflow}" for workflow in running[:_NAMED]
+        )
         raise Conflict(
             f"{len(running)} workflows of `{install.name}` are running"
             if several

@@ -23,15 +23,19 @@ _TRIGGERED = frozenset({"manual", "cron"})
 def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Outline:
     """Return all that the shape of a workflow depends on."""
     outline = config.outline
-    refuse_unsupported([(each["name"], each["type"]) for each in outline["components"]])
+    refuse_unsupported(
+        [(component["name"], component["type"]) for component in outline["components"]]
+    )
     parts = {part.name: part for part in install_parts.list_parts(tx, org, install.id)}
     auto = install.approval is ApprovalOption.AUTO
     sandbox = find_definition(tx, org, config.id, Sandbox)
     definitions = list_definitions(tx, org, config.id, Component)
     return Outline(
         components=tuple(
-            _make_component(each, definitions.get(each["name"]), parts, install.toggles, auto=auto)
-            for each in _in_order(outline)
+            _make_component(
+                component, definitions.get(component["name"]), parts, install.toggles, auto=auto
+            )
+            for component in _in_order(outline)
         ),
         hooks=tuple(_list_hooks(outline["actions"])),
         has_sandbox=sandbox is not None,

@@ -50,8 +50,8 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, install: Install) -> InstallDet
     """Return an install with its parts, lanes, runners and last workflows."""
     queue = QueueId(install.id)
     app = install if isinstance(install, AppInstall) else None
-    found = runners.list_runners(tx, org, "", 20, queue)
-    running = runners.count_running(tx, org, [each.id for each in found])
+    runner_rows = runners.list_runners(tx, org, "", 20, queue)
+    running = runners.count_running(tx, org, [runner.id for runner in runner_rows])
     last = workflows.list_workflows(tx, org, before="", limit=_SHOWN, queue=queue, state=None)
     return InstallDetail(
         **dict(summarise_install(install)),
@@ -59,10 +59,10 @@ def show_install(tx: Tx, deps: Deps, org: OrgId, install: Install) -> InstallDet
         component_overrides={name: dict(texts) for name, texts in app.overrides.items()}
         if app
         else {},
-        lanes=[_show_lane(each) for each in queues.list_lanes(tx, org, queue)],
+        lanes=[_show_lane(lane) for lane in queues.list_lanes(tx, org, queue)],
         parts=list_parts(tx, org, app) if app else [],
-        runners=[write_runner(deps, r, tx.now, running.get(r.id, 0)) for r in found],
-        workflows=[replies.summarise_workflow(each) for each in last],
+        runners=[write_runner(deps, r, tx.now, running.get(r.id, 0)) for r in runner_rows],
+        workflows=[replies.summarise_workflow(workflow) for workflow in last],
     )
 
 
@@ -85,10 +85,10 @@ def read_hashes(tx: Tx, org: OrgId, config_id: str) -> dict[str, str]:
     if config is None:
         return {}
     outline = config.outline
-    hashes = {each["name"]: str(each["hash"]) for each in outline["components"]}
-    found = {"sandbox": str(outline["sandbox"]["hash"])} if outline["sandbox"] else {}
+    hashes = {component["name"]: str(component["hash"]) for component in outline["components"]}
+    sandbox = {"sandbox": str(outline["sandbox"]["hash"])} if outline["sandbox"] else {}
     ordered = [name for group in outline["order"] for name in group]
-    return {**found, **{f"component:{name}": hashes[name] for name in ordered}}
+    return {**sandbox, **{f"component:{name}": hashes[name] for name in ordered}}
 
 
 def _show_part(

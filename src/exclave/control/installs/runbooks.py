@@ -25,28 +25,30 @@ async def list_runbooks(deps: Deps, user: User, install: InstallId) -> Page[Runb
     """List the runbooks of the config that an install is on."""
 
     def read(tx: Tx) -> Page[RunbookReply]:
-        found = get_app_install(tx, user, install, Right.READ)
-        runbooks = list_definitions(tx, user.org, found.config_id, Runbook)
+        app_install = get_app_install(tx, user, install, Right.READ)
+        runbooks = list_definitions(tx, user.org, app_install.config_id, Runbook)
         return Page(items=[_show(runbook) for runbook in runbooks.values()])
 
     return await deps.db.read(read)
 
 
 async def run_runbook(
-    deps: Deps, user: User, install: InstallId, wish: RunRunbook
+    deps: Deps, user: User, install: InstallId, body: RunRunbook
 ) -> WorkflowReply:
     """Check the inputs of a runbook and start a workflow that runs it."""
 
     def run(tx: Tx) -> WorkflowReply:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        runbooks = list_definitions(tx, user.org, found.config_id, Runbook)
-        if wish.runbook not in runbooks:
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        runbooks = list_definitions(tx, user.org, app_install.config_id, Runbook)
+        if body.runbook not in runbooks:
             raise NotFound(
-                f"the app has no runbook `{wish.runbook}`", hint=suggest(wish.runbook, runbooks)
+                f"the app has no runbook `{body.runbook}`", hint=suggest(body.runbook, runbooks)
             )
-        runbook = runbooks[wish.runbook]
-        values = _check_inputs(runbook, wish.inputs)
-        secret = {each.name for each in runbook.input if each.sensitive} & values.keys()
+        runbook = runbooks[body.runbook]
+        values = _check_inputs(runbook, body.inputs)
+        secret = {
+            declaration.name for declaration in runbook.input if declaration.sensitive
+        } & values.keys()
         workflow = begin_install_workflow(
             tx,
             deps,
@@ -69,20 +71,20 @@ async def run_runbook(
 
 
 def _check_inputs(runbook: Runbook, given: Mapping[str, str]) -> dict[str, str]:
-    declared = {each.name: each for each in runbook.input}
+    declared = {declaration.name: declaration for declaration in runbook.input}
     unknown = sorted(set(given) - set(declared))
     if unknown:
         hint = suggest(unknown[0], declared)
         raise InvalidInput(f"the runbook has no input `{unknown[0]}`", hint=hint)
     values: dict[str, str] = {}
-    for each in runbook.input:
-        value = given.get(each.name, each.default)
+    for declaration in runbook.input:
+        value = given.get(declaration.name, declaration.default)
         if value is not None:
-            values[each.name] = _check_value(each, value)
-        elif each.required:
+            values[declaration.name] = _check_value(declaration, value)
+        elif declaration.required:
             raise InvalidInput(
-                f"the runbook needs a value for `{each.name}`",
-                hint=each.description or f"Give it: --input {each.name}=…",
+                f"the runbook needs a value for `{declaration.name}`",
+                hint=declaration.description or f"Give it: --input {declaration.name}=…",
             )
     return values
 
@@ -100,14 +102,14 @@ def _check_value(declared: RunbookInput, value: str) -> str:
 def _read_steps(runbook: Runbook) -> list[RunbookStep]:
     return [
         RunbookStep(
-            name=each.name,
-            type=_TYPES.get(each.type, each.type),
-            subject=each.component_name or each.action_name,
-            dependents=each.deploy_dependents or each.tear_down_dependents,
-            plan_only=each.plan_only,
-            skip_components=each.skip_component_deploys,
+            name=step.name,
+            type=_TYPES.get(step.type, step.type),
+            subject=step.component_name or step.action_name,
+            dependents=step.deploy_dependents or step.tear_down_dependents,
+            plan_only=step.plan_only,
+            skip_components=step.skip_component_deploys,
         )
-        for each in runbook.steps
+        for step in runbook.steps
     ]
 
 
@@ -120,18 +122,18 @@ def _show(runbook: Runbook) -> RunbookReply:
         description=runbook.description,
         inputs=[
             RunbookInputReply(
-                name=each.name,
-                type=each.type,
-                description=each.description,
-                required=each.required,
-                default=None if each.sensitive else each.default,
-                sensitive=each.sensitive,
+                name=declaration.name,
+                type=declaration.type,
+                description=declaration.description,
+                required=declaration.required,
+                default=None if declaration.sensitive else declaration.default,
+                sensitive=declaration.sensitive,
             )
-            for each in runbook.input
+            for declaration in runbook.input
         ],
         steps=[
-            _describe_step(each.name, each.type, each.component_name or each.action_name)
-            for each in runbook.steps
+            _describe_step(step.name, step.type, step.component_name or step.action_name)
+            for step in runbook.steps
         ],
     )
 

@@ -49,8 +49,8 @@ async def get_sensitive(
         job = jobs.find_job(tx, who.org, row.job_id)
         named = set(_NAMED.findall(json.dumps(job.spec))) if job is not None else set()
         ours = {name for name in named if not name.startswith(RUNBOOK)}
-        found = read_sensitive(tx, deps, who.org, who.queue, ours) if ours else {}
+        values = read_sensitive(tx, deps, who.org, who.queue, ours) if ours else {}
         given = {} if job is None or ours == named else _read_sealed(tx, deps, job)
-        return found | {name: given[name] for name in named & given.keys()}
+        return values | {name: given[name] for name in named & given.keys()}
 
     return SensitiveValues(values=await deps.db.read(find))

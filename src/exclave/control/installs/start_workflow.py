@@ -50,27 +50,27 @@ def begin_install_workflow(
     """Store a workflow of an install with all its steps, and begin."""
     # A report of its Stack waits for this lock, and then finds the workflow that waits for it.
     installs.lock_install(tx, org, install)
-    found = app_installs.find_app_install(tx, org, install)
-    if found is None:
+    app_install = app_installs.find_app_install(tx, org, install)
+    if app_install is None:
         raise NotFound("there is no such install of an app")
-    config = configs.find_config(tx, org, found.config_id)
+    config = configs.find_config(tx, org, app_install.config_id)
     if config is None:
         raise NotFound("the install's config is gone")
-    _refuse_gone(found, kind)
+    _refuse_gone(app_install, kind)
     if kind is not WorkflowKind.DEPROVISION:  # it makes room
         deps.exhausted_quotas.begin_work(deps.quotas, org)
         refuse_crowd(tx, org, QueueId(install))
-    wish = request or Request()
-    outline = _narrow(load_outline(tx, org, found, config), wish)
+    request = request or Request()
+    outline = _narrow(load_outline(tx, org, app_install, config), request)
     asks_two = is_on(tx, org)
     if asks_two:
         outline = ask_for_every_plan(outline)
-    drafts = plan_steps(kind, outline, wish)
-    if asks_two and needs_script_gate(by, config.author, found.config_by):
+    drafts = plan_steps(kind, outline, request)
+    if asks_two and needs_script_gate(by, config.author, app_install.config_by):
         drafts = put_gate_before_scripts(drafts)
-    approves = found.approves_all if approve_all is None else approve_all
+    approves = app_install.approves_all if approve_all is None else approve_all
     workflow = WorkflowId(deps.ids.new("wfl"))
-    values = WorkflowValues(config.id, str(kind), wish.env, wish.role, wish.runbook_inputs)
+    values = WorkflowValues(config.id, str(kind), request.env, request.role, request.runbook_inputs)
     _refuse_size(len(drafts), values)
     workflows.add_workflow(
         tx,
@@ -83,7 +83,7 @@ def begin_install_workflow(
             steps=_make_steps(drafts, values),
             kind=kind,
             approve_all=approves and not asks_two,
-            plan_only=wish.plan_only,
+            plan_only=request.plan_only,
             labels=labels or {},
             sealed=sealed,
         ),
@@ -112,16 +112,16 @@ def _refuse_size(steps: int, values: WorkflowValues) -> None:
         )
 
 
-def _narrow(outline: Outline, wish: Request) -> Outline:
-    """Refuse components that do not exist, before anything is stored."""
-    known = {each.name for each in outline.components}
-    unknown = sorted(set(wish.components) - known)
+def _narrow(outline: Outline, request: Request) -> Outline:
+    """Return the outline, without hooks for a plan alone; refuse components that do not exist."""
+    known = {component.name for component in outline.components}
+    unknown = sorted(set(request.components) - known)
     if unknown:
         raise InvalidInput(
             f"the app has no component `{unknown[0]}`",
             hint=f"Its components: {', '.join(sorted(known)) or 'none'}.",
         )
-    if not wish.plan_only:
+    if not request.plan_only:
         return outline
     return replace(outline, hooks=())
 

@@ -50,8 +50,8 @@ async def show_readme(deps: Deps, user: User, install: InstallId) -> ReadmeReply
     """Render the app's README; where that fails the text stays as it is, with a warning."""
 
     def show(tx: Tx, texts: Renderings) -> ReadmeReply:
-        found = get_app_install(tx, user, install, Right.READ)
-        metadata = find_definition(tx, user.org, found.config_id, Metadata)
+        app_install = get_app_install(tx, user, install, Right.READ)
+        metadata = find_definition(tx, user.org, app_install.config_id, Metadata)
         text = "" if metadata is None else metadata.readme
         if not text:
             warning = "the app has no README: name one as `readme` in its metadata.toml"

@@ -57,22 +57,22 @@ class _Move:
 
 
 async def upgrade_install(
-    deps: Deps, user: User, install: InstallId, wish: Upgrade
+    deps: Deps, user: User, install: InstallId, body: Upgrade
 ) -> UpgradeReply:
     """Move an install to a config, and deploy what differs if asked to."""
 
     def upgrade(tx: Tx) -> UpgradeReply:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        if wish.approve_all:
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if body.approve_all:
             require_approve_all(tx, user, install)
-        move = _plan_move(tx, deps, user, found, wish)
-        if wish.dry_run:
+        move = _plan_move(tx, deps, user, app_install, body)
+        if body.dry_run:
             return _show_upgrade(move)
         _refuse_unasked(tx, user, move)
         if move.obstacles:
             raise move.obstacles[0]
         _move(tx, deps, user, move)
-        workflow = _deploy(tx, deps, user, move, wish) if wish.deploy else None
+        workflow = _deploy(tx, deps, user, move, body) if body.deploy else None
         begun = None if workflow is None else show_begun(tx, user.org, workflow)
         return _show_upgrade(move).model_copy(update={"workflow": begun})
 
@@ -94,15 +94,15 @@ def _refuse_unasked(tx: Tx, user: User, move: _Move) -> None:
         require_unasked(tx, user, unasked, install=move.install.id)
 
 
-def _plan_move(tx: Tx, deps: Deps, user: User, install: AppInstall, wish: Upgrade) -> _Move:
-    target = _find_target(tx, user.org, install, wish.config)
+def _plan_move(tx: Tx, deps: Deps, user: User, install: AppInstall, body: Upgrade) -> _Move:
+    target = _find_target(tx, user.org, install, body.config)
     require_same_cloud(install, target)
     declared = list_declared(tx, user.org, target.id)
     before = read_values(tx, deps, user.org, install.id).clear
     old = input_validation.fill_values(list_declared(tx, user.org, install.config_id), before)
-    after, flaw = _merge_inputs(declared, before, wish.inputs)
+    after, flaw = _merge_inputs(declared, before, body.inputs)
     new = input_validation.fill_values(declared, after)
-    known = {each.name for each in declared}
+    known = {declaration.name for declaration in declared}
     parts = _compare_parts(tx, user.org, install, target) + _compare_rest(
         tx, user.org, install, target
     )
@@ -116,7 +116,7 @@ def _plan_move(tx: Tx, deps: Deps, user: User, install: AppInstall, wish: Upgrad
         dropped_inputs=sorted(set(before) - known),
         parts=parts,
         new_stack=_asks_more(tx, user.org, install.config_id, target.id),
-        obstacles=[each for each in (flaw, orphans) if each is not None],
+        obstacles=[obstacle for obstacle in (flaw, orphans) if obstacle is not None],
     )
 
 
@@ -165,21 +165,21 @@ def _compare_rest(tx: Tx, org: OrgId, install: AppInstall, target: Config) -> li
     def read(config_id: str) -> dict[str, str]:
         rows = configs.list_all_parts(tx, org, config_id)
         return {
-            f"{each.section}:{each.name}" if each.name else each.section: each.hash
-            for each in rows
-            if each.section not in _OWN_HASH
+            f"{part.section}:{part.name}" if part.name else part.section: part.hash
+            for part in rows
+            if part.section not in _OWN_HASH
         }
 
     return _compare(read(install.config_id), read(target.id))
 
 
 def _compare(old: Mapping[str, str], new: Mapping[str, str]) -> list[PartChange]:
-    found = [
+    changes = [
         PartChange(part=part, change="added" if part not in old else "changed")
         for part, hashed in new.items()
         if old.get(part) != hashed
     ]
-    return found + [PartChange(part=part, change="removed") for part in old if part not in new]
+    return changes + [PartChange(part=part, change="removed") for part in old if part not in new]
 
 
 def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
@@ -188,7 +188,9 @@ def _asks_more(tx: Tx, org: OrgId, old: str, new: str) -> bool:
     def read(config_id: str) -> set[str]:
         secrets = set(list_definitions(tx, org, config_id, Secret))
         inputs = list_declared(tx, org, config_id)
-        return secrets | {f"input {each.name}" for each in inputs if each.user_configurable}
+        return secrets | {
+            f"input {declaration.name}" for declaration in inputs if declaration.user_configurable
+        }
 
     return bool(read(new) - read(old))
 
@@ -200,7 +202,7 @@ def _find_orphans(
     here = {
         part.name for part in install_parts.list_parts(tx, org, install.id) if may_exist(part.state)
     }
-    gone = [each.part for each in parts if each.change == "removed" and each.part in here]
+    gone = [change.part for change in parts if change.change == "removed" and change.part in here]
     if not gone:
         return None
     names = " ".join(part.removeprefix("component:") for part in gone)
@@ -223,7 +225,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
 
     def change(document: StateDocument) -> None:
         document["inputs"] = {"inputs": dict(move.hidden)}
-        add_components(document, [each["name"] for each in target.outline["components"]])
+        add_components(document, [component["name"] for component in target.outline["components"]])
 
     write_state(tx, org, install.id, f"config {target.version}", change)
     if install.state is InstallState.ACTIVE:
@@ -244,7 +246,7 @@ def _move(tx: Tx, deps: Deps, user: User, move: _Move) -> None:
     )
 
 
-def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> WorkflowId | None:
+def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, body: Upgrade) -> WorkflowId | None:
     """Start the workflow that deploys what differs; None if nothing does."""
     org, install = user.org, move.install
     if not takes_deploys(install.state):
@@ -253,7 +255,7 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> Workf
             hint="Leave --deploy out, or provision it first.",
         )
     sandbox, read = find_touched(tx, org, move.target.id, move.changed_inputs)
-    changed = {each.part for each in move.parts if each.change != "removed"}
+    changed = {change.part for change in move.parts if change.change != "removed"}
     names = {part.removeprefix("component:") for part in changed if part.startswith("component:")}
     names |= set(read)
     request = Request(components=tuple(sorted(names)), dependents=True, new_stack=move.new_stack)
@@ -264,7 +266,7 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, wish: Upgrade) -> Workf
     else:
         return None
     return begin_install_workflow(
-        tx, deps, org, Author.of(user), install.id, kind, request, approve_all=wish.approve_all
+        tx, deps, org, Author.of(user), install.id, kind, request, approve_all=body.approve_all
     )
 
 
@@ -278,5 +280,7 @@ def _show_upgrade(move: _Move) -> UpgradeReply:
         dropped_inputs=move.dropped_inputs,
         changed_inputs=move.changed_inputs,
         new_stack=move.new_stack,
-        obstacles=[Obstacle(message=each.message, hint=each.advice) for each in move.obstacles],
+        obstacles=[
+            Obstacle(message=problem.message, hint=problem.advice) for problem in move.obstacles
+        ],
     )

@@ -27,12 +27,12 @@ _PLANNABLE = frozenset(
 )
 
 
-async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork) -> WorkflowReply:
+async def start_work(deps: Deps, user: User, install: InstallId, body: StartWork) -> WorkflowReply:
     """Check a request and start a workflow of an install."""
 
     def start(tx: Tx) -> WorkflowReply:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        if wish.approve_all:
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        if body.approve_all:
             require_approve_all(tx, user, install)
         workflow = begin_install_workflow(
             tx,
@@ -40,35 +40,35 @@ async def start_work(deps: Deps, user: User, install: InstallId, wish: StartWork
             user.org,
             Author.of(user),
             install,
-            wish.kind,
-            _read_request(tx, user.org, found, wish),
-            approve_all=wish.approve_all,
+            body.kind,
+            _read_request(tx, user.org, app_install, body),
+            approve_all=body.approve_all,
         )
-        record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=wish.kind)
+        record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=body.kind)
         return show_begun(tx, user.org, workflow)
 
     return await deps.db.write(start, key=install)
 
 
-def _read_request(tx: Tx, org: OrgId, install: AppInstall, wish: StartWork) -> Request:
-    components = tuple(dict.fromkeys(wish.components))
-    if components and wish.kind not in _ON_COMPONENTS:
-        raise InvalidInput(f"`{wish.kind}` is about the whole install, not about components")
-    if wish.plan_only and wish.kind not in _PLANNABLE:
+def _read_request(tx: Tx, org: OrgId, install: AppInstall, body: StartWork) -> Request:
+    components = tuple(dict.fromkeys(body.components))
+    if components and body.kind not in _ON_COMPONENTS:
+        raise InvalidInput(f"`{body.kind}` is about the whole install, not about components")
+    if body.plan_only and body.kind not in _PLANNABLE:
         raise InvalidInput(
-            f"`{wish.kind}` cannot only plan",
+            f"`{body.kind}` cannot only plan",
             hint=f"These can: {', '.join(sorted(_PLANNABLE))}.",
         )
-    if wish.kind in {WorkflowKind.DEPLOY, WorkflowKind.TEARDOWN} and not components:
-        raise InvalidInput("name the components", hint=f"For all of them use `{wish.kind}_all`.")
-    sandbox = wish.sandbox
-    if wish.kind is WorkflowKind.DRIFT_SCAN and not components and not sandbox:
+    if body.kind in {WorkflowKind.DEPLOY, WorkflowKind.TEARDOWN} and not components:
+        raise InvalidInput("name the components", hint=f"For all of them use `{body.kind}_all`.")
+    sandbox = body.sandbox
+    if body.kind is WorkflowKind.DRIFT_SCAN and not components and not sandbox:
         sandbox, components = True, _list_components(tx, org, install)
     return Request(
         components=components,
         sandbox=sandbox,
-        dependents=wish.dependents,
-        plan_only=wish.plan_only,
+        dependents=body.dependents,
+        plan_only=body.plan_only,
     )
 
 
