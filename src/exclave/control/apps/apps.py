@@ -14,16 +14,16 @@ from exclave.wire.apps import AppReply, ConfigReply, NewApp
 from exclave.wire.model import Page
 
 
-async def create_app(deps: Deps, user: User, wish: NewApp) -> AppReply:
+async def create_app(deps: Deps, user: User, body: NewApp) -> AppReply:
     """Create an app that has no version yet."""
     require(user, Right.OPERATE)
 
     def create(tx: Tx) -> AppReply:
-        if apps.find_app_named(tx, user.org, wish.name) is not None:
-            raise Conflict(f"there is an app named `{wish.name}` already")
+        if apps.find_app_named(tx, user.org, body.name) is not None:
+            raise Conflict(f"there is an app named `{body.name}` already")
         app_id = deps.ids.new("app")
-        apps.add_app(tx, user.org, app_id, wish.name, user.name)
-        record(tx, deps, user.org, user.name, "app_created", app_id, name=wish.name)
+        apps.add_app(tx, user.org, app_id, body.name, user.name)
+        record(tx, deps, user.org, user.name, "app_created", app_id, name=body.name)
         return _show(_read(tx, user.org, app_id))
 
     return await deps.db.write(create)

@@ -83,28 +83,28 @@ def diff_parts(
     """
     old = {(part.section, part.name): part for part in before}
     new = {(part.section, part.name): part for part in after}
-    found: list[PartChange] = []
+    changes: list[PartChange] = []
     for key, part in new.items():
         was = old.get(key)
         if was is None:
-            found.append(PartChange(*key, Change.ADDED))
+            changes.append(PartChange(*key, Change.ADDED))
         elif was.hash != part.hash:
             fields, held = _diff_values(was, part), _list_content(was.value, old_folders)
             # The same definition under another hash: its files are what changed.
             if not fields or held != _list_content(part.value, new_folders):
                 fields += (FieldChange(FILES, was.hash, part.hash),)
-            found.append(PartChange(*key, Change.CHANGED, fields))
-    found += [PartChange(*key, Change.REMOVED) for key in old if key not in new]
-    return ConfigDiff(tuple(found))
+            changes.append(PartChange(*key, Change.CHANGED, fields))
+    changes += [PartChange(*key, Change.REMOVED) for key in old if key not in new]
+    return ConfigDiff(tuple(changes))
 
 
 def find_changed(before: Sequence[HashedPart], after: Sequence[HashedPart]) -> list[str]:
-    """Name every part that differs, by hashes alone."""
+    """Return the names of the parts that differ, by hashes alone."""
     old = {(part.section, part.name): part.hash for part in before}
     new = {(part.section, part.name): part.hash for part in after}
-    found = [key for key, digest in new.items() if old.get(key) != digest]
-    found += [key for key in old if key not in new]
-    return [f"{section}:{name}" if name else section for section, name in found]
+    keys = [key for key, digest in new.items() if old.get(key) != digest]
+    keys += [key for key in old if key not in new]
+    return [f"{section}:{name}" if name else section for section, name in keys]
 
 
 def _diff_values(before: Part, after: Part) -> tuple[FieldChange, ...]:
@@ -122,9 +122,9 @@ def _list_content(value: object, folders: Folders) -> list[str]:
         case Mapping() if value.get("repo") == HERE:
             return [folders.get(posixpath.normpath(value.get("directory") or "."), "")]
         case Mapping():
-            return [one for each in value.values() for one in _list_content(each, folders)]
+            return [content for item in value.values() for content in _list_content(item, folders)]
         case list() | tuple():
-            return [one for each in value for one in _list_content(each, folders)]
+            return [content for item in value for content in _list_content(item, folders)]
         case _:
             return []
 
@@ -132,11 +132,11 @@ def _list_content(value: object, folders: Folders) -> list[str]:
 def _flatten(value: object, path: str = "") -> Iterator[tuple[str, str]]:
     match value:
         case Mapping() if value or not path:
-            for key, each in value.items():
-                yield from _flatten(each, f"{path}.{key}" if path else str(key))
-        case list() | tuple() if value and any(isinstance(each, Mapping) for each in value):
-            for index, each in enumerate(value):
-                yield from _flatten(each, f"{path}[{_label(index, each)}]")
+            for key, item in value.items():
+                yield from _flatten(item, f"{path}.{key}" if path else str(key))
+        case list() | tuple() if value and any(isinstance(item, Mapping) for item in value):
+            for index, item in enumerate(value):
+                yield from _flatten(item, f"{path}[{_label(index, item)}]")
         case str():
             yield path, value
         case _:

@@ -44,12 +44,12 @@ async def list_configs(
     wanted = clamp(limit)
 
     def read(tx: Tx) -> Page[ConfigReply]:
-        found = find_app(tx, user, app, Right.READ)
+        app_row = find_app(tx, user, app, Right.READ)
         last = configs.find_config(tx, user.org, cursor) if cursor else None
         before = None if last is None else last.version
-        rows = configs.list_configs(tx, user.org, found.id, before, wanted + 1)
+        rows = configs.list_configs(tx, user.org, app_row.id, before, wanted + 1)
         return make_page(
-            rows, wanted, lambda row: show_config(row, current=row.id == found.config_id)
+            rows, wanted, lambda row: show_config(row, current=row.id == app_row.config_id)
         )
 
     return await deps.db.read(read)
@@ -61,13 +61,13 @@ async def compare_configs(
     """Return the differences between two versions of an app, and the installs they affect."""
 
     def compare(tx: Tx) -> ConfigDiffReply:
-        found = find_app(tx, user, app, Right.READ)
-        old, new = (_find_version(tx, user.org, found, version) for version in (before, after))
+        app_row = find_app(tx, user, app, Right.READ)
+        old, new = (_find_version(tx, user.org, app_row, version) for version in (before, after))
         diff = diff_configs(tx, user.org, old.id, new.id)
         parts = configs.list_all_parts(tx, user.org, new.id)
-        impact = find_impact(tx, user.org, found.id, parts)
+        impact = find_impact(tx, user.org, app_row.id, parts)
         return ConfigDiffReply(
-            app=found.name,
+            app=app_row.name,
             before=before,
             after=after,
             parts=show_parts(diff),
@@ -103,9 +103,9 @@ def store_config(tx: Tx, deps: Deps, user: User, app: App, new: CheckedUpload) -
     record(
         tx, deps, user.org, user.name, "app_synced", app.id, config=config_id, version=str(version)
     )
-    found = configs.find_config(tx, user.org, config_id)
-    assert found is not None  # noqa: S101 - it was just stored
-    return found
+    config = configs.find_config(tx, user.org, config_id)
+    assert config is not None  # noqa: S101 - it was just stored
+    return config
 
 
 def _measure(app: FrozenApp) -> int:
@@ -124,8 +124,8 @@ def diff_configs(tx: Tx, org: OrgId, before: str, after: str) -> ConfigDiff:
 
 
 def _list_folders(tx: Tx, org: OrgId, config: str) -> Folders:
-    found = configs.find_config(tx, org, config)
-    return NOTHING if found is None else found.outline.get("folders", NOTHING)
+    row = configs.find_config(tx, org, config)
+    return NOTHING if row is None else row.outline.get("folders", NOTHING)
 
 
 async def add_line_diffs(deps: Deps, org: OrgId, reply: ConfigDiffReply) -> ConfigDiffReply:
@@ -143,12 +143,12 @@ async def add_line_diffs(deps: Deps, org: OrgId, reply: ConfigDiffReply) -> Conf
         diffs = await deps.workers.run(org, diff_lines, texts, seconds=_DIFF_S)
     except (TookTooLong, TookTooMuch, WorkerDied):
         return reply  # both texts are there
-    found = {id(field): diff for field, diff in zip(fields, diffs, strict=True)}
+    diffs_by_field = {id(field): diff for field, diff in zip(fields, diffs, strict=True)}
     parts = [
         part.model_copy(
             update={
                 "fields": [
-                    field.model_copy(update={"diff": found.get(id(field), "")})
+                    field.model_copy(update={"diff": diffs_by_field.get(id(field), "")})
                     for field in part.fields
                 ]
             }

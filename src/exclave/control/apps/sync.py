@@ -74,7 +74,7 @@ class _Upload:
 
 
 async def sync_app(
-    deps: Deps, user: User, app: str, chunks: AsyncIterable[bytes], wish: SyncWish
+    deps: Deps, user: User, app: str, chunks: AsyncIterable[bytes], options: SyncWish
 ) -> SyncReply:
     """Check an archive of an app directory, store a config version, and start its builds.
 
@@ -86,7 +86,7 @@ async def sync_app(
         upload = await _receive(chunks, folder.path, known.name)
         for _ in range(_ATTEMPTS):
             try:
-                return await _process_upload(deps, user, known, upload, wish)
+                return await _process_upload(deps, user, known, upload, options)
             except _Moved:
                 known = await deps.db.read(lambda tx: _look(tx, user, app))
         raise _Moved(f"the app `{known.name}` changes all the time")
@@ -105,14 +105,14 @@ async def _receive(chunks: AsyncIterable[bytes], folder: Path, name: str) -> _Up
 
 
 async def _process_upload(
-    deps: Deps, user: User, known: _Known, upload: _Upload, wish: SyncWish
+    deps: Deps, user: User, known: _Known, upload: _Upload, options: SyncWish
 ) -> SyncReply:
     checked = await deps.workers.run(
         user.org,
         check_upload,
         str(upload.archive),
         str(upload.directory),
-        wish.strict,
+        options.strict,
         dict(known.types),
         seconds=SECONDS,
     )
@@ -121,13 +121,13 @@ async def _process_upload(
         raise _refuse(known, findings, checked)
     frozen = checked.app
     blob = f"configs/{user.org}/{deps.ids.new('arc')}.tar"
-    if frozen.digest != known.digest and not wish.dry_run:
+    if frozen.digest != known.digest and not options.dry_run:
         # First the bytes, then the row that names them.
         await deps.blobs.put_stream(blob, _read_file(upload.archive))
     new = CheckedUpload(frozen, blob, upload.digest, upload.archive.stat().st_size)
     try:
         reply = await deps.db.write(
-            lambda tx: _store(tx, deps, user, known, new, wish), key=known.id
+            lambda tx: _store(tx, deps, user, known, new, options), key=known.id
         )
     except _Tried as tried:
         reply = tried.reply
@@ -140,7 +140,7 @@ async def _process_upload(
 
 
 def _store(
-    tx: Tx, deps: Deps, user: User, known: _Known, new: CheckedUpload, wish: SyncWish
+    tx: Tx, deps: Deps, user: User, known: _Known, new: CheckedUpload, options: SyncWish
 ) -> SyncReply:
     app = _lock(tx, user, known)
     before = configs.find_config(tx, user.org, known.config_id) if known.config_id else None
@@ -149,13 +149,13 @@ def _store(
         made = builds.ensure_builds(tx, deps, user.org, user.name, before.id)
         reply = show_unchanged(tx, user.org, app, before, made)
     else:
-        if not wish.dry_run:
+        if not options.dry_run:
             old = configs.list_all_parts(tx, user.org, before.id) if before else ()
             require_unasked(tx, user, list_unasked(old, new.app.parts), app=app.id)
         config = store_config(tx, deps, user, app, new)
         made = builds.ensure_builds(tx, deps, user.org, user.name, config.id)
         reply = show_stored(tx, user.org, app, config, new.app, made)
-    if wish.dry_run:
+    if options.dry_run:
         raise _Tried(show_tried(reply, before))
     return reply
 
@@ -164,7 +164,7 @@ def _refuse(known: _Known, findings: Sequence[AppFinding], checked: Checked) -> 
     errors = checked.errors
     return AppInvalid(
         f"the app `{known.name}` has {errors} error{'' if errors == 1 else 's'}",
-        diagnostics=[each.model_dump() for each in findings],
+        diagnostics=[finding.model_dump() for finding in findings],
         components=checked.components,
     )
 

@@ -18,19 +18,19 @@ from exclave.wire.apps import AppFinding, ConfigDiffReply, SyncReply
 
 
 def show_findings(findings: Sequence[ShownFinding]) -> list[AppFinding]:
-    """Show what was found in a directory."""
+    """Return the findings about a directory as the API shows them."""
     return [
         AppFinding(
-            severity=each.found.severity,
-            code=each.found.code,
-            file=each.found.file,
-            line=each.found.line,
-            column=each.found.column,
-            message=each.found.message,
-            hint=each.found.hint,
-            text=each.text,
+            severity=finding.diagnostic.severity,
+            code=finding.diagnostic.code,
+            file=finding.diagnostic.file,
+            line=finding.diagnostic.line,
+            column=finding.diagnostic.column,
+            message=finding.diagnostic.message,
+            hint=finding.diagnostic.hint,
+            text=finding.text,
         )
-        for each in findings
+        for finding in findings
     ]
 
 

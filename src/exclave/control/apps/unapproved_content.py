@@ -16,22 +16,22 @@ _MOST_NAMED = 5
 
 
 def list_unasked(before: Sequence[Part], after: Sequence[Part]) -> list[str]:
-    """Name what changes between two configs that no gate will ask about.
+    """Return the names of what changes between two configs that no gate will ask about.
 
     Taking automatic approval away is not among it, nor is taking a script away.
     """
     had = {(part.section, part.name) for part in before if part.value.get(_AUTO)}
-    found = [
+    names = [
         part.key
         for part in diff_parts(before, after).parts
         if part.section == "policy" or (part.section in _UNASKED and part.change != "removed")
     ]
-    found += [
+    names += [
         f"{_AUTO} of {part.name or part.section}"
         for part in after
         if part.value.get(_AUTO) and (part.section, part.name) not in had
     ]
-    return found
+    return names
 
 
 def require_unasked(
@@ -46,10 +46,10 @@ def require_unasked(
         else:
             require(user, Right.APPROVE, app=app, noun="app")
     except Forbidden:
-        told = ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
+        listing = ", ".join(names[:_MOST_NAMED]) + (" …" if len(names) > _MOST_NAMED else "")
         raise Forbidden(
             f"this changes what nobody is asked about later, which needs the right to approve:"
-            f" {told}",
+            f" {listing}",
             hint="Let somebody who may operate and approve do it (roles `operator` and"
             " `approver`), or leave these parts as they are.",
             right=Right.APPROVE,

@@ -30,7 +30,7 @@ _SOURCE: TypeAdapter[BuildSource] = TypeAdapter(BuildSource)
 
 
 def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> list[str]:
-    """Pin a build for every part of a version; answer the builds that had to be begun.
+    """Pin a build for every part of a version; return the builds that had to be begun.
 
     What was built before, or is being built, is used again; what has failed is tried again.
     Calling this twice changes nothing.
@@ -39,25 +39,25 @@ def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> li
     config = _find_config(tx, org, config_id)
     wanted = list_targets(tx, org, config)
     pinned = {row.pin: row for row in builds.list_pinned(tx, org, config_id)}
-    missing = [one for one in wanted if not _is_good(pinned.get(one.part))]
-    usable = dict(builds.find_usable(tx, org, config.app_id, [one.key for one in missing]))
+    missing = [target for target in wanted if not _is_good(pinned.get(target.part))]
+    usable = dict(builds.find_usable(tx, org, config.app_id, [target.key for target in missing]))
     fresh: dict[str, tuple[str, BuildTarget]] = {}
-    for one in missing:
-        found = usable.get(one.key)
-        if found is None and one.key not in fresh:
-            fresh[one.key] = (deps.ids.new("bui"), one)
+    for target in missing:
+        usable_build = usable.get(target.key)
+        if usable_build is None and target.key not in fresh:
+            fresh[target.key] = (deps.ids.new("bui"), target)
     _begin(tx, deps, org, by, config, list(fresh.values()))
-    for one in missing:
-        build = usable[one.key].id if one.key in usable else fresh[one.key][0]
-        builds.pin(tx, org, config_id, one.part, build)
+    for target in missing:
+        build = usable[target.key].id if target.key in usable else fresh[target.key][0]
+        builds.pin(tx, org, config_id, target.part, build)
     return [build for build, _ in fresh.values()]
 
 
-async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
+async def create_build(deps: Deps, user: User, body: NewBuild) -> BuildReply:
     """Build a part of an app's current version again; a git ref is resolved anew."""
 
     def create(tx: Tx) -> BuildReply:
-        app = apps.find_app_named(tx, user.org, wish.app) or apps.find_app(tx, user.org, wish.app)
+        app = apps.find_app_named(tx, user.org, body.app) or apps.find_app(tx, user.org, body.app)
         if app is None:
             raise NotFound("there is no such app")
         require(user, Right.OPERATE, app=app.id, noun="app")
@@ -66,12 +66,12 @@ async def create_build(deps: Deps, user: User, wish: NewBuild) -> BuildReply:
         if locked is None or locked.config_id is None:
             raise Conflict(f"the app `{app.name}` has no version yet", hint="Sync it first.")
         config = _find_config(tx, user.org, locked.config_id)
-        one = _aim(find_target(list_targets(tx, user.org, config), wish.part), wish.commit)
+        target = _aim(find_target(list_targets(tx, user.org, config), body.part), body.commit)
         build = deps.ids.new("bui")
-        _begin(tx, deps, user.org, user.name, config, [(build, one)])
-        if not _is_good(builds.find_pinned(tx, user.org, config.id, one.part)):
-            builds.pin(tx, user.org, config.id, one.part, build)
-        record(tx, deps, user.org, user.name, "build_created", build, part=one.part)
+        _begin(tx, deps, user.org, user.name, config, [(build, target)])
+        if not _is_good(builds.find_pinned(tx, user.org, config.id, target.part)):
+            builds.pin(tx, user.org, config.id, target.part, build)
+        record(tx, deps, user.org, user.name, "build_created", build, part=target.part)
         return _show(tx, user.org, build)
 
     return await deps.db.write(create)
@@ -146,14 +146,14 @@ def _begin(
             domain.NewBuild(
                 id=build,
                 app_id=app.id,
-                part=one.part,
-                key=one.key,
-                source=one.source.model_dump(mode="json"),
+                part=target.part,
+                key=target.key,
+                source=target.source.model_dump(mode="json"),
                 repository=repository,
                 workflow_id=workflow,
                 created_by=by,
             )
-            for build, one in fresh
+            for build, target in fresh
         ],
     )
     workflows.add_workflow(
@@ -165,8 +165,8 @@ def _begin(
             name="build",
             author=Author(by),
             steps=[
-                _make_step(position, build, one, repository)
-                for position, (build, one) in enumerate(fresh)
+                _make_step(position, build, target, repository)
+                for position, (build, target) in enumerate(fresh)
             ],
             labels={"app": app.name, "config": str(config.version)},
             serial=True,  # builds end one after the other: the last finds what waits for all
@@ -177,24 +177,24 @@ def _begin(
         builds.set_work(tx, org, build, workflow, step.job_id)
 
 
-def _make_step(position: int, build: str, one: BuildTarget, repository: str) -> NewStep:
-    job = make_build_job(one, build_id=build, repository=repository)
+def _make_step(position: int, build: str, target: BuildTarget, repository: str) -> NewStep:
+    job = make_build_job(target, build_id=build, repository=repository)
     return NewStep(
-        name=f"{re.sub('[^a-z0-9_]+', '-', one.part)[:50]}-{position}",
+        name=f"{re.sub('[^a-z0-9_]+', '-', target.part)[:50]}-{position}",
         kind=StepKind.JOB,
         job=job.model_dump(mode="json"),
     )
 
 
-def _aim(one: BuildTarget, commit: str | None) -> BuildTarget:
+def _aim(target: BuildTarget, commit: str | None) -> BuildTarget:
     if commit is None:
-        return one
-    if not isinstance(one.source, GitSource):
+        return target
+    if not isinstance(target.source, GitSource):
         raise InvalidInput(
-            f"`{one.part}` comes from the app directory, which has no commits",
+            f"`{target.part}` comes from the app directory, which has no commits",
             hint="Leave the commit out.",
         )
-    return replace(one, source=one.source.model_copy(update={"commit": commit}))
+    return replace(target, source=target.source.model_copy(update={"commit": commit}))
 
 
 def _is_good(build: Build | None) -> bool:

@@ -37,9 +37,9 @@ def list_targets(tx: Tx, org: OrgId, config: Config) -> Sequence[BuildTarget]:
 def find_target(targets: Sequence[BuildTarget], text: str) -> BuildTarget:
     """Return the part that a person names; `db` is short for `component:db`."""
     for name in (text, f"component:{text}"):
-        found = next((target for target in targets if target.part == name), None)
-        if found is not None:
-            return found
+        match = next((target for target in targets if target.part == name), None)
+        if match is not None:
+            return match
     known = ", ".join(target.part.removeprefix("component:") for target in targets)
     raise InvalidInput(
         f"the app has no part `{text}` that is built", hint=f"Its parts: {known or 'none'}."

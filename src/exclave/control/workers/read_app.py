@@ -25,7 +25,7 @@ _LONGEST = 1_000
 class ShownFinding:
     """A finding with the line that it is about."""
 
-    found: Diagnostic
+    diagnostic: Diagnostic
     text: str | None
 
 
@@ -46,25 +46,25 @@ def check_upload(archive: str, directory: str, strict: bool, types: Mapping[str,
         with Path(archive).open("rb") as file:
             unpack_archive(file, folder, limits=UPLOAD_LIMITS)
     reading = read_app(folder, strict=strict, sealed=True, before=types)
-    found = [_as_sync_error(each) for each in reading.diagnostics]
+    diagnostics = [_as_sync_error(diagnostic) for diagnostic in reading.diagnostics]
     frozen = None
-    if all(each.severity is not Severity.ERROR for each in found):
+    if all(diagnostic.severity is not Severity.ERROR for diagnostic in diagnostics):
         frozen = freeze_app(reading)
         size = len(json.dumps([part.value for part in frozen.parts]))
         if size > MOST_BYTES:
-            found.append(_refuse_size(size))
+            diagnostics.append(_refuse_size(size))
             frozen = None
-    errors = sum(each.severity is Severity.ERROR for each in found)
-    found.sort(key=lambda each: each.severity is not Severity.ERROR)
-    shown = tuple(_show(reading, each) for each in found[:_MOST_FINDINGS])
+    errors = sum(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
+    diagnostics.sort(key=lambda diagnostic: diagnostic.severity is not Severity.ERROR)
+    shown = tuple(_show(reading, diagnostic) for diagnostic in diagnostics[:_MOST_FINDINGS])
     return Checked(shown, errors, len(reading.graph.needs), frozen)
 
 
-def _as_sync_error(found: Diagnostic) -> Diagnostic:
-    if found.code is not Code.REFERENCE_NOT_FOLLOWED:
-        return found
+def _as_sync_error(diagnostic: Diagnostic) -> Diagnostic:
+    if diagnostic.code is not Code.REFERENCE_NOT_FOLLOWED:
+        return diagnostic
     hint = "A sync fetches nothing: keep the file in the app directory."
-    return dataclasses.replace(found, severity=Severity.ERROR, hint=hint)
+    return dataclasses.replace(diagnostic, severity=Severity.ERROR, hint=hint)
 
 
 def _refuse_size(size: int) -> Diagnostic:
@@ -79,8 +79,10 @@ def _refuse_size(size: int) -> Diagnostic:
     )
 
 
-def _show(reading: CheckedApp, found: Diagnostic) -> ShownFinding:
-    source = reading.sources.get(found.file)
-    short = dataclasses.replace(found, message=found.message[:_LONGEST], hint=found.hint[:_LONGEST])
-    text = None if source is None else source.read_line(found.line)[:_LONGEST]
+def _show(reading: CheckedApp, diagnostic: Diagnostic) -> ShownFinding:
+    source = reading.sources.get(diagnostic.file)
+    short = dataclasses.replace(
+        diagnostic, message=diagnostic.message[:_LONGEST], hint=diagnostic.hint[:_LONGEST]
+    )
+    text = None if source is None else source.read_line(diagnostic.line)[:_LONGEST]
     return ShownFinding(short, text)

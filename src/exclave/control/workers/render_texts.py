@@ -19,5 +19,5 @@ class Wanted:
 def render_each(wanted: Sequence[Wanted], steps: int) -> tuple[list[str | Fault], int]:
     """Render texts on one budget; return the results and what is left of the budget."""
     budget = make_budget(steps)
-    done = [render_text(each.text, each.values, each.now, budget) for each in wanted]
+    done = [render_text(item.text, item.values, item.now, budget) for item in wanted]
     return done, max(0, budget.left)
