@@ -32,10 +32,10 @@ async def authenticate_user(deps: Deps, token: str) -> User:
         raise Unauthenticated("this is not an API token")
 
     def find(tx: Tx) -> tuple[User | None, bool]:
-        found = accounts.find_user(tx, hash_token(token))
-        if found is None:
+        entry = accounts.find_user(tx, hash_token(token))
+        if entry is None:
             return None, False
-        user, used_at = found
+        user, used_at = entry
         return user, used_at is None or tx.now - used_at > _USE_STEP
 
     user, stale = await deps.db.read(find, alone=True)
@@ -64,12 +64,12 @@ async def recognise_runner(deps: Deps, token: str) -> RunnerIdentity:
     """Return the runner of an access token, for a caller that confirms its generation."""
     if not token.startswith(f"{ACCESS_TOKEN}_"):
         raise Unauthenticated("this is not a runner's access token")
-    found = await deps.db.read(
+    identity = await deps.db.read(
         lambda tx: runner_access.find_identity(tx, hash_token(token)), alone=True
     )
-    if found is None:
+    if identity is None:
         raise Unauthenticated("the access token is unknown, expired or revoked")
-    return found
+    return identity
 
 
 def confirm_generation(tx: Tx, who: RunnerIdentity) -> None:

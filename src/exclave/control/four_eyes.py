@@ -43,8 +43,8 @@ async def set_four_eyes(deps: Deps, user: User, *, on: bool) -> FourEyesReply:
             case Switched.OFF:
                 four_eyes.write_switch(tx, user.org, Switch(on=False))
             case Switched.REQUESTED:
-                wish = Switch(on=True, off_by=user.person, off_at=tx.now)
-                four_eyes.write_switch(tx, user.org, wish)
+                request = Switch(on=True, off_by=user.person, off_at=tx.now)
+                four_eyes.write_switch(tx, user.org, request)
             case Switched.UNCHANGED:
                 return _show(tx, user.org)
         asked = {} if switch.off_by is None else {"requested_by": switch.off_by}

@@ -47,9 +47,9 @@ async def gather_totals(deps: Deps) -> Totals:
         stats = [Stats.model_validate(row.stats) for row in rows]
         states = (
             decide_presence(
-                row.seen_at, row.due_at, row.cause, tx.now, deps.timings, disabled=told.disabled
+                row.seen_at, row.due_at, row.cause, tx.now, deps.timings, disabled=report.disabled
             ).state
-            for row, told in zip(rows, stats, strict=True)
+            for row, report in zip(rows, stats, strict=True)
         )
         return Totals(
             chores=deps.chores.list_all(),
@@ -66,10 +66,10 @@ async def gather_totals(deps: Deps) -> Totals:
             worker_calls=deps.workers.tally.calls,
             worker_seconds=deps.workers.tally.seconds,
             worker_kills=deps.workers.tally.kills,
-            runner_log_backlog_bytes=sum(each.log_backlog_bytes for each in stats),
-            runner_results_waiting=sum(each.results_waiting for each in stats),
-            runner_envelopes_refused=sum(each.envelopes_refused for each in stats),
-            runner_jobs_finished=sum(each.jobs_finished for each in stats),
+            runner_log_backlog_bytes=sum(report.log_backlog_bytes for report in stats),
+            runner_results_waiting=sum(report.results_waiting for report in stats),
+            runner_envelopes_refused=sum(report.envelopes_refused for report in stats),
+            runner_jobs_finished=sum(report.jobs_finished for report in stats),
         )
 
     return await deps.db.read(gather)

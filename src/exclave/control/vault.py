@@ -26,9 +26,9 @@ class Vault:
         key = hmac.digest(self._seal, f"exclave {purpose}".encode(), "sha256")
         return hmac.digest(key, data, "sha256").hex()
 
-    def is_same(self, one: str, other: str) -> bool:
+    def is_same(self, digest: str, other: str) -> bool:
         """Compare two keyed digests in constant time."""
-        return hmac.compare_digest(one.encode(), other.encode())
+        return hmac.compare_digest(digest.encode(), other.encode())
 
     def unseal(self, sealed: str) -> str:
         """Return the plain text of a sealed one."""

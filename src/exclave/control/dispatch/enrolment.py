@@ -101,8 +101,8 @@ def _make_runner(runner: RunnerId, queue: Queue, request: Enrol) -> NewRunner:
 
 async def issue_nonce(deps: Deps, runner: RunnerId) -> NonceReply:
     """Return a nonce to sign. An unknown runner gets one too, so that it learns nothing."""
-    found = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
-    generation = UNKNOWN_GENERATION if found is None else found.generation
+    row = await deps.db.read(lambda tx: runners.find_runner_anywhere(tx, runner, lock=False))
+    generation = UNKNOWN_GENERATION if row is None else row.generation
     return NonceReply(nonce=nonces.make_nonce(deps, runner, generation))
 
 
@@ -177,7 +177,7 @@ def _is_expected(runner: Runner, generation: int) -> bool:
 
 def _renew_token(tx: Tx, deps: Deps, runner: Runner, generation: int) -> TokenReply:
     secret, nonce = deps.ids.token(ACCESS_TOKEN), _make_nonce(deps)
-    life = deps.timings.access_token_s
+    lifetime_s = deps.timings.access_token_s
     runner_access.set_generation(tx, runner.org_id, runner.id, generation)
     runner_access.add_access_token(
         tx,
@@ -185,7 +185,7 @@ def _renew_token(tx: Tx, deps: Deps, runner: Runner, generation: int) -> TokenRe
         runner.id,
         hashed=hash_token(secret),
         generation=generation,
-        expires_at=tx.now + timedelta(seconds=life),
+        expires_at=tx.now + timedelta(seconds=lifetime_s),
     )
     runner_access.add_nonce(
         tx,
@@ -197,7 +197,7 @@ def _renew_token(tx: Tx, deps: Deps, runner: Runner, generation: int) -> TokenRe
     )
     return TokenReply(
         access_token=secret,
-        expires_in_s=life,
+        expires_in_s=lifetime_s,
         generation=generation,
         next_nonce=nonce,
         timings=_timings(deps),
@@ -252,15 +252,15 @@ def _unknown_token() -> Unauthenticated:
 
 
 def _welcome(tx: Tx, deps: Deps, org: OrgId, runner: RunnerId) -> Enrolled:
-    found = runners.find_runner(tx, org, runner)
-    if found is None:
+    row = runners.find_runner(tx, org, runner)
+    if row is None:
         raise Conflict("the runner is gone")
     return Enrolled(
         runner_id=runner,
         org_id=org,
-        queue_id=found.queue_id,
-        kind=found.kind,
-        generation=found.generation,
+        queue_id=row.queue_id,
+        kind=row.kind,
+        generation=row.generation,
         keys=deps.keys.list_public(tx),
         timings=_timings(deps),
     )

@@ -111,7 +111,7 @@ async def renew_executions(deps: Deps, who: RunnerIdentity, request: Renew) -> R
         end_stopped(tx, deps, open_ones, request.boot, request.no, alive)
         held = [(ExecutionId(item.id), item.epoch) for item in request.executions]
         renewed = executions.renew(tx, who.org, who.runner, held)
-        by_id: dict[str, OpenExecution] = {found.id: found for found in open_ones}
+        by_id: dict[str, OpenExecution] = {execution.id: execution for execution in open_ones}
         verdicts = {
             item.id: _verdict_of(by_id.get(item.id), item.epoch, renewed=item.id in renewed)
             for item in request.executions

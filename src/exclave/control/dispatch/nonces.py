@@ -38,7 +38,7 @@ def is_genuine(
     if len(mark) != _MARK:
         return False
     made = (_sign(deps, body, runner, generation) for generation in generations)
-    if not any(deps.vault.is_same(mark, each) for each in made):
+    if not any(deps.vault.is_same(mark, signature) for signature in made):
         return False
     return abs(now - datetime.fromtimestamp(int(body[:_TIME], 16), UTC)) <= _WITHIN
 

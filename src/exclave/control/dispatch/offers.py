@@ -69,15 +69,15 @@ def find_active(tx: Tx, who: RunnerIdentity) -> Turn:
     return _check_active(runners.ask_turn(tx, who.org, who.runner)())
 
 
-def check_turn(found: Sequence[Turn], slot: PollSlot) -> Turn:
+def check_turn(turns: Sequence[Turn], slot: PollSlot) -> Turn:
     """Return the runner's turn; `StaleRequest` if it has sent a newer poll."""
-    turn = _check_active(found)
+    turn = _check_active(turns)
     if turn.poll_no != slot.no or turn.boot != slot.boot:
         raise StaleRequest("a newer poll of this runner was seen already")
     return turn
 
 
-def _check_active(found: Sequence[Turn]) -> Turn:
-    if not found or found[0].state is not RunnerState.ACTIVE:
+def _check_active(turns: Sequence[Turn]) -> Turn:
+    if not turns or turns[0].state is not RunnerState.ACTIVE:
         raise Unauthenticated("the runner was revoked")
-    return found[0]
+    return turns[0]

@@ -62,10 +62,10 @@ async def list_runners(
     wanted = clamp(limit)
 
     def find(tx: Tx) -> Page[RunnerReply]:
-        found = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
-        running = runners.count_running(tx, user.org, [runner.id for runner in found])
+        rows = runners.list_runners(tx, user.org, cursor, wanted + 1, queue)
+        running = runners.count_running(tx, user.org, [runner.id for runner in rows])
         return make_page(
-            found,
+            rows,
             wanted,
             lambda runner: write_runner(deps, runner, tx.now, running.get(runner.id, 0)),
         )
@@ -77,12 +77,12 @@ async def show_runner(deps: Deps, user: User, runner: RunnerId) -> RunnerReply:
     """Return a runner with its presence."""
 
     def find(tx: Tx) -> RunnerReply:
-        found = runners.find_runner(tx, user.org, runner)
-        if found is None:
+        row = runners.find_runner(tx, user.org, runner)
+        if row is None:
             raise NotFound("there is no such runner")
-        require_on(tx, user, Right.READ, found.queue_id, noun="runner")
+        require_on(tx, user, Right.READ, row.queue_id, noun="runner")
         running = runners.count_running(tx, user.org, [runner])
-        return write_runner(deps, found, tx.now, running.get(runner, 0))
+        return write_runner(deps, row, tx.now, running.get(runner, 0))
 
     return await deps.db.read(find)
 
@@ -91,11 +91,11 @@ async def revoke_runner(deps: Deps, user: User, runner: RunnerId, reason: str) -
     """Revoke a runner: all its later requests are refused."""
 
     def revoke(tx: Tx) -> None:
-        found = runners.find_runner(tx, user.org, runner, lock=True)
-        if found is None:
+        row = runners.find_runner(tx, user.org, runner, lock=True)
+        if row is None:
             raise NotFound("there is no such runner")
-        require_on(tx, user, Right.OPERATE, found.queue_id, noun="runner")
-        revoke_identity(tx, found, RunnerState.REVOKED, reason)
+        require_on(tx, user, Right.OPERATE, row.queue_id, noun="runner")
+        revoke_identity(tx, row, RunnerState.REVOKED, reason)
         record(tx, deps, user.org, user.name, "runner_revoked", runner, reason=reason)
 
     await deps.db.write(revoke)

@@ -108,7 +108,7 @@ _HINT = "Look at the inputs and outputs that the step's templates read."
 def _list_faults(error: ValidationError) -> str:
     """Return the fields and their faults, never the values: they may be secret."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
-    named = [f"{_name_place(each['loc'])}: {each['msg']}" for each in faults[:_MOST_NAMED]]
+    named = [f"{_name_place(fault['loc'])}: {fault['msg']}" for fault in faults[:_MOST_NAMED]]
     left = len(faults) - len(named)
     return "; ".join(named) + (f"; and {left} more" if left else "")
 

@@ -53,10 +53,10 @@ class Scope:
     @cached_property
     def row(self) -> AppInstall:
         """The install with the facts of its app."""
-        found = app_installs.find_app_install(self.tx, self.org, self.install)
-        if found is None:
+        app_install = app_installs.find_app_install(self.tx, self.org, self.install)
+        if app_install is None:
             raise NotReady(Reason.RENDER_FAILED, "the install belongs to no app")
-        return found
+        return app_install
 
     @cached_property
     def state(self) -> tuple[str, Mapping[str, object]]:
@@ -65,12 +65,12 @@ class Scope:
 
     def find_definition(self, model: type[T], name: str = "") -> T:
         """Return a part of the config that the workflow was planned with."""
-        found = find_definition(self.tx, self.org, self.config_id, model, name)
-        if found is None:
+        definition = find_definition(self.tx, self.org, self.config_id, model, name)
+        if definition is None:
             section = name_section(model)
             what = f"{section} `{name}`" if name else section
             raise NotReady(Reason.RENDER_FAILED, f"the app's config has no {what}")
-        return found
+        return definition
 
     def find_artifact(self, part: str) -> Artifact:
         """Return the artifact that was built for a part of this config."""
@@ -89,8 +89,8 @@ class Scope:
         """Render a text with the newest state; `NotRendered` if that has to be done outside."""
         done = self._render(text)
         if isinstance(done, Fault):
-            place = f"{where}, line {done.position.line}, column {done.position.column}"
-            raise NotReady(Reason.RENDER_FAILED, f"{place}: {done.message}", hint=done.hint)
+            location = f"{where}, line {done.position.line}, column {done.position.column}"
+            raise NotReady(Reason.RENDER_FAILED, f"{location}: {done.message}", hint=done.hint)
         self.size += len(done)
         if self.size > MOST_TEXT:
             message = f"{where}: the texts of this step are longer than {MOST_TEXT} characters"

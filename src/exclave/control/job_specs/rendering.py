@@ -66,13 +66,13 @@ class Renderings:
         """
         if not is_template(text, tuple(values)):
             return text
-        found = self._done.get((name, text))
-        if found is None and not self.wanted:
-            found = render_inline(tx, text, values, now)
-        if found is None:
+        result = self._done.get((name, text))
+        if result is None and not self.wanted:
+            result = render_inline(tx, text, values, now)
+        if result is None:
             self.wanted[name, text] = Wanted(text, values, now)
             return ""
-        return found
+        return result
 
     async def fetch(self, deps: Deps, org: str) -> None:
         """Render the missing texts in a worker process."""

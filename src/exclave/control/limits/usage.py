@@ -20,8 +20,8 @@ async def show_usage(deps: Deps, user: User) -> UsageReply:
 
 
 def _gather(tx: Tx, deps: Deps, org: OrgId) -> UsageReply:
-    found = usage.list_usage(tx, org)
-    stored = [_show_stored(deps, kind, found.get(kind, Amount())) for kind in Stored]
+    amounts = usage.list_usage(tx, org)
+    stored = [_show_stored(deps, kind, amounts.get(kind, Amount())) for kind in Stored]
     return UsageReply(kinds=[*stored, *(_count(tx, deps, org, kind) for kind in Counted)])
 
 

@@ -55,14 +55,14 @@ async def append_log(
 
     A piece that was stored before is not stored again; one beyond the end is refused.
     """
-    found, now = await deps.db.read(
+    row, now = await deps.db.read(
         lambda tx: (executions.find_execution(tx, who.org, execution), tx.now)
     )
-    if found is None or found.runner_id != who.runner:
+    if row is None or row.runner_id != who.runner:
         raise NotFound("there is no such execution")
-    if found.log_bytes != offset:
-        raise WrongOffset("the stream continues elsewhere", next_offset=found.log_bytes)
-    check_pieces(found, now, deps.log_limits)
+    if row.log_bytes != offset:
+        raise WrongOffset("the stream continues elsewhere", next_offset=row.log_bytes)
+    check_pieces(row, now, deps.log_limits)
     end = offset + len(await run_aside(len(body), lambda: unpack_piece(body)))
     check_bytes(end, deps.log_limits)
     blob = f"logs/{who.org}/{execution}/{offset:015d}-{deps.ids.new('seg')}.zst"
@@ -72,8 +72,8 @@ async def append_log(
         held = (execution, epoch)
         if not executions.extend_log(tx, who.org, who.runner, held, offset=offset, end=end):
             raise _explain(executions.find_execution(tx, who.org, execution), epoch, offset)
-        place = (offset, end)
-        logs.add_segment(tx, who.org, execution, place, blob=blob, stored=len(body))
+        span = (offset, end)
+        logs.add_segment(tx, who.org, execution, span, blob=blob, stored=len(body))
         note_growth(tx, Account(who.org, Stored.LOGS), Amount(end - offset, 1))
         tx.wake(f"log:{execution}")
         return LogReply(next_offset=end)
@@ -161,8 +161,8 @@ def _read_batch(records: Iterator[LogRecord]) -> list[LogRecord]:
 
 async def _find_stream(deps: Deps, user: User, job: JobId, execution: str | None) -> Stream | None:
     def find(tx: Tx) -> Stream | None:
-        found = find_job(tx, user, job, Right.READ)
-        attempts = executions.list_of_job(tx, user.org, found.id)
+        row = find_job(tx, user, job, Right.READ)
+        attempts = executions.list_of_job(tx, user.org, row.id)
         if execution is not None:
             attempts = [a for a in attempts if a.id == execution]
             if not attempts:
@@ -190,8 +190,8 @@ async def _wait_for_stream(
             stream = await _find_stream(deps, user, job, execution)
             if stream is not None:
                 return stream
-            found = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
-            if found.finished_at is not None or deps.hub.closed:
+            row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
+            if row.finished_at is not None or deps.hub.closed:
                 return None
             await watch.wait(_LONGEST_WAIT_S)
 
@@ -205,8 +205,8 @@ async def _next_execution(deps: Deps, user: User, job: JobId, current: str) -> E
             later = [a for a in attempts if a.epoch > reached and a.started_at is not None]
             if later:
                 return later[0].id
-            found = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
-            if found.finished_at is not None or deps.hub.closed:
+            row = await deps.db.read(lambda tx: find_job(tx, user, job, Right.READ))
+            if row.finished_at is not None or deps.hub.closed:
                 return None
             await watch.wait(_LONGEST_WAIT_S)
 

@@ -118,24 +118,24 @@ class Budget:
 class Scan:
     """The matches of a search; `last` is the record at which its budget was spent."""
 
-    found: list[LogRecord]
+    matches: list[LogRecord]
     left: Budget
     last: LogRecord | None
 
 
 def scan_pieces(pieces: Sequence[StoredPiece], wanted: str, budget: Budget) -> Scan:
     """Return the records that contain the case-folded text, until the budget is spent."""
-    found: list[LogRecord] = []
+    matches: list[LogRecord] = []
     records, text = budget.records, budget.text
     for piece in pieces:
         for record in read_piece(piece):
             records -= 1
             if wanted in record.text.casefold():
-                found.append(record)
+                matches.append(record)
                 text -= len(record.text)
-            if records <= 0 or text <= 0 or len(found) >= budget.matches:
-                return Scan(found, Budget(0, 0, 0), record)
-    return Scan(found, Budget(records, budget.matches - len(found), text), None)
+            if records <= 0 or text <= 0 or len(matches) >= budget.matches:
+                return Scan(matches, Budget(0, 0, 0), record)
+    return Scan(matches, Budget(records, budget.matches - len(matches), text), None)
 
 
 def _bound_packed(size: int) -> int:

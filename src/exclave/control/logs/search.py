@@ -34,10 +34,10 @@ async def search_job(
     """Return records of a job that contain the text, ignoring case."""
 
     def find(tx: Tx) -> list[LoggedExecution]:
-        found = find_job(tx, user, job, Right.READ)
+        row = find_job(tx, user, job, Right.READ)
         attempts = executions.list_of_job(tx, user.org, job)
         return [
-            LoggedExecution(attempt.id, job, found.step_name)
+            LoggedExecution(attempt.id, job, row.step_name)
             for attempt in reversed(attempts)
             if attempt.log_bytes
         ]
@@ -55,10 +55,10 @@ async def search_queue(
     logged = await deps.db.read(
         lambda tx: logs.list_executions(tx, user.org, queue, before=first, limit=_EXECUTIONS + 1)
     )
-    found = await _search(deps, user, logged[:_EXECUTIONS], needle, cursor)
-    if found.next is None and len(logged) > _EXECUTIONS:
-        return LogMatches(items=found.items, next=f"{logged[_EXECUTIONS].id}:0")
-    return found
+    page = await _search(deps, user, logged[:_EXECUTIONS], needle, cursor)
+    if page.next is None and len(logged) > _EXECUTIONS:
+        return LogMatches(items=page.items, next=f"{logged[_EXECUTIONS].id}:0")
+    return page
 
 
 async def _search(
@@ -75,7 +75,7 @@ async def _search(
             scan = await deps.workers.run(
                 user.org, scan_pieces, batch, wanted, left, seconds=_SCAN_S
             )
-            matches += [_show(by_id[record.execution_id], record) for record in scan.found]
+            matches += [_show(by_id[record.execution_id], record) for record in scan.matches]
             if scan.last is not None:
                 at = scan.last
                 return LogMatches(items=matches, next=f"{at.execution_id}:{at.offset}")

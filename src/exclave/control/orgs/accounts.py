@@ -57,14 +57,14 @@ def create_org(
     build = QueueId(deps.ids.new("bld"))
     accounts.add_org(tx, org, name)
     queues.add_queue(tx, org, build, QueueKind.BUILD)
-    wish = NewToken(
+    request = NewToken(
         name="first",
         account=admin,
         grants=[GrantModel(role=Role.ADMIN)],
         expires_in_s=FIRST_TOKEN_S,
         instance_admin=instance_admin or is_first,
     )
-    made = _create_token(tx, deps, org, wish)
+    made = _create_token(tx, deps, org, request)
     record(tx, deps, org, admin, "org_created", org)
     return OrgCreated(id=org, name=name, created_at=tx.now, build_queue_id=build, token=made.token)
 
@@ -112,17 +112,17 @@ async def who_am_i(deps: Deps, user: User) -> WhoAmI:
     )
 
 
-async def create_token(deps: Deps, user: User, wish: NewToken) -> TokenCreated:
+async def create_token(deps: Deps, user: User, body: NewToken) -> TokenCreated:
     """Create an API token; its secret is in this reply and nowhere else."""
     require(user, Right.ADMINISTER)
-    if wish.instance_admin:
+    if body.instance_admin:
         require_instance_admin(user)
 
     def create(tx: Tx) -> TokenCreated:
         hold_token(tx, user)
         check_count(tx, deps, user.org, Counted.TOKENS)
-        made = _create_token(tx, deps, user.org, wish, user)
-        record(tx, deps, user.org, user.name, "token_created", made.id, account=wish.account)
+        made = _create_token(tx, deps, user.org, body, user)
+        record(tx, deps, user.org, user.name, "token_created", made.id, account=body.account)
         return made
 
     return await deps.db.write(create)
@@ -137,44 +137,44 @@ async def list_tokens(deps: Deps, user: User, cursor: str, limit: int) -> Page[T
 
 
 def _create_token(
-    tx: Tx, deps: Deps, org: OrgId, wish: NewToken, maker: User | None = None
+    tx: Tx, deps: Deps, org: OrgId, request: NewToken, maker: User | None = None
 ) -> TokenCreated:
-    account = accounts.find_account(tx, org, wish.account)
+    account = accounts.find_account(tx, org, request.account)
     if account is None:
         account = AccountId(deps.ids.new("acc"))
-        accounts.add_account(tx, org, account, wish.account)
+        accounts.add_account(tx, org, account, request.account)
     person = None
     if maker is not None:
         person = find_person(maker, account, four_eyes=is_on(tx, org))
     secret = deps.ids.token(API_TOKEN)
     token = TokenId(deps.ids.new("tok"))
-    expires = tx.now + timedelta(seconds=wish.expires_in_s)
+    expires = tx.now + timedelta(seconds=request.expires_in_s)
     accounts.add_token(
         tx,
         org,
         account,
         token=token,
-        name=wish.name,
+        name=request.name,
         prefix=secret[:PREFIX_CHARS],
         hashed=hash_token(secret),
         expires_at=expires,
-        grants=[Grant(grant.role, grant.scope, grant.scope_id) for grant in wish.grants],
-        instance_admin=wish.instance_admin,
+        grants=[Grant(grant.role, grant.scope, grant.scope_id) for grant in request.grants],
+        instance_admin=request.instance_admin,
         parent=None if maker is None else maker.token,
         person=person,
     )
     return TokenCreated(
         id=token,
-        name=wish.name,
-        account=wish.account,
+        name=request.name,
+        account=request.account,
         prefix=secret[:PREFIX_CHARS],
-        grants=wish.grants,
+        grants=request.grants,
         created_at=tx.now,
         expires_at=expires,
         revoked_at=None,
         last_used_at=None,
         token=secret,
-        instance_admin=wish.instance_admin,
+        instance_admin=request.instance_admin,
         made_with=None if maker is None else maker.token,
         counts_as=find_name(tx, org, person),
     )

@@ -33,11 +33,11 @@ class RevokeWish:
 
 
 async def revoke_token(
-    deps: Deps, user: User, token: TokenId, wish: RevokeWish | None = None
+    deps: Deps, user: User, token: TokenId, body: RevokeWish | None = None
 ) -> TokenRevoked:
-    """Revoke an API token at once; answer what went with it, and what of it stays valid."""
+    """Revoke an API token at once; return what went with it, and what of it stays valid."""
     require(user, Right.ADMINISTER)
-    asked = wish or RevokeWish()
+    asked = body or RevokeWish()
 
     def revoke(tx: Tx) -> TokenRevoked:
         row = accounts.find_token(tx, user.org, token)
@@ -47,7 +47,7 @@ async def revoke_token(
             accounts.revoke_token(tx, user.org, token)
         revoked, stays = _split(tx, user.org, token, asked)
         if not asked.dry_run:
-            counts = Counter(str(each.kind) for each in revoked)
+            counts = Counter(str(credential.kind) for credential in revoked)
             detail = {kind: str(count) for kind, count in sorted(counts.items())}
             record(tx, deps, user.org, user.name, "token_revoked", token, **detail)
         return TokenRevoked(
@@ -62,23 +62,23 @@ async def revoke_token(
 
 
 def _split(
-    tx: Tx, org: OrgId, token: TokenId, wish: RevokeWish
+    tx: Tx, org: OrgId, token: TokenId, request: RevokeWish
 ) -> tuple[list[MadeCredential], list[MadeCredential]]:
-    """Revoke what the wish names; answer that, and what of the token's making stays valid."""
+    """Revoke what the request names; return that, and what of the token's making stays valid."""
     made = (
         _revoke_made(tx, org, token)
-        if wish.cascade and not wish.dry_run
+        if request.cascade and not request.dry_run
         else (_list_made(tx, org, token))
     )
     joined = credentials.list_made_runners(tx, org, token)
-    if wish.runners and not wish.dry_run:
+    if request.runners and not request.dry_run:
         for runner in joined:
             revoke_identity(
                 tx, runner, RunnerState.REVOKED, "the token that let it join was revoked"
             )
     shown = [_name(MadeKind.RUNNER, runner.id, runner.name) for runner in joined]
-    revoked = [*(made if wish.cascade else ()), *(shown if wish.runners else ())]
-    stays = [*(() if wish.cascade else made), *(() if wish.runners else shown)]
+    revoked = [*(made if request.cascade else ()), *(shown if request.runners else ())]
+    stays = [*(() if request.cascade else made), *(() if request.runners else shown)]
     return revoked, stays
 
 
@@ -120,5 +120,5 @@ def _name(kind: MadeKind, made: str, name: str) -> MadeCredential:
 
 
 def _show(made: Sequence[MadeCredential]) -> MadeList:
-    counts = Counter(str(each.kind) for each in made)
+    counts = Counter(str(credential.kind) for credential in made)
     return MadeList(counts=dict(sorted(counts.items())), items=list(made[:_MOST_NAMED]))

@@ -267,7 +267,7 @@ def give_up_step(
     follow = [WorkflowEvent(loaded.org, loaded.value.id, ended, None, message)]
     match None if stored is None else stored.intent:
         case ApplyPart(plan=name) if _may_replan(step, problem):
-            plan = next(each for each in loaded.value.steps if each.name == name)
+            plan = next(candidate for candidate in loaded.value.steps if candidate.name == name)
             return [*follow, WorkflowEvent(loaded.org, loaded.value.id, Retried(plan.index))]
         case PlanPart(part) | ApplyPart(part):
             why = _make_storable(problem.message)
@@ -377,26 +377,26 @@ def _cancel_jobs(tx: Tx, change: _Change) -> list[WorkflowEvent]:
 
 def end_unstarted_build(tx: Tx, org: OrgId, job: JobId) -> list[WorkflowEvent]:
     """Fail the build of a job that was cancelled before it ran; return events for its waits."""
-    found = jobs.find_job(tx, org, job)
-    if found is None or found.kind is not JobKind.BUILD:
+    row = jobs.find_job(tx, org, job)
+    if row is None or row.kind is not JobKind.BUILD:
         return []
     cancelled = BuildFailure("cancelled before it began")
     return [
         WorkflowEvent(org, wait.workflow, Answered(wait.position, wait.attempt))
-        for wait in end_build(tx, org, str(found.spec["build_id"]), cancelled)
+        for wait in end_build(tx, org, str(row.spec["build_id"]), cancelled)
     ]
 
 
 def end_unstarted_job(tx: Tx, org: OrgId, job: JobId) -> WorkflowEvent | None:
     """Cancel a job: at once if it is queued, else by a stored request to its runner."""
-    found = jobs.find_job(tx, org, job, lock=True)
-    if found is None or found.state.is_final:
+    row = jobs.find_job(tx, org, job, lock=True)
+    if row is None or row.state.is_final:
         return None
     jobs.request_cancel(tx, org, job)
-    if found.state is JobState.QUEUED:
+    if row.state is JobState.QUEUED:
         jobs.end_job(tx, org, job, JobState.CANCELLED, reason=Reason.CANCELLED)
-        return make_end_event(found, JobState.CANCELLED, reason=Reason.CANCELLED)
-    tx.wake(f"cancel:{found.queue_id}")
+        return make_end_event(row, JobState.CANCELLED, reason=Reason.CANCELLED)
+    tx.wake(f"cancel:{row.queue_id}")
     return None
 
 

@@ -20,8 +20,12 @@ def end_install_workflow(
     tx: Tx, deps: Deps, org: OrgId, install: str, kind: str, state: WorkflowState
 ) -> None:
     """Store an install's state after one of its workflows ended; only active ones have crons."""
-    found = app_installs.find_app_install(tx, org, install)
-    now = None if found is None else _decide_state(tx, org, found, WorkflowKind(kind), state)
+    app_install = app_installs.find_app_install(tx, org, install)
+    now = (
+        None
+        if app_install is None
+        else _decide_state(tx, org, app_install, WorkflowKind(kind), state)
+    )
     if now is None:
         return
     app_installs.set_state(tx, org, install, now)
@@ -46,8 +50,8 @@ def _decide_state(
         )
     is_whole = kind is WorkflowKind.REPROVISION and state is WorkflowState.SUCCEEDED
     if is_whole and install.state in {InstallState.NEW, InstallState.FAILED}:
-        found = _read_parts(tx, org, install)
-        return found if found is InstallState.ACTIVE else None
+        new_state = _read_parts(tx, org, install)
+        return new_state if new_state is InstallState.ACTIVE else None
     return None
 
 
@@ -58,14 +62,18 @@ def _read_parts(tx: Tx, org: OrgId, install: AppInstall) -> InstallState:
     if config is None:
         return decide_state(states, None)
     components = config.outline["components"]
-    wanted = [name_part(each["name"]) for each in components if is_enabled(each, install.toggles)]
+    wanted = [
+        name_part(component["name"])
+        for component in components
+        if is_enabled(component, install.toggles)
+    ]
     wanted += [SANDBOX] if config.outline["sandbox"] else []
     return decide_state(states, wanted)
 
 
 def start_schedules(tx: Tx, deps: Deps, org: OrgId, install: str, *, refuse: bool = True) -> None:
     """Replace the schedules of an install by those of its current config."""
-    found = app_installs.find_app_install(tx, org, install)
-    config = None if found is None else configs.find_config(tx, org, found.config_id)
+    app_install = app_installs.find_app_install(tx, org, install)
+    config = None if app_install is None else configs.find_config(tx, org, app_install.config_id)
     if config is not None:
         refresh_schedules(tx, deps, org, install, config, refuse=refuse)

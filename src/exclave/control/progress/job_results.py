@@ -202,10 +202,10 @@ def _record_secrets(tx: Tx, _: Deps, finished: FinishedJob) -> None:
     if finished.state is not JobState.SUCCEEDED or finished.outputs.get("secrets") is None:
         return
     table = read_table(finished.outputs, "secrets")
-    found = {name: _read_secret(name, facts) for name, facts in table.items()}
+    secrets = {name: _read_secret(name, facts) for name, facts in table.items()}
 
     def change(document: StateDocument) -> None:
-        document["secrets"] = found
+        document["secrets"] = secrets
 
     job = finished.job
     write_state(tx, OrgId(job.org_id), job.queue_id, "secrets", change, job.workflow_id)

@@ -36,8 +36,8 @@ async def run_preparer(deps: Deps) -> None:
 
 async def prepare_all(deps: Deps, org: OrgId) -> None:
     """Prepare all postponed steps of an org. Those that fail are found again by the sweeper."""
-    while found := deps.postponed.first(org):
-        workflow, steps = found
+    while entry := deps.postponed.first(org):
+        workflow, steps = entry
         try:
             await _prepare_patiently(deps, org, workflow)
         except Exception as error:  # noqa: BLE001 - the edge of a background task

@@ -37,10 +37,10 @@ async def find_blob(deps: Deps, scope: RegistryScope, name: str, digest: str) ->
     check_digest(digest)
 
     def find(tx: Tx) -> LinkedBlob:
-        found = registry_blobs.find_blob(tx, place.org, place.repository, digest)
-        if found is None:
+        blob = registry_blobs.find_blob(tx, place.org, place.repository, digest)
+        if blob is None:
             raise _missing(tx, place)
-        return found
+        return blob
 
     row = await deps.db.read(find)
     if scope.push and row.linked_at < deps.clock.now() - _FRESHENED:

@@ -172,7 +172,7 @@ def _collect_blobs(tx: Tx, turn: _Round) -> tuple[int, int, list[str]]:
             continue
         if not (turn.dry_run and row.digest in turn.unlinked.get(row.repository, ())):
             kept.add(row.digest)
-    gone = {digest: found for digest, found in sizes.items() if digest not in kept}
+    gone = {digest: facts for digest, facts in sizes.items() if digest not in kept}
     if not turn.dry_run:
         dropped = registry_gc.drop_blobs(tx, turn.org, gone)
         quotas.release(tx, turn.org, Stored.REGISTRY, sum(dropped), len(dropped))
@@ -197,9 +197,9 @@ async def _find_orphans(turn: _Round) -> list[str]:
     keys = await turn.deps.blobs.list_keys(f"{FOLDER}/{turn.org}")
     used = await turn.deps.db.read(lambda tx: registry_gc.list_used_keys(tx, turn.org))
     before = turn.deps.clock.now() - _ORPHAN_AGE
-    found = []
+    orphans = []
     for key in keys:
         made = read_moment(key.rpartition("/")[2])
         if key not in used and made is not None and made < before:
-            found.append(key)
-    return found
+            orphans.append(key)
+    return orphans

@@ -121,21 +121,21 @@ async def list_referrers(
 def _check_parts(tx: Tx, place: Place, manifest: ReadManifest) -> None:
     """Refuse a manifest that names content which the repository lacks or has in another size."""
     mine = (tx, place.org, place.repository)
-    blobs = registry_blobs.find_sizes(*mine, {each.digest for each in manifest.blobs})
+    blobs = registry_blobs.find_sizes(*mine, {content.digest for content in manifest.blobs})
     _check_sizes(manifest.blobs, blobs)
-    children = {each.digest for each in manifest.children}
+    children = {content.digest for content in manifest.children}
     _check_sizes(manifest.children, registry.find_manifest_sizes(*mine, children))
 
 
-def _check_sizes(named: Sequence[Content], found: Mapping[str, int]) -> None:
-    for each in named:
-        if each.digest not in found:
+def _check_sizes(named: Sequence[Content], sizes: Mapping[str, int]) -> None:
+    for content in named:
+        if content.digest not in sizes:
             raise ManifestBlobUnknown(
-                f"the repository does not have {each.digest}", digest=each.digest
+                f"the repository does not have {content.digest}", digest=content.digest
             )
-        if found[each.digest] != each.size:
+        if sizes[content.digest] != content.size:
             raise ManifestInvalid(
-                f"{each.digest} has {found[each.digest]} bytes and not {each.size}"
+                f"{content.digest} has {sizes[content.digest]} bytes and not {content.size}"
             )
 
 

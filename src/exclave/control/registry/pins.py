@@ -30,11 +30,11 @@ def find_reachable(graph: Sequence[ManifestNode], roots: Iterable[str]) -> set[s
         if node.subject is not None:
             edges[node.digest].add(node.subject)
             edges.setdefault(node.subject, set()).add(node.digest)
-    found: set[str] = set()
+    digests: set[str] = set()
     todo = list(roots)
     while todo:
         digest = todo.pop()
-        if digest not in found:
-            found.add(digest)
+        if digest not in digests:
+            digests.add(digest)
             todo.extend(edges.get(digest, ()))
-    return found
+    return digests

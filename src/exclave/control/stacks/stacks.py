@@ -58,9 +58,9 @@ async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreat
     code, package = deps.ids.token(CODE), load_package()
 
     def create(tx: Tx, texts: Renderings) -> StackCreated:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        stack = find_stack(found)
-        version = _find_version(tx, deps, user.org, found)
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        stack = find_stack(app_install)
+        version = _find_version(tx, deps, user.org, app_install)
         stacks.drop_codes(tx, user.org, install)
         hold_token(tx, user)
         token, enrolment, expires = _enrol(
@@ -77,7 +77,7 @@ async def create_stack(deps: Deps, user: User, install: InstallId) -> StackCreat
         )
         stacks.add_code(tx, user.org, stored, hash_token(code))
         record(tx, deps, user.org, user.name, "stack_created", install)
-        document = build_document(tx, deps, user.org, found, token, package, texts)
+        document = build_document(tx, deps, user.org, app_install, token, package, texts)
         address = StackAddress(deps.runner_url, code)
         return StackCreated(
             id=version.id,
@@ -97,11 +97,11 @@ async def make_document(deps: Deps, user: User, install: InstallId) -> StackDocu
     package = load_package()
 
     def make(tx: Tx, texts: Renderings) -> StackDocument:
-        found = get_app_install(tx, user, install, Right.OPERATE, lock=True)
-        _find_version(tx, deps, user.org, found)
+        app_install = get_app_install(tx, user, install, Right.OPERATE, lock=True)
+        _find_version(tx, deps, user.org, app_install)
         hold_token(tx, user)
         token, _, _ = _enrol(tx, deps, user.org, install, user.name, parent=user.token)
-        return show_document(build_document(tx, deps, user.org, found, token, package, texts))
+        return show_document(build_document(tx, deps, user.org, app_install, token, package, texts))
 
     return await write_rendered(deps, user.org, make, key=install)
 

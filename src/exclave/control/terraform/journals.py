@@ -118,21 +118,21 @@ def compare(
         known_ids.setdefault(read_address(address), set()).add(identity)
     source = _Source(journal.workspace, execution_id, job_id)
     is_older = is_newest and known.writers.get(journal.workspace) != execution_id
-    found = []
+    orphans = []
     for address, event in journal.created.items():
         given = _read_identity(event)
         ids = known_ids.get(address)
         if ids is None or (given and any(ids) and given not in ids):
-            found.append(_make_orphan(address, event, "created", given, source))
+            orphans.append(_make_orphan(address, event, "created", given, source))
     for address, event in journal.begun.items():
         ids = known_ids.get(address, set())
         if is_older or not ids - journal.gone.get(address, set()):
-            found.append(_make_orphan(address, event, "unknown", "", source))
+            orphans.append(_make_orphan(address, event, "unknown", "", source))
     for address, event in journal.planned.items():
         ids = known_ids.get(address, set())
         if is_older or not ids - journal.gone.get(address, set()):
-            found.append(_make_orphan(address, event, "planned", "", source))
-    return found
+            orphans.append(_make_orphan(address, event, "planned", "", source))
+    return orphans
 
 
 def _make_orphan(

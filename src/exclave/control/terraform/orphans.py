@@ -33,7 +33,7 @@ async def list_orphans(
         require_on(tx, user, Right.READ, install, noun="install")
         return _list_known(tx, user, queue), _list_journals(tx, user, queue, every=every)
 
-    found: list[Orphan] = []
+    orphans: list[Orphan] = []
     unread: list[str] = []
     known, journals = await deps.db.read(find)
     for row, waits in journals:
@@ -51,9 +51,9 @@ async def list_orphans(
         except (TookTooLong, TookTooMuch, WorkerDied):
             # One journal that cannot be read must not hide what the others tell.
             lost, is_whole = [], False
-        found += lost
+        orphans += lost
         unread += [] if is_whole else [row.execution_id]
-    return OrphansReply(orphans=found, unread=unread)
+    return OrphansReply(orphans=orphans, unread=unread)
 
 
 def _list_known(tx: Tx, user: User, queue: QueueId) -> Known:

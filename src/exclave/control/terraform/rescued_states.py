@@ -94,13 +94,13 @@ def _find(
 ) -> tuple[QueueId, ListedAttachment]:
     queue = find_queue(tx, user, install, Right.OPERATE)
     rows = attachments.list_named(tx, user.org, queue, RESCUED, limit=_MOST)
-    found = next((row for row in rows if row.execution_id == execution), None)
-    if found is None or workspace not in _list_lanes(tx, user, found.job_id):
+    attachment = next((row for row in rows if row.execution_id == execution), None)
+    if attachment is None or workspace not in _list_lanes(tx, user, attachment.job_id):
         raise NotFound(
             f"execution {execution} rescued no state of `{workspace}`",
             hint="`exclave installs tf-state rescued` lists what there is.",
         )
-    return queue, found
+    return queue, attachment
 
 
 def _list_lanes(tx: Tx, user: User, job_id: JobId) -> list[str]:

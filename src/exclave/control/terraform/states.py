@@ -45,10 +45,10 @@ async def read_state(
         row = tf_states.find_newest(tx, who.org, who.queue, workspace)
         return None if row is None else (_make_header(tx, who, row), row.blob)
 
-    found = await deps.db.read(find)
-    if found is None:
+    result = await deps.db.read(find)
+    if result is None:
         return None
-    header, blob = found
+    header, blob = result
     return header, deps.blobs.read(blob)
 
 

@@ -115,8 +115,8 @@ async def get_for_user(deps: Deps, user: User, job: JobId, name: str) -> AsyncIt
     """Return the newest file of a job, of those that users may read."""
 
     def find(tx: Tx) -> Attachment:
-        found = find_job(tx, user, job, Right.READ)
-        for execution in reversed(executions.list_of_job(tx, user.org, found.id)):
+        job_row = find_job(tx, user, job, Right.READ)
+        for execution in reversed(executions.list_of_job(tx, user.org, job_row.id)):
             row = attachments.find_attachment(tx, user.org, execution.id, name)
             if row is not None:
                 return row

@@ -33,7 +33,7 @@ def find_step_blockers(
         return {}
     states = {step.position: step.state for step in own_steps}
     queue = _QueueState(tx, deps, org, workflow.queue_id)
-    found = {}
+    blockers = {}
     for step in own_steps:
         blocker = None
         is_queued = step.state is StepState.ACTIVE and step.job_state is JobState.QUEUED
@@ -42,8 +42,8 @@ def find_step_blockers(
         elif step.mutating and _is_ready(step, states):
             blocker = queue.find_turn(workflow.id, step.lanes)
         if blocker is not None:
-            found[step.position] = blocker
-    return found
+            blockers[step.position] = blocker
+    return blockers
 
 
 def find_job_blocker(tx: Tx, deps: Deps, job: Job) -> Blocker | None:
@@ -103,13 +103,13 @@ class _QueueState:
         if not ahead:
             return None
         ticket = min(ahead, key=lambda held: (held.seq, held.lane))
-        found = self._once(
+        blocker = self._once(
             f"turn {ticket.workflow_id}", lambda: _block_on_workflow(self.tx, self.org, ticket)
         )
-        if found is None or found.lane == ticket.lane:
-            return found
-        message = found.message.replace(f"on lane {found.lane}", f"on lane {ticket.lane}")
-        return found.model_copy(update={"lane": ticket.lane, "message": message})
+        if blocker is None or blocker.lane == ticket.lane:
+            return blocker
+        message = blocker.message.replace(f"on lane {blocker.lane}", f"on lane {ticket.lane}")
+        return blocker.model_copy(update={"lane": ticket.lane, "message": message})
 
     def _once(self, name: str, find: Callable[[], Blocker | None]) -> Blocker | None:
         if name not in self.known:
@@ -136,11 +136,11 @@ def _block_on_lane(tx: Tx, org: OrgId, queue: QueueId, lane: Lane) -> Blocker:
     if lane.state is LaneState.BUSY:
         end = "Wait for it" + ("" if job is None else f", or end it: exclave jobs cancel {job.id}")
         return Blocker(message=f"lane {lane.name} is in use by {_name_job(job)}", hint=end, **about)
-    place = _name_install(tx, org, queue)
+    install = _name_install(tx, org, queue)
     return Blocker(
         message=f"lane {lane.name} is blocked: {_describe_loss(lane, job)}",
-        hint=f"See what is left: exclave installs orphans {place}. Then free the lane:"
-        f" exclave installs release-lane {place} {lane.name} --reason …",
+        hint=f"See what is left: exclave installs orphans {install}. Then free the lane:"
+        f" exclave installs release-lane {install} {lane.name} --reason …",
         **about,
     )
 
@@ -197,15 +197,15 @@ def _find_missing_runner(
     tx: Tx, deps: Deps, org: OrgId, queue: QueueId, kind: str
 ) -> Blocker | None:
     """Return why no runner of a queue can take a job of that kind; None if one can."""
-    found = runners.list_runners(tx, org, "", _MOST_RUNNERS, queue)
-    active = [runner for runner in found if runner.state is RunnerState.ACTIVE]
+    rows = runners.list_runners(tx, org, "", _MOST_RUNNERS, queue)
+    active = [runner for runner in rows if runner.state is RunnerState.ACTIVE]
     presences = [(runner, find_presence(deps, runner, tx.now)) for runner in active]
     able = [(runner, presence) for runner, presence in presences if kind in runner.capabilities]
     if any(presence.state is PresenceState.UP for _, presence in able):
         return None
     enrol = _advise_enrolment(tx, org, queue)
     if not active:
-        return _block_on_runner(_describe_closed(found), enrol)
+        return _block_on_runner(_describe_closed(rows), enrol)
     if not able:
         return _block_on_runner(f"no runner does `{kind}` jobs", "Update the runner's program.")
     runner, presence = min(able, key=lambda item: list(PresenceState).index(item[1].state))
@@ -225,8 +225,8 @@ def _block_on_runner(message: str, hint: str) -> Blocker:
 
 
 def _advise_enrolment(tx: Tx, org: OrgId, queue: QueueId) -> str:
-    found = queues.find_queue(tx, org, queue)
-    if found is not None and found.kind is QueueKind.BUILD:
+    row = queues.find_queue(tx, org, queue)
+    if row is not None and row.kind is QueueKind.BUILD:
         return "Start a build runner: exclave runners enrol --build"
     install = installs.find_install(tx, org, queue)
     if isinstance(install, AppInstall):

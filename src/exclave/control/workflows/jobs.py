@@ -49,10 +49,10 @@ async def show_job(deps: Deps, user: User, job: JobId) -> JobReply:
     """Show a job with its attempts."""
 
     def show(tx: Tx) -> JobReply:
-        found = find_job(tx, user, job, Right.READ)
-        is_queued = found.state is JobState.QUEUED
-        blocker = find_job_blocker(tx, deps, found) if is_queued else None
-        return replies.show_job(found, executions.list_of_job(tx, user.org, job), blocker)
+        row = find_job(tx, user, job, Right.READ)
+        is_queued = row.state is JobState.QUEUED
+        blocker = find_job_blocker(tx, deps, row) if is_queued else None
+        return replies.show_job(row, executions.list_of_job(tx, user.org, job), blocker)
 
     return await deps.db.read(show)
 
@@ -61,10 +61,10 @@ async def cancel_job(deps: Deps, user: User, job: JobId) -> JobReply:
     """Request the cancellation of a job; a job that was not started ends at once."""
 
     def cancel(tx: Tx) -> None:
-        found = find_job(tx, user, job, Right.OPERATE)
-        if found.state.is_final and found.state is not JobState.CANCELLED:
-            raise Conflict(f"the job has ended: it is {found.state}")
-        queues.lock_queue(tx, user.org, found.queue_id)  # as those do who offer its jobs
+        row = find_job(tx, user, job, Right.OPERATE)
+        if row.state.is_final and row.state is not JobState.CANCELLED:
+            raise Conflict(f"the job has ended: it is {row.state}")
+        queues.lock_queue(tx, user.org, row.queue_id)  # as those do who offer its jobs
         event = end_unstarted_job(tx, user.org, job)
         if event is not None:
             advance(tx, deps, [event, *end_unstarted_build(tx, user.org, job)])
@@ -79,10 +79,10 @@ async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobRe
     """End a job as lost on the word of a user that its machine is gone, without waiting."""
 
     def declare(tx: Tx) -> None:
-        found = find_job(tx, user, job, Right.OPERATE)
+        row = find_job(tx, user, job, Right.OPERATE)
         execution = executions.find_open_of_job(tx, user.org, job)
-        if found.state is not JobState.RUNNING or execution is None:
-            raise Conflict(f"the job does not run: it is {found.state}")
+        if row.state is not JobState.RUNNING or execution is None:
+            raise Conflict(f"the job does not run: it is {row.state}")
         if not end_interrupted(tx, deps, execution, Reason.DECLARED_LOST, STARTED):
             raise Conflict("the job ended a moment ago", hint="Look at how it ended.")
         record(tx, deps, user.org, user.name, "job_declared_lost", job, reason=reason)
@@ -93,8 +93,8 @@ async def declare_lost(deps: Deps, user: User, job: JobId, reason: str) -> JobRe
 
 def find_job(tx: Tx, user: User, job: JobId, right: Right) -> Job:
     """Return a job on which the user has this right."""
-    found = jobs.find_job(tx, user.org, job)
-    if found is None:
+    row = jobs.find_job(tx, user.org, job)
+    if row is None:
         raise NotFound("there is no such job")
-    require_on(tx, user, right, found.queue_id, noun="job")
-    return found
+    require_on(tx, user, right, row.queue_id, noun="job")
+    return row

@@ -41,21 +41,21 @@ def for_step(
     """Return a factory for an event of the step with this name."""
 
     def make_event(tx: Tx, queue: QueueId, workflow: Workflow) -> Event:
-        found = find_step(workflow, step)
+        target = find_step(workflow, step)
         if check is not None:
-            check(tx, queue, found)
-        return event_of(found)
+            check(tx, queue, target)
+        return event_of(target)
 
     return make_event
 
 
 def find_step(workflow: Workflow, name: str) -> Step:
     """Return the step with this name; `NotFound` if there is none."""
-    found = next((item for item in workflow.steps if item.name == name), None)
-    if found is None:
+    target = next((item for item in workflow.steps if item.name == name), None)
+    if target is None:
         near = suggest(name, [item.name for item in workflow.steps])
         raise NotFound(f"the workflow has no step named `{name}`", hint=near)
-    return found
+    return target
 
 
 async def apply_action(deps: Deps, user: User, action: StepAction) -> None:

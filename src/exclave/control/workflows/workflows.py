@@ -150,9 +150,9 @@ async def show_workflow(deps: Deps, user: User, workflow: WorkflowId) -> Workflo
 
     def show(tx: Tx) -> WorkflowReply:
         record, own_steps = workflows.find_with_steps(tx, user.org, workflow)
-        found = _check(tx, user, record, Right.READ)
-        blockers = find_step_blockers(tx, deps, user.org, found, own_steps)
-        return replies.show_workflow(found, own_steps, blockers)
+        record = _check(tx, user, record, Right.READ)
+        blockers = find_step_blockers(tx, deps, user.org, record, own_steps)
+        return replies.show_workflow(record, own_steps, blockers)
 
     return await deps.db.read(show)
 
@@ -201,7 +201,9 @@ async def deny_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, answer: Deny
 ) -> WorkflowReply:
     """Deny a gate; with `skip`, skip the steps that need it."""
-    make_event = for_step(step, lambda found: Denied(found.index, answer.digest, skip=answer.skip))
+    make_event = for_step(
+        step, lambda target: Denied(target.index, answer.digest, skip=answer.skip)
+    )
     return await _apply_and_show(
         deps,
         user,
@@ -223,14 +225,14 @@ async def retry_step(deps: Deps, user: User, workflow: WorkflowId, step: str) ->
     """
 
     def make_event(tx: Tx, queue: QueueId, value: Workflow) -> Event:
-        found = find_step(value, step)
-        _refuse_unsure(tx, user.org, queue, found)
-        spec = steps.load_specs(tx, (user.org, value.id), [found.index])[found.index]
+        target = find_step(value, step)
+        _refuse_unsure(tx, user.org, queue, target)
+        spec = steps.load_specs(tx, (user.org, value.id), [target.index])[target.index]
         stored = read_intent(spec)
         if stored is None or not isinstance(stored.intent, ApplyPart):
-            return Retried(found.index)
+            return Retried(target.index)
         plan = find_step(value, stored.intent.plan)
-        return Retried(plan.index, lost=found.state is StepState.LOST)
+        return Retried(plan.index, lost=target.state is StepState.LOST)
 
     return await _apply_and_show(
         deps, user, StepAction(workflow, Right.OPERATE, "step_retried", make_event, step=step)
@@ -252,7 +254,7 @@ async def skip_step(
     deps: Deps, user: User, workflow: WorkflowId, step: str, reason: str
 ) -> WorkflowReply:
     """Skip a step."""
-    make_event = for_step(step, lambda found: Skipped(found.index, reason))
+    make_event = for_step(step, lambda target: Skipped(target.index, reason))
     return await _apply_and_show(
         deps,
         user,
@@ -274,12 +276,14 @@ async def answer_wait(
     """Answer a step that waits for an external event."""
     digest = digest_json(event.outputs)
 
-    def check(tx: Tx, queue: QueueId, found: Step) -> None:
+    def check(tx: Tx, queue: QueueId, target: Step) -> None:
         del tx, queue
-        if found.kind is not StepKind.WAIT:
+        if target.kind is not StepKind.WAIT:
             raise Conflict(f"step `{step}` waits for no event")
 
-    make_event = for_step(step, lambda found: Answered(found.index, found.attempt, digest), check)
+    make_event = for_step(
+        step, lambda target: Answered(target.index, target.attempt, digest), check
+    )
     await apply_action(
         deps,
         user,
