@@ -123,29 +123,29 @@ async def _await_end(session: Session, made: BuildReply) -> None:
         pass
 
 
-def _show(session: Session, one: BuildReply) -> None:
+def _show(session: Session, build: BuildReply) -> None:
     pairs = [
-        ("id", one.id),
-        ("app", one.app),
-        ("part", one.part),
-        ("state", one.state),
-        ("error", one.error),
-        ("source", _show_source(one)),
-        ("commit", one.commit),
-        ("artifact", f"{one.repository}@{one.digest}" if one.digest else ""),
-        ("size", f"{one.size} bytes" if one.size else ""),
-        ("provenance", one.provenance),
-        ("versions", ", ".join(map(str, one.configs))),
-        ("workflow", one.workflow_id or ""),
-        ("job", one.job_id or ""),
-        ("created", f"{show_time(one.created_at)} by {one.created_by}"),
-        ("finished", show_time(one.finished_at)),
+        ("id", build.id),
+        ("app", build.app),
+        ("part", build.part),
+        ("state", build.state),
+        ("error", build.error),
+        ("source", _show_source(build)),
+        ("commit", build.commit),
+        ("artifact", f"{build.repository}@{build.digest}" if build.digest else ""),
+        ("size", f"{build.size} bytes" if build.size else ""),
+        ("provenance", build.provenance),
+        ("versions", ", ".join(map(str, build.configs))),
+        ("workflow", build.workflow_id or ""),
+        ("job", build.job_id or ""),
+        ("created", f"{show_time(build.created_at)} by {build.created_by}"),
+        ("finished", show_time(build.finished_at)),
     ]
-    session.out.show(one, session.out.details(pairs))
+    session.out.show(build, session.out.details(pairs))
 
 
-def _show_source(one: BuildReply) -> str:
-    source = one.source
+def _show_source(build: BuildReply) -> str:
+    source = build.source
     if isinstance(source, GitSource):
         return f"{source.url} {source.ref}, folder {source.directory}"
     return f"the app directory, folder {source.directory}"

@@ -31,8 +31,8 @@ EXIT_CODES: Mapping[Kind, int] = {
 
 def report_problem(problem: Problem, *, json_mode: bool) -> int:
     """Print a problem and its hint; return the exit code."""
-    told = {"code": problem.code, "kind": problem.kind, "facts": dict(problem.facts)}
-    _print_error(problem.message, problem.advice, told, json_mode=json_mode)
+    details = {"code": problem.code, "kind": problem.kind, "facts": dict(problem.facts)}
+    _print_error(problem.message, problem.advice, details, json_mode=json_mode)
     return EXIT_CODES[problem.kind]
 
 

@@ -51,7 +51,7 @@ class Finding(Protocol):
 def write_findings(reading: CheckedApp, *, colour: bool) -> Styled:
     """Return all findings about a local directory and a summary as text."""
     sources = reading.sources
-    told = [
+    entries = [
         (
             diagnostic,
             sources[diagnostic.file].read_line(diagnostic.line)
@@ -60,50 +60,52 @@ def write_findings(reading: CheckedApp, *, colour: bool) -> Styled:
         )
         for diagnostic in reading.diagnostics
     ]
-    return write_report(reading.app.name, told, len(reading.graph.needs), colour=colour)
+    return write_report(reading.app.name, entries, len(reading.graph.needs), colour=colour)
 
 
 def write_report(
-    name: str, told: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
+    name: str, entries: Sequence[tuple[Finding, str | None]], components: int, *, colour: bool
 ) -> Styled:
     """Return findings, with their source lines if known, and a summary as text."""
-    blocks = [_write_one(finding, line, colour=colour) for finding, line in told]
-    findings = [finding for finding, _ in told]
+    blocks = [_write_one(finding, line, colour=colour) for finding, line in entries]
+    findings = [finding for finding, _ in entries]
     return join([*blocks, _summarise(name, findings, components, colour=colour)])
 
 
-def write_blocks(told: Sequence[tuple[Finding, str | None]], *, colour: bool) -> Styled:
+def write_blocks(entries: Sequence[tuple[Finding, str | None]], *, colour: bool) -> Styled:
     """Return findings as text, without a summary."""
-    return join(_write_one(finding, line, colour=colour) for finding, line in told)
+    return join(_write_one(finding, line, colour=colour) for finding, line in entries)
 
 
-def _write_one(each: Finding, text: str | None, *, colour: bool) -> Styled:
-    label = _paint(f"{each.severity}[{each.code}]", _COLOURS.get(each.severity), colour=colour)
-    message = _paint(each.message, None, colour=colour)
-    where = each.file if text is None else f"{each.file}:{each.line}:{each.column}"
+def _write_one(finding: Finding, text: str | None, *, colour: bool) -> Styled:
+    label = _paint(
+        f"{finding.severity}[{finding.code}]", _COLOURS.get(finding.severity), colour=colour
+    )
+    message = _paint(finding.message, None, colour=colour)
+    where = finding.file if text is None else f"{finding.file}:{finding.line}:{finding.column}"
     lines = [label + ": " + message]
     if text is None:
         lines.append(join(["  ", _dim("-->", colour=colour), " ", clean_line(where)], ""))
         gutter = ""
     else:
-        gutter = " " * len(str(each.line))
+        gutter = " " * len(str(finding.line))
         lines.append(join([gutter, " ", _dim("-->", colour=colour), " ", clean_line(where)], ""))
-        lines += _write_line(each, text, gutter, colour=colour)
-    lines += _write_notes(each, f"{gutter or ' '} ", colour=colour)
+        lines += _write_line(finding, text, gutter, colour=colour)
+    lines += _write_notes(finding, f"{gutter or ' '} ", colour=colour)
     return join([*lines, ""])
 
 
-def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[Styled]:
+def _write_line(finding: Finding, text: str, gutter: str, *, colour: bool) -> list[Styled]:
     bar = _dim("|", colour=colour)
-    start = max(0, each.column - 1)
+    start = max(0, finding.column - 1)
     match = _TOKEN.match(text, start)
     length = max(1, (match.end() - start) if match else 1)
     cut = max(0, start - _WIDTH // 2) if len(text) > _WIDTH else 0
     shown = text[cut : cut + _WIDTH]
     before = _flatten(text[cut:start])
     marked = _flatten(text[start : min(start + length, cut + _WIDTH)])
-    carets = _paint("^" * max(1, _measure(marked)), _COLOURS.get(each.severity), colour=colour)
-    number = _dim(str(each.line), colour=colour)
+    carets = _paint("^" * max(1, _measure(marked)), _COLOURS.get(finding.severity), colour=colour)
+    number = _dim(str(finding.line), colour=colour)
     return [
         join([gutter, bar], " "),
         join([number, bar, _flatten(shown)], " "),
@@ -111,24 +113,24 @@ def _write_line(each: Finding, text: str, gutter: str, *, colour: bool) -> list[
     ]
 
 
-def _write_notes(each: Finding, indent: str, *, colour: bool) -> list[Styled]:
+def _write_notes(finding: Finding, indent: str, *, colour: bool) -> list[Styled]:
     sign = _dim("=", colour=colour)
-    link = f"{DOCS}#{each.code}"
-    notes = [indent + sign + f" hint: {each.hint}"]
-    return notes if link in each.hint else [*notes, indent + sign + f" docs: {link}"]
+    link = f"{DOCS}#{finding.code}"
+    notes = [indent + sign + f" hint: {finding.hint}"]
+    return notes if link in finding.hint else [*notes, indent + sign + f" docs: {link}"]
 
 
-def _summarise(name: str, found: Sequence[Finding], components: int, *, colour: bool) -> Styled:
-    counts = {kind: sum(finding.severity == kind for finding in found) for kind in Severity}
-    told = [_count(count, kind) for kind, count in counts.items() if count]
+def _summarise(name: str, findings: Sequence[Finding], components: int, *, colour: bool) -> Styled:
+    counts = {kind: sum(finding.severity == kind for finding in findings) for kind in Severity}
+    phrases = [_count(count, kind) for kind, count in counts.items() if count]
     word = (
         _paint("failed", "red", colour=colour)
         if counts[Severity.ERROR]
         else _paint("ok", "green", colour=colour)
     )
-    findings = ", ".join(told) or "no findings"
+    summary = ", ".join(phrases) or "no findings"
     parts = _count(components, "component")
-    return clean_line(name) + ": " + word + f", {findings}, {parts}"
+    return clean_line(name) + ": " + word + f", {summary}, {parts}"
 
 
 def _count(count: int, noun: str) -> str:

@@ -9,7 +9,7 @@ from exclave.appconfig.read_app import CheckedApp
 def describe(reading: CheckedApp, inputs: Sequence[str]) -> dict[str, object]:
     """Return the graph as JSON."""
     graph = reading.graph
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "app": reading.app.name,
         "components": [{"name": name, "type": graph.types[name]} for name in graph.needs],
         "edges": [
@@ -22,8 +22,8 @@ def describe(reading: CheckedApp, inputs: Sequence[str]) -> dict[str, object]:
     }
     if inputs:
         touched = graph.touched_by(inputs)
-        told["touched"] = {"sandbox": touched.sandbox, "components": list(touched.components)}
-    return told
+        document["touched"] = {"sandbox": touched.sandbox, "components": list(touched.components)}
+    return document
 
 
 def draw_tree(graph: Graph, inputs: Sequence[str]) -> str:

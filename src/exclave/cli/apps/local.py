@@ -130,10 +130,12 @@ def schema(kind: str, *, json_mode: bool) -> None:
     elif kind:
         print_json(build_schema(find_kind(kind)))
     elif json_mode:
-        print_json({name: build_schema(each) for name, each in KINDS.items()})
+        print_json({name: build_schema(file_kind) for name, file_kind in KINDS.items()})
     else:
         width = max(map(len, KINDS))
-        print_out("\n".join(f"{name:<{width}}  {each.where}" for name, each in KINDS.items()))
+        print_out(
+            "\n".join(f"{name:<{width}}  {file_kind.where}" for name, file_kind in KINDS.items())
+        )
 
 
 @_command("new")

@@ -59,12 +59,12 @@ def write(fields: Sequence[Rendered], *, colour: bool) -> Styled:
     return join(lines)
 
 
-def _write_field(each: Rendered, *, colour: bool) -> list[str]:
-    name = clean_line(each.field)
-    if each.value is None:
-        told = style(f"unknown: {each.unknown}", "yellow", on=colour)
-        return [f"  {name} = ? " + told + f" ({clean_line(each.file)}:{each.line})"]
-    body = clean(each.value).splitlines()
+def _write_field(result: Rendered, *, colour: bool) -> list[str]:
+    name = clean_line(result.field)
+    if result.value is None:
+        note = style(f"unknown: {result.unknown}", "yellow", on=colour)
+        return [f"  {name} = ? " + note + f" ({clean_line(result.file)}:{result.line})"]
+    body = clean(result.value).splitlines()
     if len(body) <= 1:
         return [f"  {name} = {body[0] if body else ''}"]
     return [f"  {name} =", *(f"    {line}" for line in body)]

@@ -154,8 +154,8 @@ def _show_refusal(session: Session, name: str, facts: Mapping[str, object]) -> i
         raise InvalidInput(
             f"the app `{name}` has errors, but the server did not list them"
         ) from error
-    told = [(each, each.text) for each in refusal.diagnostics]
-    text = write_report(name, told, refusal.components, colour=session.out.colour)
+    entries = [(finding, finding.text) for finding in refusal.diagnostics]
+    text = write_report(name, entries, refusal.components, colour=session.out.colour)
     session.out.show({"ok": False, "app": name, "diagnostics": refusal.diagnostics}, text)
     if not session.out.json_mode:
         session.out.say("Nothing was stored.")

@@ -74,8 +74,8 @@ def _read(file: str, files: InstallFiles) -> InstallConfig:
         "labels": dict(install.labels),
         "component_toggles": dict(install.component_toggles),
         "components": {
-            name: {"tf_vars": each.tf_vars, "helm_values": each.helm_values}
-            for name, each in install.components.items()
+            name: {"tf_vars": component.tf_vars, "helm_values": component.helm_values}
+            for name, component in install.components.items()
         },
     }
     return check(InstallConfig, fields, file)
@@ -93,17 +93,17 @@ def _write(planned: InstallsSynced) -> str:
     return "\n".join(line for install in planned.installs for line in _list_lines(install))
 
 
-def _list_lines(each: InstallSynced) -> Iterator[str]:
-    yield f"{each.name}: {_WORDS[each.action]}"
-    for change in each.changes:
+def _list_lines(install: InstallSynced) -> Iterator[str]:
+    yield f"{install.name}: {_WORDS[install.action]}"
+    for change in install.changes:
         before = "" if change.before is None else f"{change.before} -> "
         yield f"  {change.what}: {before}{change.after or ''}"
-    for warning in each.warnings:
+    for warning in install.warnings:
         yield f"  warning: {warning}"
-    if each.problem:
-        yield f"  error: {each.problem}"
-    if each.hint:
-        yield f"  hint: {each.hint}"
+    if install.problem:
+        yield f"  error: {install.problem}"
+    if install.hint:
+        yield f"  hint: {install.hint}"
 
 
 async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | None:
@@ -121,10 +121,10 @@ async def _end(session: Session, done: InstallsSynced, *, wait: bool) -> int | N
     return code
 
 
-def _format_done(each: InstallSynced) -> str:
-    begun = filter(None, (each.workflow_id, each.teardown_id))
+def _format_done(install: InstallSynced) -> str:
+    begun = filter(None, (install.workflow_id, install.teardown_id))
     watch = "".join(f"  exclave workflows watch {workflow}" for workflow in begun)
-    return f"{each.name}: {_DONE[each.action]}{watch}"
+    return f"{install.name}: {_DONE[install.action]}{watch}"
 
 
 _DONE = {"create": "created", "update": "changed", "none": "matches its file"}

@@ -28,10 +28,10 @@ group.add_command(inputs)
 @click.option("--version", type=click.IntRange(1), help="Show the inputs of this version.")
 async def get(session: Session, install: str, version: int | None) -> None:
     """Show the inputs of an install by group; sensitive values are not shown."""
-    found = await session.client.installs.get_inputs(await find_install(session, install), version)
-    session.out.show(found, _write(session, found))
+    reply = await session.client.installs.get_inputs(await find_install(session, install), version)
+    session.out.show(reply, _write(session, reply))
     if not session.out.json_mode:
-        session.out.say(f"Version {found.version}, {show_time(found.at)}, by {found.by}.")
+        session.out.say(f"Version {reply.version}, {show_time(reply.at)}, by {reply.by}.")
 
 
 @verb(inputs, "set")
@@ -83,12 +83,12 @@ def _format_changed(changed: InputsChanged, *, dry_run: bool) -> str:
         return "No value changed; nothing was started."
     parts = [*(["the sandbox and all on it"] if changed.sandbox else []), *changed.components]
     would = "Would change" if dry_run else "Changed"
-    told = f"{would}: {', '.join(changed.changed)}."
+    summary = f"{would}: {', '.join(changed.changed)}."
     if not parts:
-        return f"{told} No component uses it."
+        return f"{summary} No component uses it."
     if dry_run or changed.workflow:
-        return f"{told} Affected: {', '.join(parts)}."
-    return f"{told} No component that uses it is deployed yet."
+        return f"{summary} Affected: {', '.join(parts)}."
+    return f"{summary} No component that uses it is deployed yet."
 
 
 def _write(session: Session, reply: InputsReply) -> str:
@@ -112,13 +112,13 @@ def _rank(reply: InputsReply, item: InputReply) -> int:
     return names.index(item.group) if item.group in names else len(names)
 
 
-def _show_value(each: InputReply) -> str:
-    if each.sensitive:
-        return "***" if each.is_set else ""
-    return each.value or ""
+def _show_value(entry: InputReply) -> str:
+    if entry.sensitive:
+        return "***" if entry.is_set else ""
+    return entry.value or ""
 
 
-def _show_source(each: InputReply) -> str:
-    if not each.is_set:
-        return "default" if each.value or each.sensitive else "not set"
-    return each.owner
+def _show_source(entry: InputReply) -> str:
+    if not entry.is_set:
+        return "default" if entry.value or entry.sensitive else "not set"
+    return entry.owner

@@ -159,8 +159,8 @@ async def list_orphans(session: Session, install: str, *, every: bool) -> None:
     if session.out.json_mode:
         return
     if orphans.unread:
-        told = ", ".join(orphans.unread)
-        session.out.say(f"warning: the journals of {told} could not be read completely")
+        names = ", ".join(orphans.unread)
+        session.out.say(f"warning: the journals of {names} could not be read completely")
     if not orphans.orphans:
         session.out.say("According to the journals, no resource is missing from the states.")
 
@@ -191,23 +191,23 @@ async def _warn_of_forgotten(
     for resource in newest.resources if newest else ():
         if (resource.address, resource.id) not in kept:
             named = f"`{resource.address}`" + (f" ({resource.id})" if resource.id else "")
-            told = (
+            warning = (
                 f"Version {version} does not contain {named}: Terraform will no longer manage it."
             )
-            session.out.say(clean_line(told))
+            session.out.say(clean_line(warning))
 
 
-def _format_row(one: TfWorkspaceReply) -> list[str]:
-    newest = one.newest
+def _format_row(workspace: TfWorkspaceReply) -> list[str]:
+    newest = workspace.newest
     if newest is None:
-        return [one.workspace, "", "", "", "", _format_lock(one.lock)]
+        return [workspace.workspace, "", "", "", "", _format_lock(workspace.lock)]
     return [
-        one.workspace,
+        workspace.workspace,
         str(newest.serial),
         str(newest.version),
         str(len(newest.resources)),
         show_time(newest.at),
-        _format_lock(one.lock),
+        _format_lock(workspace.lock),
     ]
 
 

@@ -173,12 +173,12 @@ def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
     ]
 
 
-def _write_part(each: PartReply) -> list[str]:
-    config = "" if each.config_version is None else str(each.config_version)
-    if config and not each.is_current:
+def _write_part(part: PartReply) -> list[str]:
+    config = "" if part.config_version is None else str(part.config_version)
+    if config and not part.is_current:
         config += " (outdated)"
-    message = _shorten(each.message)
-    return [each.part, each.state, each.drift, config, show_time(each.changed_at), message]
+    message = _shorten(part.message)
+    return [part.part, part.state, part.drift, config, show_time(part.changed_at), message]
 
 
 def _show_presence(runner: RunnerReply) -> str:

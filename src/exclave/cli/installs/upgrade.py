@@ -143,31 +143,31 @@ def _write(replies: list[UpgradeReply]) -> str:
     return "\n".join(line for reply in replies for line in _list_lines(reply))
 
 
-def _list_lines(each: UpgradeReply) -> Iterator[str]:
-    if not _is_move(each):
-        yield f"{each.name}: already at config {each.to_version}"
+def _list_lines(reply: UpgradeReply) -> Iterator[str]:
+    if not _is_move(reply):
+        yield f"{reply.name}: already at config {reply.to_version}"
         return
-    yield f"{each.name}: config {each.from_version} -> {each.to_version}"
-    for part in each.parts:
+    yield f"{reply.name}: config {reply.from_version} -> {reply.to_version}"
+    for part in reply.parts:
         yield f"  {_SIGNS[part.change]} {part.part}"
-    for name in each.changed_inputs:
+    for name in reply.changed_inputs:
         yield f"  ~ value of input {name}"
-    for name in each.dropped_inputs:
+    for name in reply.dropped_inputs:
         yield f"  - value of input {name}"
-    if each.new_stack:
+    if reply.new_stack:
         yield "  ! the customer has to enter more values; their Stack is informed by the upgrade"
-    for obstacle in each.obstacles:
+    for obstacle in reply.obstacles:
         yield f"  ! not possible yet: {obstacle.message}"
         yield f"    {obstacle.hint}"
 
 
-def _format_done(each: UpgradeReply) -> str:
-    begun = f"  exclave workflows watch {each.workflow.id}" if each.workflow else ""
-    return f"{each.name}: now at config {each.to_version}{begun}"
+def _format_done(reply: UpgradeReply) -> str:
+    begun = f"  exclave workflows watch {reply.workflow.id}" if reply.workflow else ""
+    return f"{reply.name}: now at config {reply.to_version}{begun}"
 
 
-def _is_move(each: UpgradeReply) -> bool:
-    return each.from_version != each.to_version or bool(each.changed_inputs or each.parts)
+def _is_move(reply: UpgradeReply) -> bool:
+    return reply.from_version != reply.to_version or bool(reply.changed_inputs or reply.parts)
 
 
 def _count(moving: list[UpgradeReply]) -> str:

@@ -71,8 +71,8 @@ async def readme(session: Session, install: str) -> None:
 
 def _print_version(session: Session, reply: StateReply) -> None:
     if not session.out.json_mode:
-        told = f"Version {reply.version}, {show_time(reply.at)}: {reply.cause}."
-        session.out.say(told)
+        line = f"Version {reply.version}, {show_time(reply.at)}: {reply.cause}."
+        session.out.say(line)
 
 
 def _read_time(text: str) -> datetime:

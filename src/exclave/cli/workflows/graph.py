@@ -47,9 +47,9 @@ def draw_step(step: StepReply, now: datetime, paint: Paint) -> Styled:
         f"try {step.attempt}" if step.attempt > 1 else "",
         f"also needs {', '.join(step.needs[:-1])}" if len(step.needs) > 1 else "",
     ]
-    told = " · ".join(fact for fact in facts if fact)
+    text = " · ".join(fact for fact in facts if fact)
     icon = paint(step.state, ICONS[step.state])
-    return join([icon, " ", clean_line(step.name), "  ", paint(step.state, told)], "")
+    return join([icon, " ", clean_line(step.name), "  ", paint(step.state, text)], "")
 
 
 def describe_state(step: StepReply) -> str:

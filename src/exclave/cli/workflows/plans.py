@@ -59,20 +59,20 @@ async def show_workflow_plan(
         raise click.UsageError("--wait needs a STEP")
     workflow_id = await find_workflow(session, workflow)
     if wait and step is not None:
-        found = await _wait_for_plan(session, workflow_id, step)
+        reply = await _wait_for_plan(session, workflow_id, step)
     else:
-        found = await session.client.workflows.get(workflow_id)
-    chosen = list(_choose(found, step))
+        reply = await session.client.workflows.get(workflow_id)
+    chosen = list(_choose(reply, step))
     if not chosen:
-        raise NotFound(_format_none(found, step), hint=f"See `exclave workflows get {found.id}`.")
+        raise NotFound(_format_none(reply, step), hint=f"See `exclave workflows get {reply.id}`.")
     plans = {shown.name: await _fetch(session, shown) for shown in chosen}
     if step is not None:
         only = next(iter(plans.values()))
         session.out.show(only.model_dump(mode="json", by_alias=True), format_plan(session, only))
         return
     texts = [f"{name}\n" + format_plan(session, plan) for name, plan in plans.items()]
-    told = {name: plan.model_dump(mode="json", by_alias=True) for name, plan in plans.items()}
-    session.out.show(told, join(texts, "\n\n"))
+    documents = {name: plan.model_dump(mode="json", by_alias=True) for name, plan in plans.items()}
+    session.out.show(documents, join(texts, "\n\n"))
 
 
 @verb(jobs, "plan")
@@ -112,28 +112,28 @@ def format_plan(session: Session, plan: PlanDocument) -> Styled:
 
 def format_summary(plan: PlanDocument) -> str:
     """Return a summary of a plan in one line."""
-    told = plan.summary
+    summary = plan.summary
     counts = (
-        (told.imported, "to import"),
-        (told.add, "to add"),
-        (told.change, "to change"),
-        (told.replace, "to replace"),
-        (told.move, "moved"),
-        (told.destroy, "to destroy"),
+        (summary.imported, "to import"),
+        (summary.add, "to add"),
+        (summary.change, "to change"),
+        (summary.replace, "to replace"),
+        (summary.move, "moved"),
+        (summary.destroy, "to destroy"),
     )
     shown = [f"{count} {what}" for count, what in counts if count]
-    if told.outputs and not shown:
+    if summary.outputs and not shown:
         shown = ["only outputs change"]
     return f"Plan: {', '.join(shown)}." if shown else "Plan: nothing to do."
 
 
 async def _wait_for_plan(session: Session, workflow_id: str, step: str) -> WorkflowReply:
     """Wait until a step has made its plan, or never will."""
-    async for found in session.client.workflows.follow(workflow_id, session.out.warn):
-        chosen = list(_choose(found, step))
+    async for reply in session.client.workflows.follow(workflow_id, session.out.warn):
+        chosen = list(_choose(reply, step))
         if chosen and all(selected.state.is_over for selected in chosen):
             break
-    return found
+    return reply
 
 
 def _format_none(workflow: WorkflowReply, step: str | None) -> str:
@@ -167,40 +167,42 @@ async def _fetch(session: Session, step: StepReply) -> PlanDocument:
     return await session.client.terraform.get_plan(str(step.job_id))
 
 
-def _format_resource(session: Session, one: PlannedResource) -> Iterator[Styled]:
-    sign, colour, what = _SIGNS[one.action]
-    was = f" (was {clean_line(one.previous)})" if one.previous else ""
-    why = _REASONS.get(one.reason, "")
-    head = f"{sign} {clean_line(one.address)} {what}{was}" + (f": {why}" if why else "")
+def _format_resource(session: Session, resource: PlannedResource) -> Iterator[Styled]:
+    sign, colour, what = _SIGNS[resource.action]
+    was = f" (was {clean_line(resource.previous)})" if resource.previous else ""
+    why = _REASONS.get(resource.reason, "")
+    head = f"{sign} {clean_line(resource.address)} {what}{was}" + (f": {why}" if why else "")
     yield _paint(session, head, colour)
-    width = max((len(clean_line(attribute.path)) for attribute in one.attributes), default=0)
-    for attribute in one.attributes:
-        yield _format_attribute(session, one.action, attribute, width)
+    width = max((len(clean_line(attribute.path)) for attribute in resource.attributes), default=0)
+    for attribute in resource.attributes:
+        yield _format_attribute(session, resource.action, attribute, width)
 
 
-def _format_attribute(session: Session, action: str, one: PlanAttribute, width: int) -> Styled:
-    forced = "  # forces replacement" if one.forces_replacement else ""
-    name = f"{clean_line(one.path):<{width}}"
-    if one.sensitive:
+def _format_attribute(
+    session: Session, action: str, attribute: PlanAttribute, width: int
+) -> Styled:
+    forced = "  # forces replacement" if attribute.forces_replacement else ""
+    name = f"{clean_line(attribute.path):<{width}}"
+    if attribute.sensitive:
         return clean_line(f"    {name}  (sensitive){forced}")
-    before, after = _format_value(one.before), _format_value(one.after)
-    after = "(known after apply)" if one.unknown else after
-    if action in {"create", "import"} or (one.before is None and action != "delete"):
+    before, after = _format_value(attribute.before), _format_value(attribute.after)
+    after = "(known after apply)" if attribute.unknown else after
+    if action in {"create", "import"} or (attribute.before is None and action != "delete"):
         return _paint(session, f"  + {name}  {after}{forced}", "green")
-    if action == "delete" or (one.after is None and not one.unknown):
+    if action == "delete" or (attribute.after is None and not attribute.unknown):
         return _paint(session, f"  - {name}  {before}{forced}", "red")
     return _paint(session, f"  ~ {name}  {before} → {after}{forced}", "yellow")
 
 
-def _format_output(session: Session, one: PlannedOutput) -> Styled:
-    sign, colour, _ = _SIGNS[one.action]
-    name = clean_line(one.name)
-    if one.sensitive:
+def _format_output(session: Session, output: PlannedOutput) -> Styled:
+    sign, colour, _ = _SIGNS[output.action]
+    name = clean_line(output.name)
+    if output.sensitive:
         return _paint(session, f"  {sign} {name}  (sensitive)", colour)
-    before, after = _format_value(one.before), _format_value(one.after)
-    after = "(known after apply)" if one.unknown else after
-    told = {"create": after, "delete": before}.get(one.action, f"{before} → {after}")
-    return _paint(session, f"  {sign} {name}  {told}", colour)
+    before, after = _format_value(output.before), _format_value(output.after)
+    after = "(known after apply)" if output.unknown else after
+    value = {"create": after, "delete": before}.get(output.action, f"{before} → {after}")
+    return _paint(session, f"  {sign} {name}  {value}", colour)
 
 
 def _format_policies(session: Session, plan: PlanDocument) -> Iterator[str]:

@@ -208,8 +208,8 @@ async def _show_what_is_asked(session: Session, step: StepReply, needs: list[Ste
         if plan is not None:
             session.out.say(f"  {clean_line(need.name)}\n\n" + format_plan(session, plan) + "\n")
             continue
-        told = f"  {need.name}: {describe_state(need)} {need.digest}".rstrip()
-        session.out.say(indent(told, "      "))
+        line = f"  {need.name}: {describe_state(need)} {need.digest}".rstrip()
+        session.out.say(indent(line, "      "))
         if need.message:
             session.out.say(indent(f"    {need.message}", "    "))
         for key, value in need.outputs.items():

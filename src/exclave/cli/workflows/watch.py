@@ -41,7 +41,7 @@ class _Watcher:
         self._session = session
         self._screen = screen
         self._begun = begun
-        self._told: dict[str, str] = {}
+        self._marks: dict[str, str] = {}
         self._followed: set[str] = set()
         self._advised: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -71,7 +71,7 @@ class _Watcher:
 
         Steps that had ended before are listed, but their logs are not printed.
         """
-        is_first = not self._told
+        is_first = not self._marks
         self._width = max(len(step.name) for step in workflow.steps)
         for step in workflow.steps:
             self._print_step(workflow, step)
@@ -86,16 +86,16 @@ class _Watcher:
     def _print_step(self, workflow: WorkflowReply, step: StepReply) -> None:
         words = describe_state(step)
         mark = f"{step.attempt} {words}"
-        if self._told.get(step.name, "0 pending") != mark and step.state is not StepState.PENDING:
+        if self._marks.get(step.name, "0 pending") != mark and step.state is not StepState.PENDING:
             at = step.finished_at or self._session.deps.clock.now()
             line = words.partition("\n")[0]  # the log has the rest, and the end repeats it
-            told = self._session.out.paint(step.state, f"{ICONS[step.state]} {line}")
+            text = self._session.out.paint(step.state, f"{ICONS[step.state]} {line}")
             value = {"event": "step", "workflow_id": workflow.id, **step.model_dump(mode="json")}
-            self._screen.print_line(value, self._write(at, step.name, told))
+            self._screen.print_line(value, self._write(at, step.name, text))
             if step.kind is StepKind.GATE and step.state is StepState.ACTIVE:
                 self._print_gate(workflow, step)
         self._print_blocker(step)
-        self._told[step.name] = mark
+        self._marks[step.name] = mark
 
     def _print_gate(self, workflow: WorkflowReply, step: StepReply) -> None:
         if not self._session.out.json_mode:
@@ -154,8 +154,8 @@ def _print_end(session: Session, workflow: WorkflowReply) -> None:
 
 def _advise(workflow: WorkflowReply, step: StepReply) -> str:
     """Return a hint about what to do after a step failed."""
-    place = f"{workflow.id} {step.name}"
-    again = f"`exclave workflows retry {place}` tries it again"
+    target = f"{workflow.id} {step.name}"
+    again = f"`exclave workflows retry {target}` tries it again"
     if step.state is StepState.LOST:
         return (
             "it may be partly done. See what it left behind:"
@@ -168,4 +168,4 @@ def _advise(workflow: WorkflowReply, step: StepReply) -> str:
             "the plan breaks a policy of the app. Change the app or the policy, then `exclave apps"
             f" sync` and `exclave installs upgrade --deploy`; {again} if something else changed."
         )
-    return f"{again}, `exclave workflows skip {place} --reason …` continues without it."
+    return f"{again}, `exclave workflows skip {target} --reason …` continues without it."
