@@ -106,8 +106,8 @@ class DataFolder:
 
     def list_executions(self) -> list[Path]:
         """Return the folders of executions that were not removed, oldest id first."""
-        places = {self._usual, self.executions}
-        folders = (folder for place in places for folder in place.iterdir() if folder.is_dir())
+        roots = {self._usual, self.executions}
+        folders = (folder for root in roots for folder in root.iterdir() if folder.is_dir())
         return sorted(folders, key=lambda folder: folder.name)
 
     def _fill_reserve(self, size: int) -> None:

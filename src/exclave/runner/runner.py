@@ -154,7 +154,7 @@ class Runner:
 
     def _build_deps(self, disk: DataFolder, audit: Audit, session: Session, boot: int) -> Deps:
         mine = KINDS[session.identity.kind]
-        executors = {kind: one for kind, one in self._executors.items() if kind in mine}
+        executors = {kind: executor for kind, executor in self._executors.items() if kind in mine}
         return Deps(
             config=self._config,
             api=self._api,

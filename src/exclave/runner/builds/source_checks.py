@@ -138,7 +138,7 @@ def _suggest(root: Path, name: str) -> str:
     if not parent.is_dir():
         return ""
     here = sorted(p.name for p in parent.iterdir() if p.is_dir() and p.name not in LEFT_OUT)
-    return f"; there are {', '.join(f'`{one}`' for one in here[:8])}" if here else ""
+    return f"; there are {', '.join(f'`{folder}`' for folder in here[:8])}" if here else ""
 
 
 def _refuse(message: str) -> NoReturn:

@@ -99,7 +99,7 @@ class Trust:
     def _admit_in_order(self, opened: list[Dispatch], refused: list[Refused]) -> list[Dispatch]:
         accepted: list[Dispatch] = []
         high = self._sequence
-        for dispatch in sorted(opened, key=lambda one: one.sequence):
+        for dispatch in sorted(opened, key=lambda candidate: candidate.sequence):
             problem = self._find_fault(dispatch, high)
             high = max(high, dispatch.sequence)
             if problem is None:

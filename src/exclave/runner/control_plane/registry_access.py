@@ -22,12 +22,12 @@ async def open_registry(
     uplink: Uplink, login: Login | None = None, note_token: NoteToken | None = None
 ) -> AsyncIterator[OciClient]:
     """Open the registry that holds artifacts; `login` is for one that is not Exclave's own."""
-    place = await uplink.get_registry()
-    url = place.url or f"{uplink.link.url.rstrip('/')}/{place.folder}"
+    registry = await uplink.get_registry()
+    url = registry.url or f"{uplink.link.url.rstrip('/')}/{registry.folder}"
     link = replace(uplink.link, url=url)
     client = OciClient(
         url,
-        None if place.url else uplink.get_token,
+        None if registry.url else uplink.get_token,
         open_transport(link, build_tls(link), _CONNECTIONS),
         login=login,
         note_token=note_token,

@@ -41,10 +41,10 @@ def check_folder(config: RunnerConfig) -> Finding:
 
 def check_disk(config: RunnerConfig) -> Finding:
     """Check the free disk space."""
-    place = next(
+    ancestor = next(
         (folder for folder in (config.data, *config.data.parents) if folder.is_dir()), config.data
     )
-    disk = os.statvfs(place)
+    disk = os.statvfs(ancestor)
     free, need = disk.f_bavail * disk.f_frsize, config.keep_free_bytes
     message = f"{free // _MIB} MiB free, {need // _MIB} MiB kept free"
     if free < need:
@@ -107,8 +107,8 @@ def check_tools() -> list[Finding]:
     """Check which of the tools that jobs need are installed."""
     paths = {name: shutil.which(name) for name in _TOOLS}
     return [
-        ok(f"tool {name}", place)
-        if place is not None
+        ok(f"tool {name}", path)
+        if path is not None
         else warn(f"tool {name}", "not on the PATH", _TOOLS[name])
-        for name, place in paths.items()
+        for name, path in paths.items()
     ]

@@ -22,10 +22,10 @@ async def accept_offers(deps: Deps, offers: Sequence[Offer], free: int) -> None:
         _log.warning("offers_ignored", count=len(offers), reason="disabled")
         return
     unique = {offer.execution_id: offer for offer in reversed(offers)}
-    new = [one for name, one in reversed(unique.items()) if not _is_known(deps, name)]
+    new = [offer for name, offer in reversed(unique.items()) if not _is_known(deps, name)]
     if len(new) > free:
         _log.warning("offers_ignored", count=len(new) - free)
-        deps.audit.write("offers_ignored", executions=[one.execution_id for one in new[free:]])
+        deps.audit.write("offers_ignored", executions=[offer.execution_id for offer in new[free:]])
     try:
         verified = await deps.trust.verify(new[:free], deps.api.get_keys)
     except (Problem, OSError) as error:

@@ -42,17 +42,17 @@ class SecretsExecutor(Executor):
         for secret in wanted:
             await self._fill(secret, log)
         there = await self._store.list_names()
-        missing = [one.name for one in wanted if one.required and one.name not in there]
+        missing = [secret.name for secret in wanted if secret.required and secret.name not in there]
         if missing:
             return fail(Reason.SECRET_MISSING, self._describe_missing(missing))
-        held = await self._store.fetch(one.name for one in wanted if one.name in there)
-        told: dict[str, JsonValue] = {}
-        for one in wanted:
-            length = _measure(held.get(one.name))
-            log.system(f"{one.name}: {'there' if one.name in held else 'not given'}")
-            told[one.name] = {"exists": one.name in held, "length": length}
+        held = await self._store.fetch(secret.name for secret in wanted if secret.name in there)
+        facts: dict[str, JsonValue] = {}
+        for secret in wanted:
+            length = _measure(held.get(secret.name))
+            log.system(f"{secret.name}: {'there' if secret.name in held else 'not given'}")
+            facts[secret.name] = {"exists": secret.name in held, "length": length}
         return Outcome(
-            state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"secrets": told}
+            state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"secrets": facts}
         )
 
     async def _fill(self, wanted: WantedSecret, log: LogWriter) -> None:
@@ -65,8 +65,8 @@ class SecretsExecutor(Executor):
             await self._store.put_missing(wanted.name, Secret(wanted.default))
 
     def _describe_missing(self, names: Sequence[str]) -> str:
-        told = "; ".join(f"{name}: {self._advise(name)}" for name in names)
-        return f"missing on the customer's side: {told}"
+        advice = "; ".join(f"{name}: {self._advise(name)}" for name in names)
+        return f"missing on the customer's side: {advice}"
 
 
 def _measure(value: Secret | None) -> int:

@@ -60,7 +60,7 @@ def resolve_address(repo: str, rewrites: Iterable[Rewrite], allowed: Iterable[st
     url = expand_repo(repo)
     rule = max(
         (rewrite for rewrite in rewrites if url.startswith(rewrite.prefix)),
-        key=lambda one: len(one.prefix),
+        key=lambda rewrite: len(rewrite.prefix),
         default=None,
     )
     if rule is not None:

@@ -129,11 +129,11 @@ async def gather_values(
 
 async def read_state(uplink: Uplink, workspace: str, sealer: Sealer) -> JsonObject | None:
     """Read and open the newest state of a workspace."""
-    found = await uplink.read_state(workspace)
-    if found is None:
+    state = await uplink.read_state(workspace)
+    if state is None:
         return None
     purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
-    return parse_object(sealer.unseal(found.sealed, purpose), "the state")
+    return parse_object(sealer.unseal(state.sealed, purpose), "the state")
 
 
 async def _fetch_inputs(uplink: Uplink, names: set[str]) -> dict[str, str]:

@@ -84,9 +84,9 @@ def prepare_workspace(
         os.chown(room, user.uid, user.gid)
     workspace = Workspace(room, user)
     with workspace.touch():
-        for one in (workspace.work, workspace.home, workspace.tmp):
-            one.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-            one.chmod(_FOLDER_MODE)
+        for subfolder in (workspace.work, workspace.home, workspace.tmp):
+            subfolder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+            subfolder.chmod(_FOLDER_MODE)
     return workspace
 
 
@@ -104,8 +104,8 @@ def find_short_tmp(workspace: Workspace) -> Iterator[Path]:
 
 def check_room(folder: Path, keep_free_bytes: int) -> None:
     """Raise if there is too little free disk space to start."""
-    place = folder if folder.exists() else folder.parent
-    disk = os.statvfs(place)
+    target = folder if folder.exists() else folder.parent
+    disk = os.statvfs(target)
     free = disk.f_bavail * disk.f_frsize
     if free < keep_free_bytes:
         message = (

@@ -191,7 +191,9 @@ class Spool:
             thread = threading.Thread(
                 target=_sync_and_close, args=(self._handle, self._folder), name="log-sync"
             )
-            self._settling = [one for one in self._settling if one.is_alive()]
+            self._settling = [
+                sync_thread for sync_thread in self._settling if sync_thread.is_alive()
+            ]
             self._settling.append(thread)
             self._handle = -1
             thread.start()

@@ -19,8 +19,8 @@ def find_cgroups() -> Path | None:
         return None
     for fields in mounts:
         if "cgroup2" in fields[fields.index("-") :] and mine and fields[_ROOT_FIELD] == "/":
-            place = Path(fields[_PLACE_FIELD] + mine[0].removeprefix("0::")).resolve()
-            return place if _may_make(place) else None
+            cgroup = Path(fields[_PLACE_FIELD] + mine[0].removeprefix("0::")).resolve()
+            return cgroup if _may_make(cgroup) else None
     return None
 
 
@@ -63,8 +63,8 @@ def remove_cgroup(cgroup: Path) -> None:
             folder.rmdir()
 
 
-def _may_make(place: Path) -> bool:
-    probe = place / f"{_PREFIX}probe-{os.getpid()}"
+def _may_make(cgroup: Path) -> bool:
+    probe = cgroup / f"{_PREFIX}probe-{os.getpid()}"
     try:
         probe.mkdir()
         probe.rmdir()

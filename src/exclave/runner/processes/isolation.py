@@ -73,8 +73,8 @@ def find_obstacle() -> str:
         return f"root lacks {', '.join(missing)} here"
     if not _is_mapped(POOL):
         return f"the uids {POOL[0]}-{POOL[-1]} do not exist in this container"
-    place = next(folder for folder in (STATE, *STATE.parents) if folder.exists())
-    return "" if os.access(place, os.W_OK) else f"`{place}` cannot be written"
+    ancestor = next(folder for folder in (STATE, *STATE.parents) if folder.exists())
+    return "" if os.access(ancestor, os.W_OK) else f"`{ancestor}` cannot be written"
 
 
 def claim_users(run_as: str, capacity: int, data: Path, claims: Path = CLAIMS) -> Users | None:

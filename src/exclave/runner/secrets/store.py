@@ -116,7 +116,7 @@ class FileSecrets:
             held = json.loads(data)
         except (ValueError, RecursionError):
             held = None
-        if not isinstance(held, dict) or not all(isinstance(one, str) for one in held.values()):
+        if not isinstance(held, dict) or not all(isinstance(value, str) for value in held.values()):
             _refuse(f"the secrets file `{self._file}` is not one JSON object of texts")
         return {name: Secret(value) for name, value in held.items()}
 

@@ -189,11 +189,13 @@ async def remove(folder: StackFolder, clock: Clock, jobs: Path | None = None) ->
             f"`{folder.path}` holds more than a Stack and is not removed",
             hint="Remove the Stack's own files by hand: stack*, runner, logs, venv, *.json.",
         )
-    places = [place / "executions" for place in (folder.runner, jobs) if place is not None]
-    for one in [one for place in places if place.is_dir() for one in sorted(place.iterdir())]:
-        if not await kill_leftovers(one, clock):
+    parents = [base / "executions" for base in (folder.runner, jobs) if base is not None]
+    for execution in [
+        execution for parent in parents if parent.is_dir() for execution in sorted(parent.iterdir())
+    ]:
+        if not await kill_leftovers(execution, clock):
             raise StackFailed(
-                f"it is not certain that nothing of `{one.name}` still runs",
+                f"it is not certain that nothing of `{execution.name}` still runs",
                 hint="Look for its processes, end them, then try again.",
             )
     if jobs is not None:

@@ -146,8 +146,8 @@ def find_supervisor(folder: StackFolder) -> int | None:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
-        told = os.pread(handle, 32, 0).decode(errors="replace")
-        return int(told) if told.isdecimal() else 0
+        content = os.pread(handle, 32, 0).decode(errors="replace")
+        return int(content) if content.isdecimal() else 0
     else:
         return None
     finally:

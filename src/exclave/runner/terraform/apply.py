@@ -119,11 +119,11 @@ def _check_state(tf: TerraformContext, outcome: Outcome, *, unsaved: bool) -> Ou
 
 def _succeed(tf: TerraformContext, messages: MessageLog) -> Outcome:
     newest = tf.store.newest
-    told, hidden = split_outputs(
+    public_outputs, hidden = split_outputs(
         {} if newest is None else newest.outputs, tf.spec.workspace, tf.context.mask
     )
     outputs: dict[str, JsonValue] = {
-        "outputs": told,
+        "outputs": public_outputs,
         "sensitive_outputs": list[JsonValue](hidden),
         "serial": 0 if newest is None else newest.header.serial,
         "lineage": "" if newest is None else newest.header.lineage,

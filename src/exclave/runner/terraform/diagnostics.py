@@ -159,14 +159,14 @@ def explain(
     """Return the failure of a command, from its diagnostics or else its output."""
     if not errors:
         reason, hint = classify(output, otherwise)
-        told = _cut(_find_errors(output))
-        return reason, _join(f"`{step}` failed", told, hint)
+        details = _cut(_find_errors(output))
+        return reason, _join(f"`{step}` failed", details, hint)
     reasons = [classify(f"{error.summary}\n{error.detail}", otherwise) for error in errors]
     # A specific error explains more than a general one before it.
     reason, hint = next((reason for reason in reasons if reason[0] is not otherwise), reasons[0])
-    told = _cut("\n".join(error.as_text() for error in errors[:5]))
+    details = _cut("\n".join(error.as_text() for error in errors[:5]))
     more = f"\nand {len(errors) - 5} more errors" if len(errors) > 5 else ""  # noqa: PLR2004
-    return reason, _join(f"`{step}` failed", told + more, hint)
+    return reason, _join(f"`{step}` failed", details + more, hint)
 
 
 def _find_errors(output: str) -> str:
@@ -180,6 +180,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + " …"
 
 
-def _join(head: str, told: str, hint: str) -> str:
-    body = f"{head}: {told}" if told else f"{head}; its last output tells why"
+def _join(head: str, details: str, hint: str) -> str:
+    body = f"{head}: {details}" if details else f"{head}; its last output tells why"
     return f"{body}\n{hint}" if hint else body

@@ -23,13 +23,13 @@ class Diagnostic:
     summary: str
     detail: str = ""
     address: str = ""
-    place: str = ""
+    location: str = ""
     code: str = ""
 
     def as_text(self) -> str:
         """Return it in the format of Terraform's terminal output."""
         head = f"{self.severity.capitalize()}: {self.summary}"
-        where = f"\n  on {self.place}" if self.place else ""
+        where = f"\n  on {self.location}" if self.location else ""
         where += f"\n  with {self.address}" if self.address else ""
         where += f"\n    {self.code.strip()}" if self.code.strip() else ""
         detail = "".join(f"\n  {line}".rstrip() for line in self.detail.splitlines())
@@ -197,12 +197,12 @@ def read_diagnostic(value: Json) -> Diagnostic:
         summary=str(given.get("summary") or "unknown"),
         detail=str(given.get("detail") or ""),
         address=str(given.get("address") or ""),
-        place=_read_place(given.get("range")),
+        location=_read_location(given.get("range")),
         code=str(object_or_empty(given.get("snippet")).get("code") or ""),
     )
 
 
-def _read_place(value: Json) -> str:
+def _read_location(value: Json) -> str:
     if not isinstance(value, dict):
         return ""
     line = object_or_empty(value.get("start")).get("line")

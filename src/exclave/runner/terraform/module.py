@@ -54,8 +54,10 @@ def write_cli_config(file: Path, settings: TerraformSettings) -> None:
     if settings.mirror:
         remote = settings.mirror.startswith("https://")
         kind, key = ("network_mirror", "url") if remote else ("filesystem_mirror", "path")
-        place = settings.mirror.rstrip("/") + "/" if remote else settings.mirror
-        lines.append(f"provider_installation {{\n  {kind} {{\n    {key} = {quote(place)}\n  }}\n}}")
+        source = settings.mirror.rstrip("/") + "/" if remote else settings.mirror
+        lines.append(
+            f"provider_installation {{\n  {kind} {{\n    {key} = {quote(source)}\n  }}\n}}"
+        )
     write_private(file, "\n".join([*lines, ""]).encode())
 
 
@@ -106,11 +108,11 @@ def _is_reserved(name: str) -> bool:
 
 def _write_file(folder: Path, at: int, text: str, filler: Filler) -> Path:
     try:
-        told = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, dict):
-        filled = json.dumps(filler.fill_json(told), ensure_ascii=False)
+        document = None
+    if isinstance(document, dict):
+        filled = json.dumps(filler.fill_json(document), ensure_ascii=False)
         return _write(folder / f"file-{at:02d}.tfvars.json", filled)
     return _write(folder / f"file-{at:02d}.tfvars", filler.fill_hcl(text))
 
@@ -119,10 +121,10 @@ def _read_json(text: str, filler: Filler) -> tuple[JsonValue] | None:
     """Return the value of a structured variable: JSON, or a placeholder for JSON."""
     filled = filler.fill(text) if is_placeholder(text) else text
     try:
-        told: JsonValue = json.loads(filled)
+        value: JsonValue = json.loads(filled)
     except (ValueError, RecursionError):
         return None
-    return (told,) if is_placeholder(text) else (filler.fill_json(told),)
+    return (value,) if is_placeholder(text) else (filler.fill_json(value),)
 
 
 def _check_expression(name: str, text: str) -> str:

@@ -11,12 +11,12 @@ def split_outputs(
     outputs: Mapping[str, Output], workspace: str, mask: Callable[[str], str]
 ) -> tuple[dict[str, JsonValue], list[str]]:
     """Return the public outputs, and the names of those whose values stay on the runner."""
-    told: dict[str, JsonValue] = {}
+    public_values: dict[str, JsonValue] = {}
     hidden: list[str] = []
     for name, output in sorted(outputs.items()):
         if output.sensitive:
-            told[name] = f"((exclave:output:{workspace}:{name}))"
+            public_values[name] = f"((exclave:output:{workspace}:{name}))"
             hidden.append(name)
         else:
-            told[name] = mask_value(output.value, mask)
-    return told, hidden
+            public_values[name] = mask_value(output.value, mask)
+    return public_values, hidden

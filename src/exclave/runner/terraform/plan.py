@@ -58,8 +58,8 @@ async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocum
     uplink, spec = tf.context.job.uplink, tf.spec
     purpose = Purpose(uplink.org_id, uplink.queue_id, spec.workspace, PLAN)
     await uplink.put_attachment("plan.sealed", sealer.seal(data, purpose))
-    told = document.model_dump_json(by_alias=True).encode()
-    await uplink.put_attachment("plan.json", told)
+    content = document.model_dump_json(by_alias=True).encode()
+    await uplink.put_attachment("plan.json", content)
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
@@ -76,7 +76,7 @@ async def plan(
         findings = await check_policies(tf, opa, text)
         document = document.model_copy(update={"policies": findings})
     digest = await hand_in_plan(tf, sealer, document)
-    denied = [one for one in document.policies if one.level == "deny"]
+    denied = [finding for finding in document.policies if finding.level == "deny"]
     outputs = _build_outputs(tf, document, saved, digest)
     if denied:
         message = "\n".join(

@@ -59,8 +59,8 @@ def read_action(change: Change) -> PlanAction:
 
 
 def _describe_all(changes: Sequence[ResourceChange], mask: Mask) -> list[PlannedResource]:
-    described = (_describe_resource(one, mask) for one in changes)
-    return [one for one in described if one.action not in _QUIET]
+    described = (_describe_resource(change, mask) for change in changes)
+    return [resource for resource in described if resource.action not in _QUIET]
 
 
 def _describe_resource(resource: ResourceChange, mask: Mask) -> PlannedResource:
@@ -161,8 +161,8 @@ class _Walk:
             sensitive=sensitive,
             unknown=unknown,
             forces_replacement=any(
-                written == one or written.startswith((f"{one}.", f"{one}["))
-                for one in self._forcing
+                written == prefix or written.startswith((f"{prefix}.", f"{prefix}["))
+                for prefix in self._forcing
             ),
         )
 
@@ -218,7 +218,7 @@ def _count(resources: Sequence[PlannedResource], outputs: Sequence[PlannedOutput
 
 
 def _is_walkable(before: Json, after: Json) -> bool:
-    kinds = {type(one) for one in (before, after) if one is not None}
+    kinds = {type(value) for value in (before, after) if value is not None}
     return kinds in ({dict}, {list}) and bool(before or after)
 
 

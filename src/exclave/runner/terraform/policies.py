@@ -99,11 +99,13 @@ def _list_messages(value: Json, default: str) -> Iterator[str]:
         case str():
             yield value
         case Sequence():
-            for one in value:
-                yield from _list_messages(one, default)
+            for element in value:
+                yield from _list_messages(element, default)
         case Mapping():
-            told = next((value[key] for key in ("msg", "message", "reason") if key in value), None)
-            yield str(told) if told is not None else json.dumps(value, ensure_ascii=False)
+            message = next(
+                (value[key] for key in ("msg", "message", "reason") if key in value), None
+            )
+            yield str(message) if message is not None else json.dumps(value, ensure_ascii=False)
         case _:
             yield str(value)
 

@@ -196,9 +196,9 @@ class StateProxy:
         if len(body) > MAX_STATE:
             message = f"a state has at most {MAX_STATE} bytes"
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message.encode())
-        told = dict(request.headers).get(b"content-md5")
+        checksum = dict(request.headers).get(b"content-md5")
         real = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest())
-        if told is not None and told != real:
+        if checksum is not None and checksum != real:
             raise _Refused(HTTPStatus.BAD_REQUEST, b"the body was damaged on its way")
         return url.query
 
@@ -221,9 +221,9 @@ class StateProxy:
 
 
 def _read_lock(body: bytes) -> LockInfo:
-    told = parse_object(body, "the lock")
+    lock = parse_object(body, "the lock")
     names = ("id", "operation", "info", "who", "version", "created")
-    lower = {key.lower(): value for key, value in told.items()}
+    lower = {key.lower(): value for key, value in lock.items()}
     return LockInfo(**{name: str(lower.get(name) or "") for name in names})
 
 
@@ -232,7 +232,7 @@ def _describe_problem(problem: RemoteProblem) -> tuple[HTTPStatus, bytes]:
     if problem.code != "lock_held":
         return HTTPStatus.CONFLICT, problem.message.encode()
     held = problem.facts.get("lock")
-    told = held if isinstance(held, dict) else {}
+    lock = held if isinstance(held, dict) else {}
     names = {
         "id": "ID",
         "operation": "Operation",
@@ -242,7 +242,7 @@ def _describe_problem(problem: RemoteProblem) -> tuple[HTTPStatus, bytes]:
         "created": "Created",
     }
     return HTTPStatus.LOCKED, json.dumps(
-        {name: told[key] for key, name in names.items() if told.get(key)}
+        {name: lock[key] for key, name in names.items() if lock.get(key)}
     ).encode()
 
 

@@ -81,11 +81,11 @@ def parse_state(data: bytes) -> StateDocument:
 
 def read_outputs(outputs: Json) -> Mapping[str, Output]:
     """Return the outputs in a state or in the planned values of a plan, by name."""
-    found: dict[str, Output] = {}
+    result: dict[str, Output] = {}
     for name, value in require_object(outputs or {}, "`outputs`").items():
         output = require_object(value, f"the output `{name}`")
-        found[name] = Output(output.get("value"), sensitive=bool(output.get("sensitive")))
-    return found
+        result[name] = Output(output.get("value"), sensitive=bool(output.get("sensitive")))
+    return result
 
 
 def follow(value: Json, path: KeyPath) -> Json:

@@ -162,8 +162,8 @@ def align_serial(data: bytes, header: StateHeader) -> bytes:
     if inside == header.serial:
         return data
     wanted = {**document, "serial": header.serial}
-    for found in _SERIAL.finditer(data):
-        raised = b"%s%s%d%s" % (data[: found.start()], found[1], header.serial, data[found.end() :])
+    for match in _SERIAL.finditer(data):
+        raised = b"%s%s%d%s" % (data[: match.start()], match[1], header.serial, data[match.end() :])
         if json.loads(raised) == wanted:
             return raised
     raise _refuse("the serial of the sealed state cannot be found")

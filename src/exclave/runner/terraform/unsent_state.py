@@ -26,14 +26,14 @@ _LOCK = "state.lock"
 
 def keep_state(folder: Path, workspace: str, lock_id: str, state: SealedState) -> None:
     """Store a sealed state on disk until the control plane has it."""
-    told = json.dumps({"workspace": workspace, "lock_id": lock_id}).encode()
-    write_durably(folder / _PENDING, told + b"\n" + state.pack())
+    header = json.dumps({"workspace": workspace, "lock_id": lock_id}).encode()
+    write_durably(folder / _PENDING, header + b"\n" + state.pack())
 
 
 def note_lock(folder: Path, workspace: str, lock_id: str) -> None:
     """Record which lock was acquired, so that a later start can store a state left behind."""
-    told = {"workspace": workspace, "lock_id": lock_id}
-    write_durably(folder / _LOCK, json.dumps(told).encode())
+    lock = {"workspace": workspace, "lock_id": lock_id}
+    write_durably(folder / _LOCK, json.dumps(lock).encode())
 
 
 def read_lock(folder: Path) -> tuple[str, str] | None:

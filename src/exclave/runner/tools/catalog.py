@@ -34,8 +34,8 @@ class Vendor:
 
 
 VENDORS: dict[str, Vendor] = {
-    one.name: one
-    for one in (
+    vendor.name: vendor
+    for vendor in (
         Vendor(
             name="terraform",
             default="1.11.4",

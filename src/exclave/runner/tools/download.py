@@ -40,14 +40,14 @@ async def fetch_tool(
     The checksum comes from the settings (`name@version`), or else from the vendor's list.
     """
     base = f"{mirror.rstrip('/')}/{vendor.name}/{{v}}" if mirror else vendor.folder
-    place = replace(link, url=vendor.fill(base, version))
+    source = replace(link, url=vendor.fill(base, version))
     name = vendor.fill(vendor.file, version)
     wanted = checksums.get(f"{vendor.name}@{version}", "").removeprefix("sha256:")
     if not wanted:
         sums = vendor.fill(vendor.sums, version)
-        wanted = find_sum(await download_text(place, sums, within_s=_SUMS_WITHIN_S), name)
+        wanted = find_sum(await download_text(source, sums, within_s=_SUMS_WITHIN_S), name)
     package = folder / "package"
-    await download_file(place, name, package, most=_MOST_BYTES, within_s=_WITHIN_S)
+    await download_file(source, name, package, most=_MOST_BYTES, within_s=_WITHIN_S)
     with package.open("rb") as file:
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != wanted.lower():

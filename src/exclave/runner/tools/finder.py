@@ -63,20 +63,20 @@ class ToolFinder:
 
     async def find(self, name: str, requested: str, *, env: Mapping[str, str], run: Run) -> Tool:
         """Return a suitable tool; raise `WorkFailed` with a hint if there is none."""
-        wanted = _read_wish(name, requested)
+        wanted = _read_requested(name, requested)
         seen: list[str] = []
         newer: Tool | None = None
-        for place in self._list_places(name):
-            version = await self._ask_version(place, env, run)
+        for path in self._list_paths(name):
+            version = await self._ask_version(path, env, run)
             if version is None:
                 continue
             fit = compare_versions(wanted, version, strict=self._settings.strict)
-            seen.append(f"{version} at {place}")
+            seen.append(f"{version} at {path}")
             if fit is Fit.EXACT:
-                return Tool(place, version, f"using {name} {version} ({place})")
+                return Tool(path, version, f"using {name} {version} ({path})")
             if fit is Fit.NEWER_PATCH and (newer is None or version > newer.version):
                 note = f"{wanted} was asked for, and a newer patch will do"
-                newer = Tool(place, version, f"using {name} {version} ({place}): {note}")
+                newer = Tool(path, version, f"using {name} {version} ({path}): {note}")
         if newer is not None:
             return newer
         return await self._obtain(name, wanted, seen, env, run)
@@ -137,7 +137,7 @@ class ToolFinder:
                     problems.append(failed.message)
         return False
 
-    def _list_places(self, name: str) -> Iterator[str]:
+    def _list_paths(self, name: str) -> Iterator[str]:
         """Yield the programs of this name: from the tools folder, newest first, then from PATH."""
         folder = self._settings.folder
         if (folder / name).is_file():
@@ -154,11 +154,11 @@ class ToolFinder:
         if on_path is not None:
             yield on_path
 
-    async def _ask_version(self, place: str, env: Mapping[str, str], run: Run) -> Version | None:
-        facts = os.stat(place)  # noqa: PTH116 - of the program, links followed
-        key = (place, facts.st_mtime_ns, facts.st_size)
+    async def _ask_version(self, path: str, env: Mapping[str, str], run: Run) -> Version | None:
+        facts = os.stat(path)  # noqa: PTH116 - of the program, links followed
+        key = (path, facts.st_mtime_ns, facts.st_size)
         if key not in self._known:
-            command = Command((place, "version"), {**env, "CHECKPOINT_DISABLE": "1"}, Path("/"))
+            command = Command((path, "version"), {**env, "CHECKPOINT_DISABLE": "1"}, Path("/"))
             try:
                 code, printed = await run(command, _ASK_S)
             except WorkFailed as failed:
@@ -172,7 +172,7 @@ class ToolFinder:
         return self._known[key]
 
 
-def _read_wish(name: str, requested: str) -> Version | None:
+def _read_requested(name: str, requested: str) -> Version | None:
     if requested in {"", "latest"}:
         return None
     wanted = Version.read(requested)

@@ -35,14 +35,14 @@ async def build_tool(
     wanted = f"{vendor.module}@v{version}"
     download = ("go", "mod", "download", "-modcacherw", "-json", wanted)
     code, printed = await run(Command(download, {**env, **ours}, folder), _DOWNLOAD_S)
-    told = _read(printed)
+    module = _read(printed)
     pinned = vendor.module_sums.get(version)
-    if code != 0 or "Dir" not in told:
-        raise _fail(wanted, str(told.get("Error") or printed))
-    if pinned is not None and told.get("Sum") != pinned:
-        raise _fail(wanted, f"its sum is {told.get('Sum')}, not {pinned}")
+    if code != 0 or "Dir" not in module:
+        raise _fail(wanted, str(module.get("Error") or printed))
+    if pinned is not None and module.get("Sum") != pinned:
+        raise _fail(wanted, f"its sum is {module.get('Sum')}, not {pinned}")
     source = folder / "source"
-    shutil.copytree(told["Dir"], source)
+    shutil.copytree(module["Dir"], source)
     target = folder / vendor.name
     build = (
         "go",
@@ -64,10 +64,10 @@ async def build_tool(
 
 def _read(printed: str) -> dict[str, str]:
     try:
-        told = json.loads(printed)
+        document = json.loads(printed)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _fail(wanted: str, why: str) -> WorkFailed:
