@@ -225,8 +225,8 @@ class _Builder:
                 of_sandbox.add(used)
         return Graph(
             self.types,
-            {name: tuple(each) for name, each in needs.items()},
+            {name: tuple(names) for name, names in needs.items()},
             {edge: frozenset(why) for edge, why in self.reasons.items()},
-            {name: frozenset(each) for name, each in inputs.items() if name in self.types},
+            {name: frozenset(names) for name, names in inputs.items() if name in self.types},
             frozenset(of_sandbox),
         )

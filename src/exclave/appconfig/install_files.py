@@ -44,8 +44,8 @@ def read_install_files(path: Path) -> InstallFiles:
     entries = Loader(directory, None).load_installs(files)
     for entry in entries:
         _check(entry, report)
-    found = {entry.place.source.path: entry.value for entry in entries}
-    installs = {file: each for file, each in found.items() if isinstance(each, Install)}
+    values = {entry.place.source.path: entry.value for entry in entries}
+    installs = {file: value for file, value in values.items() if isinstance(value, Install)}
     return InstallFiles(installs, report.sorted(), report.ok)
 
 

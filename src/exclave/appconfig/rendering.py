@@ -80,7 +80,9 @@ def _complete_run(runbook: Runbook, values: Mapping[str, object]) -> dict[str, o
 
 
 def _table(value: object) -> dict[str, object]:
-    return {str(key): each for key, each in value.items()} if isinstance(value, Mapping) else {}
+    return (
+        {str(key): element for key, element in value.items()} if isinstance(value, Mapping) else {}
+    )
 
 
 def _name(entry: Entry) -> str:

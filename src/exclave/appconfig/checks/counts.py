@@ -59,9 +59,9 @@ def _count(table: Table, place: Place) -> Iterator[tuple[Place, str, int]]:
             continue
         yield place.child(key), key, len(value)
         inner = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for at, each in inner:
-            if isinstance(each, Table):
-                yield from _count(each, place.child(key, at))
+        for at, element in inner:
+            if isinstance(element, Table):
+                yield from _count(element, place.child(key, at))
 
 
 def _refuse(report: Report, place: Place, what: str, most: int) -> None:

@@ -20,8 +20,8 @@ def check(app: App, report: Report) -> None:
             _check_input(report, entry.place, entry.value)
     for entry in app.entries_of(Runbook):
         if isinstance(entry.value, Runbook):
-            for index, each in enumerate(entry.value.input):
-                _check_input(report, entry.place.child("input", index), each)
+            for index, declaration in enumerate(entry.value.input):
+                _check_input(report, entry.place.child("input", index), declaration)
 
 
 def _check_input(report: Report, place: Place, value: Input | RunbookInput) -> None:

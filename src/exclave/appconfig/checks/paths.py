@@ -48,7 +48,7 @@ class _Checker:
     def __init__(self, app: App, report: Report) -> None:
         self.report = report
         self.app = app
-        self.told: set[tuple[int, int, _Problem]] = set()
+        self.reported: set[tuple[int, int, _Problem]] = set()
         """What was reported for a line of a text, or (0) for the whole text."""
         self.inputs = names_of(app.inputs)
         self.secrets = names_of(app.secrets)
@@ -62,36 +62,36 @@ class _Checker:
             "stack_outputs": self._check_stack_output,
         }
 
-    def check(self, found: Found) -> None:
-        path = found.use.path
+    def check(self, mention: Found) -> None:
+        path = mention.use.path
         if not path:
             return
         if path[0] != ROOT:
-            problem = self._check_other_root(found)
+            problem = self._check_other_root(mention)
         else:
-            problem = self._check_scope(found) or self._check_path(path[1:])
-        if problem is not None and not self._is_reported(found, problem):
-            soft = problem.soft or found.use.optional or found.text.field.key == "readme"
+            problem = self._check_scope(mention) or self._check_path(path[1:])
+        if problem is not None and not self._is_reported(mention, problem):
+            soft = problem.soft or mention.use.optional or mention.text.field.key == "readme"
             tell = self.report.warn if soft else self.report.error
-            place: Place = found.place
+            place: Place = mention.place
             tell(problem.code, place, problem.message, problem.hint)
 
-    def _is_reported(self, found: Found, problem: _Problem) -> bool:
+    def _is_reported(self, mention: Found, problem: _Problem) -> bool:
         """Return whether this mistake was already reported.
 
         That is the case for the same line, and for a value used here by another name, such as the
         dot inside `with` or a variable.
         """
-        text, line = found.text, found.use.position.line
+        text, line = mention.text, mention.use.position.line
         at_line, in_text = (id(text), line, problem), (id(text), 0, problem)
-        written = text.content.split("\n")[line - 1][found.use.position.column - 1 :]
-        derived = ROOT not in written.partition("}}")[0] and in_text in self.told
-        known = derived or at_line in self.told
-        self.told |= {at_line, in_text}
+        written = text.content.split("\n")[line - 1][mention.use.position.column - 1 :]
+        derived = ROOT not in written.partition("}}")[0] and in_text in self.reported
+        known = derived or at_line in self.reported
+        self.reported |= {at_line, in_text}
         return known
 
-    def _check_other_root(self, found: Found) -> _Problem | None:
-        path, entry = found.use.path, found.entry
+    def _check_other_root(self, mention: Found) -> _Problem | None:
+        path, entry = mention.use.path, mention.entry
         shown = _show(path)
         if not isinstance(entry.value, Runbook):
             hint = f"Templates start from `.{ROOT}`."
@@ -101,18 +101,18 @@ class _Checker:
                 known = names_of(entry.value.input)
                 return None if name in known else _missing(Code.UNKNOWN_INPUT, name, known)
             case ("runbook_outputs", name, *_):
-                return _check_step(entry.value, found.text.at, name)
+                return _check_step(entry.value, mention.text.at, name)
             case ("runbook_inputs" | "runbook_outputs",):
                 return None
             case _:
                 hint = f"Templates start from `.{ROOT}`."
                 return _Problem(Code.UNKNOWN_PATH, f"there is no `{shown}`", hint, soft=True)
 
-    def _check_scope(self, found: Found) -> _Problem | None:
-        scope = SCOPES.get(found.entry.section)
+    def _check_scope(self, mention: Found) -> _Problem | None:
+        scope = SCOPES.get(mention.entry.section)
         if scope is None:
             return None
-        path = found.use.path
+        path = mention.use.path
         for late in scope.late:
             if path[1 : 1 + len(late)] == late:
                 message = f"`{_show(path)}` does not exist yet when {scope.when}"

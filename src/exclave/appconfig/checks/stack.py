@@ -21,7 +21,9 @@ def check(app: App, report: Report) -> None:
         cloud = STACK_TYPES.get(value.type, app.cloud)
         if value.type and app.cloud not in {"", "local", cloud}:
             message = f"a Stack of type `{value.type}` does not fit a runner for {app.cloud}"
-            fitting = [name for name, each in STACK_TYPES.items() if each == app.cloud]
+            fitting = [
+                name for name, stack_cloud in STACK_TYPES.items() if stack_cloud == app.cloud
+            ]
             hint = f'Write type = "{fitting[0]}".' if fitting else ""
             report.error(Code.CLOUD_MISMATCH, entry.place.child("type"), message, hint)
         for key in _NEEDED:

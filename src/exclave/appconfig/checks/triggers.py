@@ -27,13 +27,13 @@ def _check_filters(report: Report, place: Place, filters: tuple[Filter, ...]) ->
     if len(filters) > MAX_FILTERS:
         message = f"{len(filters)} filters are more than {MAX_FILTERS}"
         report.error(Code.CONFLICT, place.child("filters"), message, "Split the rule.")
-    for index, each in enumerate(filters):
+    for index, condition in enumerate(filters):
         at = place.child("filters", index)
-        if each.op and each.op not in _VALUELESS and each.value is None:
-            message = f"`value` is missing, which {each.op} needs"
+        if condition.op and condition.op not in _VALUELESS and condition.value is None:
+            message = f"`value` is missing, which {condition.op} needs"
             report.error(Code.MISSING_KEY, at, message)
-        elif each.op in _VALUELESS and each.value is not None:
-            message = f"`value` has no effect with {each.op}"
+        elif condition.op in _VALUELESS and condition.value is not None:
+            message = f"`value` has no effect with {condition.op}"
             report.warn(Code.NEEDLESS_KEY, at.child("value"), message)
 
 

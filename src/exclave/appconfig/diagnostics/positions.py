@@ -28,7 +28,7 @@ def index_keys(text: str) -> Mapping[KeyPath, Spot]:
     # Half an index still finds the keys above; what is not found falls back to its table.
     with contextlib.suppress(_LostError, RecursionError, IndexError):
         scanner.scan()
-    return scanner.found
+    return scanner.spots
 
 
 def locate_characters(text: str, start: int, count: int) -> Sequence[int]:
@@ -83,7 +83,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.found: dict[KeyPath, Spot] = {}
+        self.spots: dict[KeyPath, Spot] = {}
         self.lengths: dict[KeyPath, int] = {}
 
     def scan(self) -> None:
@@ -105,14 +105,14 @@ class _Scanner:
         path: KeyPath = ()
         for name in names[:-1]:
             path = self._enter((*path, name))
-            self.found.setdefault(path, Spot(start, start))
+            self.spots.setdefault(path, Spot(start, start))
         path = (*path, names[-1])
-        self.found.setdefault(path, Spot(start, start))
+        self.spots.setdefault(path, Spot(start, start))
         if not double:
             return path
         index = self.lengths.get(path, 0)
         self.lengths[path] = index + 1
-        self.found[*path, index] = Spot(start, start)
+        self.spots[*path, index] = Spot(start, start)
         return (*path, index)
 
     def _enter(self, path: KeyPath) -> KeyPath:
@@ -125,7 +125,7 @@ class _Scanner:
         path = table
         for name, at in keys:
             path = (*path, name)
-            self.found.setdefault(path, Spot(at, self.at))
+            self.spots.setdefault(path, Spot(at, self.at))
         self._scan_value(path)
 
     def _scan_keys(self) -> list[tuple[str, int]]:
@@ -164,7 +164,7 @@ class _Scanner:
         index = 0
         self._skip(_GAP)
         while self.text[self.at] != "]":
-            self.found[*path, index] = Spot(self.at, self.at)
+            self.spots[*path, index] = Spot(self.at, self.at)
             self._scan_value((*path, index))
             index += 1
             self._skip(_GAP)

@@ -59,7 +59,7 @@ class Report:
     """Collects diagnostics."""
 
     strict: bool = False
-    found: set[Diagnostic] = field(default_factory=set)
+    diagnostics: set[Diagnostic] = field(default_factory=set)
     sources: dict[str, Source] = field(default_factory=dict)
     """The files that findings are in, to show their lines."""
 
@@ -78,12 +78,12 @@ class Report:
 
     def sorted(self) -> tuple[Diagnostic, ...]:
         """Return the diagnostics ordered by file and position."""
-        return tuple(sorted(self.found, key=_sort_key))
+        return tuple(sorted(self.diagnostics, key=_sort_key))
 
     @property
     def ok(self) -> bool:
         """Whether there are no errors."""
-        return all(diagnostic.severity is not Severity.ERROR for diagnostic in self.found)
+        return all(diagnostic.severity is not Severity.ERROR for diagnostic in self.diagnostics)
 
     def _add(
         self, severity: Severity, code: Code, place: Place | str, message: str, hint: str
@@ -94,9 +94,9 @@ class Report:
             file = place.source.path
             position = place.find()
             self.sources[file] = place.source
-        told = hint or f"{code.doc} See {DOCS}#{code}."
-        self.found.add(
-            Diagnostic(severity, code, file, position.line, position.column, message, told)
+        advice = hint or f"{code.doc} See {DOCS}#{code}."
+        self.diagnostics.add(
+            Diagnostic(severity, code, file, position.line, position.column, message, advice)
         )
 
 
@@ -140,5 +140,5 @@ _SHOWN = 12
 _LONG_ENOUGH = 3
 
 
-def _sort_key(each: Diagnostic) -> tuple[str, int, int, str, str]:
-    return each.file, each.line, each.column, each.code, each.message
+def _sort_key(diagnostic: Diagnostic) -> tuple[str, int, int, str, str]:
+    return diagnostic.file, diagnostic.line, diagnostic.column, diagnostic.code, diagnostic.message

@@ -114,7 +114,7 @@ class Table:
                 field = dataclasses.replace(value, key=value.key or name, attribute=name)
                 fields[field.key] = field
                 setattr(cls, name, value.default)
-        cls.FIELDS = dict(sorted(fields.items(), key=lambda each: _FIRST.get(each[0], 9)))
+        cls.FIELDS = dict(sorted(fields.items(), key=lambda item: _FIRST.get(item[0], 9)))
 
     def __init__(self, **values: object) -> None:
         known = {field.attribute for field in self.FIELDS.values()}

@@ -114,8 +114,8 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 COMPONENT_TYPES: Mapping[str, type[Component]] = {
-    each.TYPE: each
-    for each in (
+    component_type.TYPE: component_type
+    for component_type in (
         TerraformModule,
         HelmChart,
         KubernetesManifest,

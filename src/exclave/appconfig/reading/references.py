@@ -125,13 +125,13 @@ class References:
             return None
 
     def _find(self, value: str, tried: list[str], place: Place) -> Embedded | None:
-        found = next(filter(self.directory.has_file, tried), None)
-        if found is not None:
-            if leaves(found):
+        path = next(filter(self.directory.has_file, tried), None)
+        if path is not None:
+            if leaves(path):
                 message = f"`{value}` is outside the app directory"
                 hint = "It is read here, but does not go along when the app is uploaded; links do."
                 self.directory.report.warn(Code.REFERENCE_OUTSIDE, place, message, hint)
-            source = self.directory.read(found, place, toml=False)
+            source = self.directory.read(path, place, toml=False)
             return None if source is None else Embedded(source.text, source)
         inside = [path for path in tried if not leaves(path) and "\0" not in path]
         if not inside:

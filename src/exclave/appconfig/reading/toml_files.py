@@ -56,13 +56,13 @@ def _report_mistakes(source: Source, report: Report, error: ValueError) -> None:
     """Report a syntax error, and later ones that do not follow from it."""
     lines = source.text.split("\n")
     for _ in range(_MOST_MISTAKES):
-        told, position = _read_error(source, error)
-        hint = next((hint for start, hint in _HINTS.items() if told.startswith(start)), "")
-        if told == _TWICE:
+        message, position = _read_error(source, error)
+        hint = next((hint for start, hint in _HINTS.items() if message.startswith(start)), "")
+        if message == _TWICE:
             line = lines[position.line - 1]
             position = Position(position.line, len(line) - len(line.lstrip()) + 1)
-        report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(told), hint)
-        if not told.startswith(_LINE_LONG):
+        report.error(Code.TOML_SYNTAX, Place(source, (), position), _lower(message), hint)
+        if not message.startswith(_LINE_LONG):
             return
         lines[position.line - 1] = ""
         rest = "\n".join(lines)
@@ -95,10 +95,10 @@ def _refuse_long_key(source: Source, report: Report, text: str) -> bool:
 def _read_error(source: Source, error: ValueError) -> tuple[str, Position]:
     message = str(error)
     match = _PLACE.search(message)
-    told = message[: match.start()] if match else message
+    text = message[: match.start()] if match else message
     if match and match[1]:
-        return told, Position(int(match[1]), int(match[2]))
-    return told, source.locate_offset(len(source.text))
+        return text, Position(int(match[1]), int(match[2]))
+    return text, source.locate_offset(len(source.text))
 
 
 def _holds_zero(value: object) -> bool:
@@ -106,7 +106,7 @@ def _holds_zero(value: object) -> bool:
         case str():
             return "\0" in value
         case dict():
-            return any(_holds_zero(key) or _holds_zero(each) for key, each in value.items())
+            return any(_holds_zero(key) or _holds_zero(element) for key, element in value.items())
         case list():
             return any(map(_holds_zero, value))
         case _:

@@ -51,9 +51,9 @@ def _find_repos(table: Table, at: KeyPath) -> Iterator[tuple[KeyPath, Repo]]:
         elif isinstance(value, Table):
             yield from _find_repos(value, (*at, key))
         elif isinstance(value, tuple):
-            for index, each in enumerate(value):
-                if isinstance(each, Table):
-                    yield from _find_repos(each, (*at, key, index))
+            for index, element in enumerate(value):
+                if isinstance(element, Table):
+                    yield from _find_repos(element, (*at, key, index))
 
 
 def _check_use(entry: Entry, at: KeyPath, report: Report) -> bool:

@@ -50,7 +50,7 @@ def _freeze_value(value: object) -> Json:
         case Mapping():
             return {name: _freeze_value(element) for name, element in value.items()}
         case tuple():
-            return [_freeze_value(each) for each in value]
+            return [_freeze_value(element) for element in value]
         case str() | bool() | int() | float() | None:
             return value
         case _:
@@ -65,11 +65,13 @@ def _thaw_value(field: Field, value: Json) -> object:
             return thaw(model, require_object(value, what))
         case Shape.TABLES if model is not None:
             return tuple(
-                thaw(model, require_object(each, what)) for each in require_list(value, what)
+                thaw(model, require_object(element, what)) for element in require_list(value, what)
             )
         case Shape.TABLE_MAP if model is not None:
             tables = require_object(value, what)
-            return {name: thaw(model, require_object(each, what)) for name, each in tables.items()}
+            return {
+                name: thaw(model, require_object(element, what)) for name, element in tables.items()
+            }
         case Shape.TEXTS:
             return tuple(require_list(value, what))
         case _:
