@@ -97,13 +97,13 @@ class Evaluator:
         return finish("".join(self._pieces))
 
     def _problem(self, fault: Fault) -> TemplateProblem:
-        place = find_position(self._template.text, self._eval.at)
+        position = find_position(self._template.text, self._eval.at)
         return TemplateProblem(
             fault.message,
             hint=fault.hint,
             file=self._template.name,
-            line=place.line,
-            column=place.column,
+            line=position.line,
+            column=position.column,
             path=fault.path,
         )
 

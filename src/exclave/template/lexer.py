@@ -116,12 +116,12 @@ class Lexer:
             if self._at >= len(self._text):
                 raise self._problem("this action is never closed", start, "Add `}}`.")
             if len(self._tokens) > self._most:
-                place = find_position(self._text, start)
+                position = find_position(self._text, start)
                 raise TooManyTokens(
                     f"the template has more than {self._most} parts",
                     file=self._name,
-                    line=place.line,
-                    column=place.column,
+                    line=position.line,
+                    column=position.column,
                 )
             self._lex_token(start)
 
@@ -269,9 +269,9 @@ class Lexer:
         return _skip(text, at, "i", 1)
 
     def _problem(self, message: str, at: int, hint: str = "") -> TemplateProblem:
-        place = find_position(self._text, at)
+        position = find_position(self._text, at)
         return TemplateProblem(
-            message, hint=hint, file=self._name, line=place.line, column=place.column
+            message, hint=hint, file=self._name, line=position.line, column=position.column
         )
 
 

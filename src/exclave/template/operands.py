@@ -92,9 +92,9 @@ class OperandParser(ABC):
 
     def problem(self, message: str, at: int, hint: str = "") -> TemplateProblem:
         """Return a problem at an offset."""
-        place = find_position(self.text, at)
+        position = find_position(self.text, at)
         return TemplateProblem(
-            message, hint=hint, file=self.name, line=place.line, column=place.column
+            message, hint=hint, file=self.name, line=position.line, column=position.column
         )
 
     def parse_pipe(self, where: str, end: Kind) -> Pipe:

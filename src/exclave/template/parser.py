@@ -242,7 +242,7 @@ def parse_template(
     try:
         return Parser(text, name, root, functions, limits).run()
     except RecursionError:
-        place = find_position(text, 0)
+        position = find_position(text, 0)
         raise TemplateProblem(
-            "the template nests too deeply", file=name, line=place.line, column=place.column
+            "the template nests too deeply", file=name, line=position.line, column=position.column
         ) from None

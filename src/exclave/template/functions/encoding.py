@@ -92,16 +92,16 @@ def _check_groups(
     """Return the data without line ends, and the offset of the first invalid byte, if any."""
     kept = bytearray()
     padding = 0
-    for place, byte in enumerate(data):
+    for offset, byte in enumerate(data):
         if byte in b"\r\n":
             continue
         if byte == ord("="):
             padding += 1
             wanted = pads.get((len(kept) - padding + 1) % group)
             if wanted is None or padding > wanted:
-                return b"", place
+                return b"", offset
         elif byte not in letters or padding:
-            return b"", place
+            return b"", offset
         kept.append(byte)
     if len(kept) % group:
         return b"", len(data) if padding else len(data) - len(kept) % group

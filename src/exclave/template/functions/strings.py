@@ -180,9 +180,9 @@ def replace(env: Env, old: str, new: str, text: str) -> str:
 
 
 @STRINGS.add("plural", takes=(TEXT, TEXT, INT))
-def plural(one: str, many: str, count: int) -> str:
+def plural(singular: str, many: str, count: int) -> str:
     """Return the singular or the plural, depending on a count."""
-    return one if count == 1 else many
+    return singular if count == 1 else many
 
 
 @STRINGS.add_with_env("toString", takes=(ANY,))

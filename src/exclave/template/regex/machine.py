@@ -41,15 +41,15 @@ class Pattern:
         """Return non-overlapping matches; an empty match right after another one does not count."""
         at, previous, count = 0, -1, 0
         while at <= len(text) and (most < 0 or count < most):
-            found = self.search(text, at, budget)
-            if found is None:
+            match = self.search(text, at, budget)
+            if match is None:
                 return
-            is_empty_repeat = found[1] == at and found[0] == previous
-            at = at + 1 if found[1] == at else found[1]
-            previous = found[1]
+            is_empty_repeat = match[1] == at and match[0] == previous
+            at = at + 1 if match[1] == at else match[1]
+            previous = match[1]
             if not is_empty_repeat:
                 count += 1
-                yield found
+                yield match
 
 
 def compile_pattern(text: str, budget: Budget) -> Pattern:
@@ -86,35 +86,35 @@ class _Run:
 
     def search(self, start: int) -> Slots | None:
         threads: list[tuple[int, Slots]] = []
-        found: Slots | None = None
+        match: Slots | None = None
         empty: Slots = (-1,) * self._slots
         for at in range(start, len(self._text) + 1):
-            if found is None:
+            if match is None:
                 threads = self._follow([*threads, (0, empty)], at)
             else:
                 threads = self._follow(threads, at)
             if not threads:
-                if found is not None:
+                if match is not None:
                     break
                 continue
-            found, threads = self._step(threads, at, found)
-        return found
+            match, threads = self._step(threads, at, match)
+        return match
 
     def _step(
-        self, threads: list[tuple[int, Slots]], at: int, found: Slots | None
+        self, threads: list[tuple[int, Slots]], at: int, match: Slots | None
     ) -> tuple[Slots | None, list[tuple[int, Slots]]]:
         """Advance each thread over the character; a match drops all threads after it."""
         self._budget.spend(len(threads) // _VISITS_PER_STEP)
         char = self._text[at : at + 1]
         moved: list[tuple[int, Slots]] = []
-        for place, slots in threads:
-            instruction = self._program[place]
+        for position, slots in threads:
+            instruction = self._program[position]
             if isinstance(instruction, Charset):
                 if char and instruction.has(char):
-                    moved.append((place + 1, slots))
+                    moved.append((position + 1, slots))
             elif isinstance(instruction, Accept):
                 return slots, moved
-        return found, moved
+        return match, moved
 
     def _follow(self, threads: list[tuple[int, Slots]], at: int) -> list[tuple[int, Slots]]:
         """Follow jumps, saves and anchors until each thread needs a character."""
@@ -122,11 +122,11 @@ class _Run:
         seen: set[int] = set()
         stack = threads[::-1]
         while stack:
-            place, slots = stack.pop()
-            if place in seen:
+            position, slots = stack.pop()
+            if position in seen:
                 continue
-            seen.add(place)
-            instruction = self._program[place]
+            seen.add(position)
+            instruction = self._program[position]
             match instruction:
                 case Jump():
                     if instruction.second >= 0:
@@ -134,12 +134,12 @@ class _Run:
                     stack.append((instruction.first, slots))
                 case Save():
                     slot = instruction.slot
-                    stack.append((place + 1, (*slots[:slot], at, *slots[slot + 1 :])))
+                    stack.append((position + 1, (*slots[:slot], at, *slots[slot + 1 :])))
                 case Anchor():
                     if _holds(instruction, self._text, at):
-                        stack.append((place + 1, slots))
+                        stack.append((position + 1, slots))
                 case Charset() | Accept():
-                    waiting.append((place, slots))
+                    waiting.append((position, slots))
                 case _:
                     assert_never(instruction)
         self._budget.spend(1 + len(seen) // _VISITS_PER_STEP)

@@ -49,14 +49,16 @@ class Charset:
 
     def has(self, char: str) -> bool:
         """Return whether a character belongs to the set."""
-        found = self._holds(ord(char))
-        if not found and self.folds:
-            found = any(len(c) == 1 and self._holds(ord(c)) for c in (char.lower(), char.upper()))
-        return found != self.negated
+        is_member = self._holds(ord(char))
+        if not is_member and self.folds:
+            is_member = any(
+                len(c) == 1 and self._holds(ord(c)) for c in (char.lower(), char.upper())
+            )
+        return is_member != self.negated
 
     def _holds(self, code: int) -> bool:
-        place = bisect_right(self._starts, code) - 1
-        return place >= 0 and code <= self._ends[place]
+        position = bisect_right(self._starts, code) - 1
+        return position >= 0 and code <= self._ends[position]
 
 
 def complement(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
