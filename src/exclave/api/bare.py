@@ -134,8 +134,8 @@ class BareTable:
         self._plain: dict[str, Route] = {}
         self._named: dict[tuple[str, str], tuple[Route, str]] = {}
         for route in routes:
-            place, last = _split(route.path)
-            before, name = _split(place)
+            parent, last = _split(route.path)
+            before, name = _split(parent)
             if name.startswith("{"):
                 self._named[before, last] = route, name.strip("{}")
             else:
@@ -147,8 +147,8 @@ class BareTable:
         params: dict[str, str] = {}
         route = self._plain.get(path)
         if route is None:
-            place, last = _split(path)
-            before, value = _split(place)
+            parent, last = _split(path)
+            before, value = _split(parent)
             route, name = self._named.get((before, last), (None, ""))
             params[name] = value
         if route is None or scope["method"] != "POST":

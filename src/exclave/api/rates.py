@@ -41,5 +41,5 @@ def charge_runner(deps: Deps, who: RunnerIdentity, scope: Scope) -> None:
 
 
 def _read_size(scope: Scope) -> int:
-    told = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    return min(int(told), _UNKNOWN_BYTES) if told.isdigit() else _UNKNOWN_BYTES
+    header = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return min(int(header), _UNKNOWN_BYTES) if header.isdigit() else _UNKNOWN_BYTES

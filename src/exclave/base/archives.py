@@ -105,8 +105,8 @@ def unpack_archive(data: BinaryIO, target: Path, *, limits: ArchiveLimits = DEFA
 
 def _walk(folder: Path, prefix: str, limits: ArchiveLimits) -> Iterator[tuple[bytes, Path]]:
     """Yield files and links ordered by their UTF-8 names, which is the same on every machine."""
-    with os.scandir(folder) as found:
-        entries = [entry for entry in found if entry.name not in LEFT_OUT]
+    with os.scandir(folder) as scan:
+        entries = [entry for entry in scan if entry.name not in LEFT_OUT]
     for entry in entries:
         name = prefix + entry.name
         _check_name(name, limits)

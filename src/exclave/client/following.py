@@ -130,7 +130,9 @@ async def _get_page(http: ControlHttp, path: str, at: LogPosition) -> LogPage:
 
 
 def _find_next_execution(job: JobReply, execution: str) -> str:
-    order = [each.id for each in sorted(job.executions, key=lambda each: each.offered_at)]
+    order = [
+        attempt.id for attempt in sorted(job.executions, key=lambda attempt: attempt.offered_at)
+    ]
     if not execution:
         return order[0] if order else ""
     later = order[order.index(execution) + 1 :] if execution in order else []

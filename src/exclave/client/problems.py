@@ -68,6 +68,6 @@ class ProxyTooLarge(RemoteProblem):
         " `client_max_body_size`), as docs/how-to/run-a-control-plane.md shows."
     )
 
-    def __init__(self, place: str, size: int) -> None:
-        message = f"{place}: a proxy on the way refuses a body of {size} bytes"
+    def __init__(self, address: str, size: int) -> None:
+        message = f"{address}: a proxy on the way refuses a body of {size} bytes"
         super().__init__(TOO_LARGE, type(self).code, message, hint=type(self).hint)

@@ -97,7 +97,7 @@ def build_tls(link: Link) -> ssl.SSLContext:
 def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
     """Return the problem of an error response; `UnexpectedReply` if it is not ours."""
     try:
-        told = ProblemReply.model_validate_json(response.content)
+        problem = ProblemReply.model_validate_json(response.content)
     except ValueError:
         if response.status_code == TOO_LARGE:
             return _explain_limit(response.request)
@@ -108,8 +108,10 @@ def read_problem(response: httpx.Response) -> RemoteProblem | UnexpectedReply:
             status=response.status_code,
             **_read_pause(response),
         )
-    facts = {**(told.model_extra or {}), **_read_pause(response)}
-    return RemoteProblem(response.status_code, told.code, told.detail, hint=told.hint, facts=facts)
+    facts = {**(problem.model_extra or {}), **_read_pause(response)}
+    return RemoteProblem(
+        response.status_code, problem.code, problem.detail, hint=problem.hint, facts=facts
+    )
 
 
 def _explain_limit(request: httpx.Request) -> ProxyTooLarge:
@@ -137,13 +139,13 @@ def name_cause(error: BaseException) -> str:
     if isinstance(error, httpx.ProxyError):
         return "proxy"
     chain = _list_causes(error)
-    if any(isinstance(one, socket.gaierror) for one in chain):
+    if any(isinstance(cause, socket.gaierror) for cause in chain):
         return "dns"
-    if any(isinstance(one, ssl.SSLError) for one in chain):
+    if any(isinstance(cause, ssl.SSLError) for cause in chain):
         return "tls"
-    if any(isinstance(one, ConnectionRefusedError) for one in chain):
+    if any(isinstance(cause, ConnectionRefusedError) for cause in chain):
         return "refused"
-    if any(isinstance(one, httpx.TimeoutException | TimeoutError) for one in chain):
+    if any(isinstance(cause, httpx.TimeoutException | TimeoutError) for cause in chain):
         return "timeout"
     return "network"
 
@@ -152,13 +154,15 @@ def _list_causes(error: BaseException) -> list[BaseException]:
     errors: list[BaseException] = []
     todo: list[BaseException] = [error]
     while todo:
-        one = todo.pop()
-        if any(one is known for known in errors):
+        candidate = todo.pop()
+        if any(candidate is known for known in errors):
             continue
-        errors.append(one)
-        if isinstance(one, BaseExceptionGroup):
-            todo.extend(one.exceptions)
-        todo.extend(cause for cause in (one.__cause__, one.__context__) if cause is not None)
+        errors.append(candidate)
+        if isinstance(candidate, BaseExceptionGroup):
+            todo.extend(candidate.exceptions)
+        todo.extend(
+            cause for cause in (candidate.__cause__, candidate.__context__) if cause is not None
+        )
     return errors
 
 

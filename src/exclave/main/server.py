@@ -137,11 +137,15 @@ def _open_sockets(settings: ServerSettings) -> dict[str, socket.socket]:
             "one API alone needs PostgreSQL: only one process may use a SQLite database",
             hint="Set EXCLAVE_DATABASE, or leave EXCLAVE_SERVE out.",
         )
-    places = {
+    addresses = {
         _CONTROL: (settings.control_host, settings.control_port),
         _RUNNER: (settings.runner_host, settings.runner_port),
     }
-    return {api: _listen(*place) for api, place in places.items() if settings.serve in {api, _ALL}}
+    return {
+        api: _listen(*address)
+        for api, address in addresses.items()
+        if settings.serve in {api, _ALL}
+    }
 
 
 def _listen(host: str, port: int) -> socket.socket:

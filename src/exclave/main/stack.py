@@ -99,8 +99,8 @@ async def run_stack_runner(folder: StackFolder) -> int:
     except Problem as problem:
         if not _is_final(problem):
             raise
-        told = {"code": problem.code, "message": problem.message, "hint": problem.advice}
-        folder.write_json(folder.ended, told)
+        ending = {"code": problem.code, "message": problem.message, "hint": problem.advice}
+        folder.write_json(folder.ended, ending)
         return FINAL_EXIT
     return 0
 

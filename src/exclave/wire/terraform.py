@@ -72,8 +72,8 @@ class SealedState(Reply):
 
 def unpack_state(data: bytes) -> SealedState:
     """Return the state that `pack` wrote; `ValueError` if it is something else."""
-    line, found, sealed = data.partition(b"\n")
-    if not found or len(line) > MAX_HEADER:
+    line, separator, sealed = data.partition(b"\n")
+    if not separator or len(line) > MAX_HEADER:
         message = "a state begins with one line of JSON"
         raise ValueError(message)
     try:

@@ -83,5 +83,5 @@ async def _write_records(
 ) -> AsyncGenerator[bytes]:
     records = logs.follow_log(deps, user, job, execution=at.execution, offset=at.offset)
     async for record in records:
-        place = f"{record.execution_id}:{record.offset}"
-        yield write_event("record", record.model_dump_json(), place)
+        event_id = f"{record.execution_id}:{record.offset}"
+        yield write_event("record", record.model_dump_json(), event_id)

@@ -72,7 +72,7 @@ class _Upload:
     source: Source
     digest: str
     size: int
-    place: str = ""
+    location: str = ""
     arrived: int = 0
 
     async def go_on(self) -> None:
@@ -81,9 +81,9 @@ class _Upload:
             await self._begin()
             await self._put(self._read_from(0), self.size)
             return
-        if self.place:
+        if self.location:
             await self._ask()
-        if not self.place:
+        if not self.location:
             await self._begin()
         await self._send_rest()
         await self._put()
@@ -91,20 +91,20 @@ class _Upload:
     async def _begin(self) -> None:
         path = self.calls.path(self.repository, "blobs/uploads/")
         reply = await self.calls.send("POST", path, self.repository)
-        self.place, self.arrived = read_location(reply), 0
+        self.location, self.arrived = read_location(reply), 0
 
     async def _ask(self) -> None:
         try:
-            reply = await self.calls.send("GET", self.place, self.repository)
+            reply = await self.calls.send("GET", self.location, self.repository)
         except RemoteProblem as problem:
             if problem.status not in _GONE:
                 raise
-            self.place = ""
+            self.location = ""
         else:
-            self.place, self.arrived = read_location(reply), read_end(reply)
+            self.location, self.arrived = read_location(reply), read_end(reply)
             # A new upload reports 0-0, like one with a single byte: start over in that case.
             if self.arrived <= 1 or self.arrived > self.size:
-                self.place = ""
+                self.location = ""
 
     async def _send_rest(self) -> None:
         if self.arrived >= self.size:
@@ -116,14 +116,14 @@ class _Upload:
             "Content-Range": f"{self.arrived}-{self.size - 1}",
         }
         reply = await self.calls.send(
-            "PATCH", self.place, self.repository, headers, self._read_from(self.arrived)
+            "PATCH", self.location, self.repository, headers, self._read_from(self.arrived)
         )
-        self.place, self.arrived = read_location(reply), self.size
+        self.location, self.arrived = read_location(reply), self.size
 
     async def _put(self, content: Content = bytes, size: int = 0) -> None:
-        place = str(httpx.URL(self.place).copy_merge_params({"digest": self.digest}))
+        url = str(httpx.URL(self.location).copy_merge_params({"digest": self.digest}))
         headers = {**_OCTETS, "Content-Length": str(size)}
-        await self.calls.send("PUT", place, self.repository, headers, content)
+        await self.calls.send("PUT", url, self.repository, headers, content)
 
     def _read_from(self, start: int) -> Content:
         source = self.source

@@ -87,8 +87,8 @@ def up(
     if set_up(stack, environment()):
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
-    if told := describe_isolation(stack):
-        print_err(told)
+    if message := describe_isolation(stack):
+        print_err(message)
     if systemd:
         unit = write_unit(
             stack, build_program_argv("up", "--foreground", "--folder", str(stack.path))
@@ -160,15 +160,15 @@ def uninstall(folder: Path, *, yes: bool, json_mode: bool) -> None:
     stack = StackFolder(folder)
     document = stack.read_document()
     _confirm(f"Remove the Stack of `{document.terms.install}` with all its secrets?", yes=yes)
-    told = asyncio.run(_uninstall(stack))
+    problem = asyncio.run(_uninstall(stack))
     lines = [
         f"Removed `{stack.path}`: no process and no file of the Stack is left.",
         "What the app created stays as it is, unless it was deprovisioned before.",
     ]
-    if told:
-        lines.append(f"The control plane could not be informed: {told}")
+    if problem:
+        lines.append(f"The control plane could not be informed: {problem}")
         lines.append("Ask the vendor to revoke the runner.")
-    value = {"removed": str(stack.path), "told": not told, "problem": told}
+    value = {"removed": str(stack.path), "told": not problem, "problem": problem}
     answer(value, "\n".join(lines), json_mode=json_mode)
 
 
@@ -217,9 +217,9 @@ def _confirm(question: str, *, yes: bool) -> None:
         raise click.Abort
 
 
-def _show(stack: StackFolder, said: str, json_mode: bool) -> None:  # noqa: FBT001 - a mode
-    if said and not json_mode:
-        print_err(said)
+def _show(stack: StackFolder, message: str, json_mode: bool) -> None:  # noqa: FBT001 - a mode
+    if message and not json_mode:
+        print_err(message)
     there = asyncio.run(open_secrets(stack).list_names())
     current = lifecycle.read_status(stack, there)
     answer(current.to_json(), _write_status(stack, current), json_mode=json_mode)

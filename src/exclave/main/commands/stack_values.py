@@ -124,8 +124,8 @@ def set_inputs(
     stack = StackFolder(folder)
     before = stack.read_report_reply()
     names = [_keep_input(stack, pair, from_file) for pair in pairs]
-    said = asyncio.run(_wait_for_answer(stack, before, SystemClock()))
-    answer({"inputs": names, "answer": said}, said, json_mode=json_mode)
+    message = asyncio.run(_wait_for_answer(stack, before, SystemClock()))
+    answer({"inputs": names, "answer": message}, message, json_mode=json_mode)
 
 
 def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ...]) -> None:
@@ -164,11 +164,11 @@ async def _wait_for_answer(stack: StackFolder, before: ReportReply | None, clock
         return "Stored; they are sent when the Stack runs."
     until = clock.monotonic() + _ANSWER_WITHIN_S
     while clock.monotonic() < until:
-        told = stack.read_report_reply()
-        if told is not None and told != before:
-            if told.ok:
+        reply = stack.read_report_reply()
+        if reply is not None and reply != before:
+            if reply.ok:
                 return "Stored and accepted by the control plane."
-            raise InvalidInput(told.message, hint=told.hint)
+            raise InvalidInput(reply.message, hint=reply.hint)
         await clock.sleep(0.1)
     return "Stored; the control plane has not answered yet."
 
@@ -203,15 +203,17 @@ def _format_secret(secret: StackSecret, there: bool) -> str:  # noqa: FBT001 - a
     return "MISSING" if secret.required else "optional"
 
 
-def _format_input(one: StackInput, value: str | None) -> str:
+def _format_input(declaration: StackInput, value: str | None) -> str:
     if value is not None:
         return value
-    if one.required:
+    if declaration.required:
         return "MISSING"
-    return "optional" if one.default is None else f"{one.default} (default)"
+    return "optional" if declaration.default is None else f"{declaration.default} (default)"
 
 
-def _show_input(one: StackInput, given: dict[str, str], there: frozenset[str]) -> str | None:
-    if one.sensitive:
-        return "***" if f"{INPUT_SECRET}{one.name}" in there else None
-    return given.get(one.name)
+def _show_input(
+    declaration: StackInput, given: dict[str, str], there: frozenset[str]
+) -> str | None:
+    if declaration.sensitive:
+        return "***" if f"{INPUT_SECRET}{declaration.name}" in there else None
+    return given.get(declaration.name)
