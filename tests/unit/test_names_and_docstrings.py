@@ -1,4 +1,4 @@
-"""Names and docstrings that a newcomer understands: no vague verbs in front."""
+"""Names and docstrings that a newcomer understands: no vague verbs, no pronouns as variables."""
 
 import ast
 import re
@@ -13,6 +13,8 @@ VAGUE_NAME = re.compile(r"_*(tell|take|judge|do)(_|$)")
 """A name says what a function does: `read_`, `acquire_`, `format_` and so on."""
 VAGUE_DOCSTRING = re.compile(r"(Tell|Say|Give)s?\b")
 """A docstring says what is returned or done: `Return …`, `Store …`."""
+VAGUE_VARIABLES = {"each", "found", "one", "said", "told", "wish"}
+"""A variable is a noun, named after what it holds: `install`, `step`, `reply` and so on."""
 NAMED_BY_OTHERS = {"do_GET", "do_POST"}
 """Methods of `http.server`."""
 
@@ -32,6 +34,22 @@ def find_vague(source: str) -> Iterator[tuple[int, str]]:
 
 def _is_vague(name: str) -> bool:
     return name not in NAMED_BY_OTHERS and VAGUE_NAME.match(name) is not None
+
+
+def find_vague_variables(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each variable or parameter that says nothing."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case (
+                ast.Name(id=name, ctx=ast.Store())
+                | ast.arg(arg=name)
+                | ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ) if name in VAGUE_VARIABLES:
+                yield node.lineno, name
+            case _:
+                pass
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -72,3 +90,42 @@ def test_the_rule_finds_what_it_should(source: str) -> None:
 )
 def test_the_rule_leaves_other_words_alone(source: str) -> None:
     assert list(find_vague(source)) == []
+
+
+def test_variables_are_named_after_what_they_hold() -> None:
+    vague = [
+        f"{file.relative_to(ROOT)}:{line} {name}"
+        for file in sorted((ROOT / "src/exclave").rglob("*.py"))
+        for line, name in find_vague_variables(file.read_text())
+    ]
+
+    assert vague == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "wish = 1",
+        "told: int = 1",
+        "def create(wish): ...",
+        "def create(*, wish=None): ...",
+        "for each in (): ...",
+        "names = [one.name for one in ()]",
+        "if found := read(): ...",
+        "order = sorted((), key=lambda each: each)",
+        "with open() as found: ...",
+        "class Plan:\n    wish: int",
+        "try: ...\nexcept OSError as told: ...",
+        "match 1:\n    case int() as found: ...",
+        "match ():\n    case [*found]: ...",
+    ],
+)
+def test_the_rule_finds_a_vague_variable(source: str) -> None:
+    assert len(list(find_vague_variables(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source", ["install = find(each)", "one()", "wishes = 1", "def found(): ...", "read(one=1)"]
+)
+def test_the_rule_leaves_other_variables_alone(source: str) -> None:
+    assert list(find_vague_variables(source)) == []
