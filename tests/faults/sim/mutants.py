@@ -18,7 +18,7 @@ from exclave.control.dispatch import completion, executions, polls
 from exclave.control.progress import advance
 from exclave.control.workflows import jobs
 from exclave.domain import jobs as domain_jobs
-from exclave.domain.executions import OpenExecution
+from exclave.domain.executions import OpenExecution, ResultReceipt
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionState, JobEnding, JobId, JobState, Reason, Silence
 from exclave.runner import audit
@@ -76,11 +76,22 @@ def _rewriting(old: str, new: str) -> Iterator[None]:
 
 
 def _end_any(
-    tx: Tx, org: OrgId, held: stored.Held, expected: object, values: dict[str, Any]
+    tx: Tx,
+    org: OrgId,
+    held: stored.Held,
+    expected: object,
+    reason: Reason,
+    receipt: ResultReceipt | None = None,
 ) -> bool:
     mine = (execution_rows.c.org_id == org, execution_rows.c.id == held[0])
-    values = {**values, "state": ExecutionState.ENDED, "ended_at": tx.now}
-    return tx.run(update(execution_rows).where(*mine).values(values)).rowcount == 1
+    known = {
+        "state": ExecutionState.ENDED,
+        "ended_at": tx.now,
+        "reason": reason,
+        "result_digest": receipt and receipt.digest,
+        "log_end": receipt and receipt.log_end,
+    }
+    return tx.run(update(execution_rows).where(*mine).values(known)).rowcount == 1
 
 
 def _reopen_first(end_job: Callable[..., Any]) -> Callable[..., Any]:
