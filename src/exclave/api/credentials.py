@@ -5,8 +5,9 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
+from starlette.types import Scope
 
-from exclave.api.rates import charge_runner, charge_user
+from exclave.api.rates import charge_runner, charge_user, is_vital
 from exclave.api.space import refuse_large
 from exclave.base.errors import Unauthenticated
 from exclave.control.access import authenticate_runner, authenticate_user
@@ -38,6 +39,7 @@ async def admit_user(deps: Deps, request: Request) -> User:
     """Authenticate a user of the Control API."""
     user = await authenticate_user(deps, read_bearer(request))
     request.scope[WHO] = {"org": user.org, "account": user.account, "token": user.token}
+    deps.held_by_users.enter(user.org)
     request.state.user = user
     charge_user(deps, user, request.scope)
     refuse_large(deps, request)
@@ -52,9 +54,18 @@ async def admit_runner(deps: Deps, request: Request) -> RunnerIdentity:
 def note_runner(deps: Deps, request: Request, who: RunnerIdentity) -> RunnerIdentity:
     """Record the runner in the scope of the request, and charge its rate limit."""
     request.scope[WHO] = {"org": who.org, "runner": who.runner}
+    deps.held_by_runners.enter(who.org, is_vital=is_vital(request.scope))
     request.state.runner = who
     charge_runner(deps, who, request.scope)
     return who
+
+
+def release(deps: Deps, scope: Scope) -> None:
+    """Stop counting the request of an admitted caller: it no longer occupies a connection."""
+    who = scope.get(WHO)
+    if who is not None:
+        held = deps.held_by_users if "account" in who else deps.held_by_runners
+        held.leave(who["org"])
 
 
 async def _find_deps(request: Request) -> Deps:

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from exclave.api.bare import CLIENT_GONE, BareTable
-from exclave.api.credentials import WHO
+from exclave.api.credentials import WHO, release
 from exclave.api.metrics import Metrics, Visit
 from exclave.api.problems import render_bug
 from exclave.base.logs import Log, bind
@@ -74,6 +74,7 @@ class Edge:
                 if not status:
                     await render_bug(request_id)(scope, receive, send_marked)
             finally:
+                release(self._deps, scope)
                 self._note(scope, status or CLIENT_GONE, self._deps.clock.monotonic() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:

@@ -36,8 +36,14 @@ def charge_runner(deps: Deps, who: RunnerIdentity, scope: Scope) -> None:
         )
         return
     rates.spend("machine", who.runner, now, rates.limits.caller)
-    if not path.endswith(_VITAL):
+    if not is_vital(scope):
         rates.spend("runner", who.org, now, rates.limits.org)
+
+
+def is_vital(scope: Scope) -> bool:
+    """Return whether an execution may be lost if the request is refused."""
+    path: str = scope["path"]
+    return path.endswith(_VITAL)
 
 
 def _read_size(scope: Scope) -> int:

@@ -8,6 +8,7 @@ from exclave.control.keyring import Keyring
 from exclave.control.runtime.chore_metrics import ChoreTallies
 from exclave.control.runtime.exhausted_quotas import ExhaustedQuotas
 from exclave.control.runtime.health_watch import HealthWatch
+from exclave.control.runtime.held_requests import HeldRequests
 from exclave.control.runtime.log_limits import LogLimits
 from exclave.control.runtime.log_turns import LogTurns
 from exclave.control.runtime.loop_shares import LoopShares
@@ -54,6 +55,10 @@ class Deps:
     disk: Disk | None = None
     """The disk of the data folder; None where nothing is kept on one."""
     workers: Workers = field(default_factory=InlineWorkers)
+    held_by_users: HeldRequests = field(default_factory=HeldRequests)
+    """Requests to the Control API that occupy a connection."""
+    held_by_runners: HeldRequests = field(default_factory=HeldRequests)
+    """The same for the Runner API and the registry."""
     request_slots: RequestSlots = field(default_factory=RequestSlots)
     """Requests of an org that are received and worked on."""
     loop_slots: RequestSlots = field(default_factory=RequestSlots)

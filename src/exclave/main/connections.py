@@ -84,7 +84,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     limits: ConnectionLimits
     waiting: "dict[GuardedProtocol, None]"
-    """Connections without a request under way, longest without one first: at the limit of
+    """Connections whose requests are all answered, longest without one first: at the limit of
     connections they make room for new ones."""
     received_before = b""
     """What was read of the connection before it got this protocol."""
@@ -165,6 +165,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._drain = True
             self._disarm()
             self._arm(self.limits.drain_s)
+            self.waiting[self] = None
         elif self._is_idle():
             self.waiting[self] = None
 

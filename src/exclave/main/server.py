@@ -20,6 +20,7 @@ from exclave.control.background.tasks import list_chores
 from exclave.control.chores import run_chore
 from exclave.control.deps import Deps, ServerDeps
 from exclave.control.progress.prepare_steps import run_preparer
+from exclave.control.runtime.held_requests import HeldRequests
 from exclave.main.composition import build_deps, lock_data
 from exclave.main.connections import ConnectionLimits, raise_file_limit, share_connections
 from exclave.main.gc_tuning import keep_young
@@ -74,13 +75,18 @@ async def run_control_plane(
     sockets = _open_sockets(settings)
     ports = {f"{api}_port": bound.getsockname()[1] for api, bound in sockets.items()}
     settings = settings.model_copy(update=ports)
-    deps = replace(build_deps(settings), runs_stacks=runs_stacks)
+    files = raise_file_limit(_FILES_OF_DEV if runs_stacks else None)
+    shares = share_connections(files, settings.max_connections)
+    deps = replace(
+        build_deps(settings),
+        runs_stacks=runs_stacks,
+        held_by_users=HeldRequests(shares[0]),
+        held_by_runners=HeldRequests(shares[1]),
+    )
     deps.hub.attach(asyncio.get_running_loop())
     if removed := deps.sync_folders.remove_stale():
         log.info("stale_sync_folders_removed", count=removed)
     metrics = Metrics()
-    files = raise_file_limit(_FILES_OF_DEV if runs_stacks else None)
-    shares = share_connections(files, settings.max_connections)
     apps = {
         _CONTROL: build_control_app(deps, metrics),
         _RUNNER: build_runner_app(deps, metrics, choose_registry(deps)),

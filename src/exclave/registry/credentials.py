@@ -59,6 +59,7 @@ async def _authenticate(request: Request, token: str) -> Admitted:
     deps = deps_of(request)
     admitted = await authenticate_client(deps, token)
     request.scope[WHO] = {"org": admitted.scope.org, "client": admitted.scope.by}
+    deps.held_by_runners.enter(admitted.scope.org)
     limit = deps.rates.limits.org
     deps.rates.spend("registry", admitted.scope.org, deps.clock.monotonic(), limit)
     await deps.loop_shares.enter(admitted.scope.org, name_kind(request.method), is_held=True)

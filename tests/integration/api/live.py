@@ -9,15 +9,15 @@ from tests.integration.api.kit import Site
 
 
 class LiveRequest:
-    """One request; what was sent so far is in `body`."""
+    """One request; what was sent so far is in `body`. The body of one without content never arrives."""
 
-    def __init__(self, app: Any, scope: dict[str, Any], content: bytes) -> None:
+    def __init__(self, app: Any, scope: dict[str, Any], content: bytes | None) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.body = b""
         self._changed = asyncio.Event()
         self._hung_up = asyncio.Event()
-        self._content: bytes | None = content
+        self._content = content
         self._task = asyncio.create_task(app(scope, self._receive, self._send))
 
     async def read_until(self, text: str, times: int = 1) -> str:
@@ -63,7 +63,7 @@ def open_live(
     path: str,
     *,
     app: str = "control",
-    content: bytes = b"",
+    content: bytes | None = b"",
     **headers: str,
 ) -> LiveRequest:
     """Begin a request as the admin, or as the runner."""

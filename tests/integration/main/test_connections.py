@@ -216,6 +216,19 @@ async def test_half_open_connections_make_room_for_others() -> None:
         assert site.count() <= 20
 
 
+async def test_answered_requests_whose_body_still_arrives_make_room_for_others() -> None:
+    head = b"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+    async with open_site(ConnectionLimits(5)) as site:
+        for _ in range(5):
+            reader, _ = await site.connect(head)
+            await reader.readuntil(b"oo")
+
+        reader, _ = await site.connect(GET)
+
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
+        assert site.count() <= 5
+
+
 async def test_requests_under_way_are_not_given_up_for_new_connections() -> None:
     async with open_site(ConnectionLimits(5)) as site:
         slow = [await site.connect(GET.replace(b" / ", b" /slow ")) for _ in range(5)]
