@@ -59,7 +59,7 @@ def test_each_job_gets_a_uid_of_a_range_and_no_other_runner_does(tmp_path: Path)
 
 @needs_root
 def test_the_folder_of_a_job_is_open_to_its_user_only_while_it_runs(tmp_path: Path) -> None:
-    cells = Cells(Users(read_range()))
+    cells = Cells(Users(read_range(), tmp_path / "uids"))
     folders = [tmp_path / name for name in ("a", "b", "c")]
     for folder in folders:
         folder.mkdir(mode=0o700)
