@@ -36,6 +36,9 @@ _ASIDE = "tmp@"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PUBLISH_TRIES = 5
 _THREADS = 8
+_SYNC_EVERY = 2 << 20
+"""Bytes after which a file is synced while it is written: a commit of the database, which syncs its
+own file on the same disk, would otherwise wait for all that was written so far."""
 
 
 class FileBlobs:
@@ -69,7 +72,7 @@ class FileBlobs:
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         """Store what comes piece by piece: all of it or nothing."""
         target = self._folder / check_key(key)
-        aside = await self._run(lambda: _Aside(key, self._aside, self._disk))
+        aside = await self._run(lambda: _Aside(key, self._aside, self._disk, durable=self._durable))
         try:
             async for chunk in regroup(chunks):
                 await self._run(partial(aside.write, chunk))
@@ -118,7 +121,7 @@ class FileBlobs:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _write(self, key: str, target: Path, data: bytes) -> None:
-        aside = _Aside(key, self._aside, self._disk)
+        aside = _Aside(key, self._aside, self._disk, durable=self._durable)
         try:
             aside.write(data)
             self._finish(aside, target)
@@ -192,14 +195,16 @@ class FileBlobs:
 class _Aside:
     """A file that nobody sees yet, and that the next start removes if we die."""
 
-    def __init__(self, key: str, folder: Path, disk: Disk | None) -> None:
+    def __init__(self, key: str, folder: Path, disk: Disk | None, *, durable: bool) -> None:
         self.key = key
         self._disk = disk
+        self._durable = durable
         if disk is not None:
             disk.check(key, 0)
         with _telling("store blob", key):
             self.fd, name = _make_locked(folder)
         self.path = Path(name)
+        self._unsynced = 0
 
     def write(self, data: bytes) -> None:
         """Append."""
@@ -209,6 +214,10 @@ class _Aside:
             left = memoryview(data)
             while left:
                 left = left[os.write(self.fd, left) :]
+            self._unsynced += len(data)
+            if self._durable and self._unsynced >= _SYNC_EVERY:
+                os.fdatasync(self.fd)
+                self._unsynced = 0
 
     def remove(self) -> None:
         """Delete the file, unless it was renamed into place."""

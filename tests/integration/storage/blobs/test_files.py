@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,24 @@ async def test_a_full_or_broken_disk_is_unavailable(tmp_path: Path) -> None:
 
     with pytest.raises(Unavailable, match="cannot store blob"):
         await blobs.put("a", b"")
+
+
+@pytest.mark.parametrize(("durable", "syncs"), [(True, 2), (False, 0)])
+async def test_a_large_file_is_synced_while_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool, syncs: int
+) -> None:
+    """A commit of the database must not wait until all of it is on the disk."""
+    synced: list[int] = []
+    monkeypatch.setattr("os.fdatasync", synced.append)
+
+    async def send() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield bytes(1 << 20)
+
+    blobs = FileBlobs(tmp_path, durable=durable)
+    await blobs.put_stream("large", send())
+    stored = await blobs.get("large")
+    await blobs.close()
+
+    assert len(synced) == syncs
+    assert len(stored) == 5 << 20
