@@ -66,7 +66,9 @@ async def create_build(deps: Deps, user: User, body: NewBuild) -> BuildReply:
         if locked is None or locked.config_id is None:
             raise Conflict(f"the app `{app.name}` has no version yet", hint="Sync it first.")
         config = _find_config(tx, user.org, locked.config_id)
-        target = _aim(find_target(list_targets(tx, user.org, config), body.part), body.commit)
+        target = _set_commit(
+            find_target(list_targets(tx, user.org, config), body.part), body.commit
+        )
         build = deps.ids.new("bui")
         _begin(tx, deps, user.org, user.name, config, [(build, target)])
         if not _is_good(builds.find_pinned(tx, user.org, config.id, target.part)):
@@ -186,7 +188,8 @@ def _make_step(position: int, build: str, target: BuildTarget, repository: str) 
     )
 
 
-def _aim(target: BuildTarget, commit: str | None) -> BuildTarget:
+def _set_commit(target: BuildTarget, commit: str | None) -> BuildTarget:
+    """Return the target at a commit; refuse one whose source has no commits."""
     if commit is None:
         return target
     if not isinstance(target.source, GitSource):

@@ -70,7 +70,7 @@ async def _wait_for_reply(
         if parked.reply is not None:
             return parked.reply
         if woken:
-            reply = await _look_again(deps, who, request, frozenset(watch.heard))
+            reply = await _answer_woken_poll(deps, who, request, frozenset(watch.heard))
             continue
         # The more polls are open, the longer each is held: their number may have grown meanwhile.
         longer = began + deps.parked_polls.hold_s(deps.timings, request.max_hold_s)
@@ -92,7 +92,7 @@ async def _park(deps: Deps, parked: ParkedPoll, watch: Watch, seconds: float) ->
         deps.parked_polls.remove(parked)
 
 
-async def _look_again(
+async def _answer_woken_poll(
     deps: Deps, who: RunnerIdentity, request: Poll, heard: frozenset[str]
 ) -> PollReply:
     """Return the reply of a poll that was woken by some of its keys."""

@@ -12,8 +12,17 @@ from exclave.control.stacks.wheel import build_wheel, name_wheel
 
 _NAME = "exclave"
 _ROOMS = (
-    "appconfig", "base", "cli", "client", "domain", "jobspec", "main", "runner", "template", "wire",
-)  # fmt: skip
+    "appconfig",
+    "base",
+    "cli",
+    "client",
+    "domain",
+    "jobspec",
+    "main",
+    "runner",
+    "template",
+    "wire",
+)
 """The packages that a runner needs; no code of the control plane goes to customers."""
 _LEFT_OUT = frozenset({"__pycache__"})
 
