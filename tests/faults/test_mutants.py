@@ -31,6 +31,7 @@ _OPERATORS = Mix(
     step_s=15,
     heal_at_s=400,
 )
+_FULL_DISKS = Mix(full_every_s=10, restore_every_s=100, loss=0.1, runners=(2, 2), heal_at_s=400)
 _CANCELS = Mix(cancel_every_s=15, runners=(2, 2), step_s=6, heal_at_s=300, workflows=4)
 
 _CAUGHT = (
@@ -49,6 +50,7 @@ _CAUGHT = (
     (mutants.CANCEL_AT_ONCE, "I5", _CANCELS),
     (mutants.NO_AUDIT, "I10", Mix()),
     (mutants.NO_MASKING, "I11", Mix()),
+    (mutants.MEMORY_FIRST, "I7", _FULL_DISKS),
     (mutants.NO_DIGEST, "I12", Mix(workflows=4)),
 )
 _SEEN_BY = (
@@ -75,7 +77,18 @@ def test_a_missing_guard_is_noticed(mutant: Mutant, invariant: str, mix: Mix) ->
 
 @pytest.mark.parametrize(
     "mix",
-    [_CUTS, _REPLAYS, _FREEZES, _CRASHES, _DEATHS, _SILENCES, _LOSSES, _CANCELS, _OPERATORS],
+    [
+        _CUTS,
+        _REPLAYS,
+        _FREEZES,
+        _CRASHES,
+        _DEATHS,
+        _SILENCES,
+        _LOSSES,
+        _FULL_DISKS,
+        _CANCELS,
+        _OPERATORS,
+    ],
 )
 def test_with_all_guards_the_same_faults_break_nothing(mix: Mix) -> None:
     for seed in range(3):

@@ -22,6 +22,8 @@ from exclave.domain.executions import OpenExecution, ResultReceipt
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionState, JobEnding, JobId, JobState, Reason, Silence
 from exclave.runner import audit
+from exclave.runner.control_plane import access_token
+from exclave.runner.control_plane.identity import save_identity
 from exclave.runner.executions import execution as runner_executions
 from exclave.runner.executions import outbox, stop
 from exclave.runner.logs import job_log
@@ -172,6 +174,11 @@ def _leave_out(event: str) -> Callable[..., None]:
     return write
 
 
+def _remember_then_save(self: access_token.Session, **changes: object) -> None:
+    self.identity = self.identity.model_copy(update=changes)
+    save_identity(self._disk, self.identity)
+
+
 NO_FENCE = Mutant(
     "no epoch check",
     rewrite=("> execution_lanes.epoch", "> execution_lanes.epoch AND 1 = 0"),
@@ -228,11 +235,16 @@ NO_AUDIT = Mutant(
     "work begins without an audit entry", ((audit.Audit, "write", _leave_out("job_started")),)
 )
 NO_MASKING = Mutant("secrets are not masked", ((job_log.JobLog, "hide", lambda *_: None),))
+MEMORY_FIRST = Mutant(
+    "a token's generation is in memory before it is on disk",
+    ((access_token.Session, "_save", _remember_then_save),),
+)
 NO_DIGEST = Mutant(
     "an approval is not bound to a digest", ((advance, "approved_digest", lambda *_: None),)
 )
 ALL = (
     NO_FENCE, NO_STATE_CHECK, NO_FINAL_GUARD, NO_GUARD_AT_ALL, NO_NONCE, NO_RESULT_DIGEST,
     NO_OUTBOX, NO_DEADMAN, NO_ORDER_OF_PROOF, OFFERS_CHANGES_AGAIN, NO_RECONCILE, NO_LEAVE,
-    NO_LANES, NO_SWEEP, CANCEL_AT_ONCE, NO_START_GRACE, NO_AUDIT, NO_MASKING, NO_DIGEST,
+    NO_LANES, NO_SWEEP, CANCEL_AT_ONCE, NO_START_GRACE, NO_AUDIT, NO_MASKING,
+    MEMORY_FIRST, NO_DIGEST,
 )  # fmt: skip

@@ -173,8 +173,14 @@ class Session:
             raise IdentityRefused(message, code=problem.code) from problem
 
     def _save(self, **changes: object) -> None:
-        self.identity = self.identity.model_copy(update=changes)
-        save_identity(self._disk, self.identity)
+        """Store a changed identity. If the disk refuses it, the old one stays in use.
+
+        A generation that only memory knows would be presented by this process, and the one before
+        it by the next: two holders of one key.
+        """
+        identity = self.identity.model_copy(update=changes)
+        save_identity(self._disk, identity)
+        self.identity = identity
 
 
 def _raise_final(problem: RemoteProblem) -> None:

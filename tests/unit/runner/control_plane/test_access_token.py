@@ -1,4 +1,5 @@
 import asyncio
+import errno
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,32 @@ def test_a_crash_between_reply_and_use_does_not_look_like_a_clone(tmp_path: Path
             await use(desk.open(), desk.control)
 
         await use(desk.open(), desk.control)
+        await use(desk.open(), desk.control)
+
+        assert desk.control.locked == ""
+
+    at_desk(tmp_path, scenario)
+
+
+def test_tokens_that_a_full_disk_refused_do_not_look_like_a_clone_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(disk: DataFolder, file: Path, data: bytes) -> None:
+        if b'"pending_nonce":null' not in data:
+            raise OSError(errno.ENOSPC, "the disk is full")
+        keep(disk, file, data)
+
+    keep = DataFolder.write
+
+    async def scenario(desk: Desk) -> None:
+        await use(desk.open(), desk.control)
+        session = desk.open()
+        monkeypatch.setattr(DataFolder, "write", write)
+        for _ in range(3):
+            with pytest.raises(OSError, match="full"):
+                await use(session, desk.control)
+        monkeypatch.undo()
+
         await use(desk.open(), desk.control)
 
         assert desk.control.locked == ""
