@@ -1,8 +1,12 @@
 """The parts of a build runner that other runners lack: git, and the right to push."""
 
+from dataclasses import replace
+
 from exclave.base.clock import Clock
 from exclave.base.errors import InvalidInput
+from exclave.main.install_runner import build_tool_settings
 from exclave.main.settings import RunnerSettings
+from exclave.runner.builds.recipe import BuildTools
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import load_key
 from exclave.runner.control_plane.registry_access import OpenRegistry
@@ -11,6 +15,7 @@ from exclave.runner.git.credentials import FILE, GitCredentials
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.git.urls import PROTOCOLS, parse_rewrites
 from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.tools.finder import ToolFinder
 
 
 def make_build_executor(
@@ -22,7 +27,9 @@ def make_build_executor(
 ) -> BuildExecutor:
     """Return the executor of `build` jobs; only runners of a build queue get any."""
     fetcher = GitFetcher(build_git_settings(settings), children, GitCredentials(config.data / FILE))
-    return BuildExecutor(fetcher, registry, lambda: load_key(config.data), clock)
+    finder = ToolFinder(build_tool_settings(settings, config, children))
+    tools = BuildTools(fetcher, finder, replace(config.link, url=""))
+    return BuildExecutor(tools, registry, lambda: load_key(config.data), clock, children=children)
 
 
 def build_git_settings(settings: RunnerSettings) -> GitSettings:

@@ -1,1 +1,1 @@
-"""Checks of fetched source, and the provenance of built artifacts."""
+"""Recipes of artifacts by type, checks of fetched source, provenance."""

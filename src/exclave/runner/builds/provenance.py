@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.digests import canonical_json
+from exclave.base.json_values import JsonObject
+from exclave.runner.builds.recipe import BuiltArtifact
 from exclave.wire.envelope import decode_bytes, public_text
 from exclave.wire.runner import Dispatch
 from exclave.wire.specs import BuildSpec, GitSource, UploadedSource
@@ -22,26 +24,21 @@ _BUILD = "urn:exclave:build:v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """What a build produced, from what, and when."""
+class BuildTimes:
+    """When a build ran."""
 
-    digest: str
-    """The digest of the artifact's manifest."""
-    layer: str
-    """The digest of the packed source."""
-    commit: str
     started_at: datetime
     finished_at: datetime
 
 
 def make_statement(
-    dispatch: Dispatch, spec: BuildSpec, built: Built, version: str
+    dispatch: Dispatch, spec: BuildSpec, built: BuiltArtifact, times: BuildTimes, version: str
 ) -> Mapping[str, object]:
     """Return the provenance statement of an artifact: builder, source and all input digests."""
     source = spec.source.model_dump(mode="json", exclude={"connected", "commit"})
     return {
         "_type": _STATEMENT,
-        "subject": [{"name": spec.repository, "digest": _name(built.digest)}],
+        "subject": [{"name": spec.repository, "digest": _name(built.pushed.digest)}],
         "predicateType": PREDICATE,
         "predicate": {
             "buildDefinition": {
@@ -50,7 +47,8 @@ def make_statement(
                 "internalParameters": {"build": spec.build_id, "org": dispatch.org_id},
                 "resolvedDependencies": [
                     _describe_source(spec.source, built.commit),
-                    {"name": "layer", "digest": _name(built.layer)},
+                    *_describe_layer(built.layer),
+                    *built.materials,
                 ],
             },
             "runDetails": {
@@ -60,8 +58,8 @@ def make_statement(
                 },
                 "metadata": {
                     "invocationId": dispatch.execution_id,
-                    "startedOn": _write_time(built.started_at),
-                    "finishedOn": _write_time(built.finished_at),
+                    "startedOn": _write_time(times.started_at),
+                    "finishedOn": _write_time(times.finished_at),
                 },
             },
         },
@@ -98,6 +96,10 @@ def _describe_source(source: GitSource | UploadedSource, commit: str) -> Mapping
         case UploadedSource():
             uri = f"urn:exclave:config:{source.config_id}"
             return {"uri": uri, "digest": _name(source.archive_digest)}
+
+
+def _describe_layer(layer: str) -> list[JsonObject]:
+    return [{"name": "layer", "digest": _name(layer)}] if layer else []
 
 
 def _name(digest: str) -> Mapping[str, str]:

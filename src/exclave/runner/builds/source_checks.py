@@ -3,14 +3,13 @@
 import json
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
 from exclave.base.archives import LEFT_OUT
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
-from exclave.wire.specs import ACTION_SOURCE
 
 _TEXTS = (".tf", ".tf.json", ".tfvars", ".tfvars.json", ".hcl", ".tftest.hcl")
 _LFS = b"version https://git-lfs.github.com/spec/"
@@ -31,17 +30,6 @@ def locate_folder(root: Path, directory: str) -> Path:
     if not folder.is_dir():
         _refuse(f"`{name}` is a file and not a folder")
     return folder
-
-
-def check_source(type_: str, folder: Path) -> int:
-    """Check a source by the type of its artifact; return the number of files."""
-    check = _CHECKS.get(type_)
-    if check is None:
-        raise WorkFailed(
-            Reason.KIND_UNSUPPORTED,
-            f"this runner cannot build a `{type_}`: update its program",
-        )
-    return check(folder)
 
 
 def check_module(folder: Path) -> int:
@@ -66,13 +54,6 @@ def check_files(folder: Path) -> int:
     if count == 0:
         _refuse("the folder is empty")
     return count
-
-
-_CHECKS: Mapping[str, Callable[[Path], int]] = {
-    "terraform_module": check_module,
-    ACTION_SOURCE: check_files,
-}
-"""The check of each artifact type; the types of components are those of the control plane."""
 
 
 def _is_pointer(path: Path) -> bool:

@@ -1,17 +1,11 @@
-"""Executor of `build` jobs: fetches, checks, packs and pushes a source, with its provenance."""
+"""Executor of `build` jobs: runs the recipe of the artifact's type and attaches the provenance."""
 
-import asyncio
-import hashlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave import __version__
-from exclave.base.archives import ArchiveProblem, pack_folder, unpack_archive
+from exclave.base.archives import ArchiveProblem
 from exclave.base.clock import Clock
 from exclave.base.errors import Kind, Problem
 from exclave.client.oci.documents import PushedManifest
@@ -20,14 +14,19 @@ from exclave.runner.builds.provenance import (
     ARTIFACT_TYPE,
     LAYER_TYPE,
     PREDICATE,
-    Built,
+    BuildTimes,
     make_statement,
     sign_statement,
 )
-from exclave.runner.builds.source_checks import check_source, locate_folder
-from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.git.fetch import GitFetcher
-from exclave.runner.jobs.context import JobContext, JobLimits, open_context
+from exclave.runner.builds.recipe import (
+    BuildTools,
+    BuildWork,
+    BuiltArtifact,
+    OpenRegistry,
+    Progress,
+)
+from exclave.runner.builds.recipes import find_recipe
+from exclave.runner.jobs.context import JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, write_private
@@ -35,58 +34,9 @@ from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
-from exclave.wire.specs import BuildSpec, GitSource, UploadedSource
+from exclave.wire.specs import BuildSpec
 
-SOURCE_TYPE = "application/vnd.exclave.source.v1.tar"
-_CHUNK = 1 << 20
 _GRACE_S = 10.0
-
-
-class Registry(Protocol):
-    """The registry that artifacts are pushed to."""
-
-    async def push_artifact(
-        self,
-        repository: str,
-        *,
-        artifact_type: str,
-        layer: Path,
-        layer_type: str,
-        annotations: Mapping[str, str],
-        subject: PushedManifest | None = None,
-    ) -> PushedManifest:
-        """Push one file as an artifact."""
-        ...
-
-
-OpenRegistry = Callable[[Uplink], AbstractAsyncContextManager[Registry]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    root: Path
-    commit: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    file: Path
-    digest: str
-    files: int
-
-
-@dataclass(slots=True)
-class _Progress:
-    """The current step of a build, which is named in error messages."""
-
-    log: LogWriter
-    step: str = "prepare"
-
-    def begin(self, step: str, context: JobContext) -> None:
-        """Enter a step; raise if a stop was requested."""
-        context.check()
-        self.step = step
-        self.log.system(f"▸ step {step}")
 
 
 class BuildExecutor(Executor):
@@ -94,22 +44,24 @@ class BuildExecutor(Executor):
 
     def __init__(
         self,
-        fetcher: GitFetcher,
+        tools: BuildTools,
         open_registry: OpenRegistry,
         load_key: Callable[[], Ed25519PrivateKey],
         clock: Clock,
         *,
+        children: ChildSettings | None = None,
         keep_free_bytes: int = KEEP_FREE_BYTES,
     ) -> None:
-        self._fetcher = fetcher
+        self._tools = tools
         self._open_registry = open_registry
         self._load_key = load_key
         self._clock = clock
+        self._children = children or ChildSettings()
         self._keep_free_bytes = keep_free_bytes
 
     async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         """Build and return the outcome; a failure names the part and the step."""
-        progress = _Progress(log)
+        progress = Progress(log)
         return await run_guarded(
             job,
             log,
@@ -119,123 +71,58 @@ class BuildExecutor(Executor):
         )
 
     async def _run(
-        self, job: JobRun, log: LogWriter, stop: StopRequest, progress: _Progress
+        self, job: JobRun, log: LogWriter, stop: StopRequest, progress: Progress
     ) -> Outcome:
+        spec = job.dispatch.spec
+        if not isinstance(spec, BuildSpec):
+            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        recipe = find_recipe(spec.type)
         context = open_context(
             job,
             log,
             stop,
             clock=self._clock,
-            children=ChildSettings(),
-            limits=JobLimits(job.dispatch.spec.timeout_s, _GRACE_S, self._keep_free_bytes),
+            children=self._children,
+            limits=JobLimits(spec.timeout_s, _GRACE_S, self._keep_free_bytes),
         )
-        return await self._build(context, progress)
-
-    async def _build(self, context: JobContext, progress: _Progress) -> Outcome:
-        spec = context.job.dispatch.spec
-        if not isinstance(spec, BuildSpec):
-            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         started_at = self._clock.now()
-        progress.begin("fetch", context)
-        source = await self._fetch(context, spec)
-        progress.begin("check", context)
-        folder, files = await asyncio.to_thread(_check, context, spec, source.root)
-        progress.begin("pack", context)
-        file = context.job.folder / "artifact.tar"
-        packed = _Packed(file, await asyncio.to_thread(_pack, context, folder, file), files)
-        size = file.stat().st_size
-        context.log.system(f"files: {files}, bytes: {size}, layer: {packed.digest}")
-        async with self._open_registry(context.job.uplink) as registry:
-            progress.begin("push", context)
-            pushed = await _push(context, spec, registry, packed)
-            progress.begin("provenance", context)
-            now = self._clock.now()
-            built = Built(pushed.digest, packed.digest, source.commit, started_at, now)
-            attached = await self._attach(context, spec, registry, pushed, built)
-        outputs = {
-            "digest": pushed.digest,
-            "commit": source.commit,
-            "size": size,
-            "files": files,
-            "provenance": attached.digest,
-        }
-        return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
-
-    async def _fetch(self, context: JobContext, spec: BuildSpec) -> _Source:
-        match spec.source:
-            case GitSource():
-                checkout = await self._fetcher.fetch(context, spec.source)
-                return _Source(checkout.root, checkout.commit)
-            case UploadedSource():
-                return await _fetch_uploaded(context, spec.source)
+        async with self._open_registry(job.uplink) as registry:
+            work = BuildWork(context, spec, registry, self._tools, progress)
+            built = await recipe(work)
+            log.system(f"{spec.repository}@{built.pushed.digest}")
+            work.begin("provenance")
+            times = BuildTimes(started_at, self._clock.now())
+            attached = await self._attach(work, built, times)
+        return _succeed(built, attached)
 
     async def _attach(
-        self,
-        context: JobContext,
-        spec: BuildSpec,
-        registry: Registry,
-        pushed: PushedManifest,
-        built: Built,
+        self, work: BuildWork, built: BuiltArtifact, times: BuildTimes
     ) -> PushedManifest:
-        statement = make_statement(context.job.dispatch, spec, built, __version__)
-        file = context.job.folder / "provenance.json"
+        job = work.context.job
+        statement = make_statement(job.dispatch, work.spec, built, times, __version__)
+        file = job.folder / "provenance.json"
         write_private(file, sign_statement(statement, self._load_key()))
-        attached = await registry.push_artifact(
-            spec.repository,
+        attached = await work.registry.push_artifact(
+            work.spec.repository,
             artifact_type=ARTIFACT_TYPE,
             layer=file,
             layer_type=LAYER_TYPE,
             annotations={"in-toto.io/predicate-type": PREDICATE},
-            subject=pushed,
+            subject=built.pushed,
         )
-        context.log.system(f"provenance {attached.digest}")
+        work.context.log.system(f"provenance {attached.digest}")
         return attached
 
 
-async def _push(
-    context: JobContext, spec: BuildSpec, registry: Registry, packed: _Packed
-) -> PushedManifest:
-    """Push the artifact; without annotations, its digest depends on its content alone."""
-    pushed = await registry.push_artifact(
-        spec.repository,
-        artifact_type=f"application/vnd.exclave.{spec.type}.v1",
-        layer=packed.file,
-        layer_type=SOURCE_TYPE,
-        annotations={},
-    )
-    context.log.system(f"{spec.repository}@{pushed.digest}")
-    return pushed
-
-
-async def _fetch_uploaded(context: JobContext, source: UploadedSource) -> _Source:
-    file, root = context.job.folder / "source.tar", context.workspace.work / "source"
-    await context.job.uplink.get_archive(source.config_id, file)
-
-    def unpack() -> None:
-        with file.open("rb") as data:
-            actual = f"sha256:{hashlib.file_digest(data, 'sha256').hexdigest()}"
-            if actual != source.archive_digest:
-                message = f"the archive is {actual} and not {source.archive_digest}"
-                raise WorkFailed(Reason.ARTIFACT_TAMPERED, message)
-            data.seek(0)
-            with context.workspace.touch():
-                unpack_archive(data, root)
-        file.unlink()
-
-    await asyncio.to_thread(unpack)
-    return _Source(root)
-
-
-def _check(context: JobContext, spec: BuildSpec, root: Path) -> tuple[Path, int]:
-    """Find the folder and look at its files; answer it, and how many there are."""
-    with context.workspace.touch():
-        folder = locate_folder(root, spec.source.directory)
-        return folder, check_source(spec.type, folder)
-
-
-def _pack(context: JobContext, folder: Path, target: Path) -> str:
-    with target.open("wb") as out, context.workspace.touch():
-        return pack_folder(folder, out)
+def _succeed(built: BuiltArtifact, attached: PushedManifest) -> Outcome:
+    outputs = {
+        "digest": built.pushed.digest,
+        "commit": built.commit,
+        "size": built.size,
+        "files": built.files,
+        "provenance": attached.digest,
+    }
+    return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
 
 
 def _name_part(job: JobRun) -> str:
@@ -249,7 +136,7 @@ def _write_part(part: str) -> str:
     return f"{kind} `{name.replace(':', '` step `')}`" if name else kind
 
 
-def _classify(progress: _Progress, problem: Problem) -> Reason:
+def _classify(progress: Progress, problem: Problem) -> Reason:
     """Return the reason for a failure of the control plane or of packing."""
     if isinstance(problem, ArchiveProblem):
         return Reason.SOURCE_INVALID

@@ -15,7 +15,6 @@ from exclave.runner.jobs.placeholders import Filler, gather_values
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, find_short_tmp
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
-from exclave.runner.processes.child import Command
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.terraform.apply import apply
@@ -34,7 +33,8 @@ from exclave.runner.terraform.rescued_states import settle_state
 from exclave.runner.terraform.state_backend import StateProxy
 from exclave.runner.terraform.state_store import StateStore
 from exclave.runner.terraform.tool_context import TerraformContext
-from exclave.runner.tools.finder import Tool, ToolFinder
+from exclave.runner.tools.finder import ToolFinder
+from exclave.runner.tools.job_tools import find_job_tool
 from exclave.wire.jobs import Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import TerraformSpec
@@ -105,10 +105,10 @@ class TerraformExecutor(Executor):
         async with StateProxy(tf.store, self._kit.randomness) as proxy:
             tf.context.log.hide(Secret(text) for text in proxy.secrets)
             tf.env = self._build_env(tf, filler, {**proxy.env, "TMPDIR": str(tmp)})
-            tf.tool = (await self._find(tf, *choose_tool(spec, self._kit.settings))).path
+            tf.tool = await self._find(tf, *choose_tool(spec, self._kit.settings))
             if spec.operation == "apply":
                 return await apply(tf, self._kit.sealer)
-            opa = (await self._find(tf, "opa", "")).path if spec.policies else ""
+            opa = await self._find(tf, "opa", "") if spec.policies else ""
             with workspace.touch():
                 files = write_variables(spec, filler, tf.module, workspace.folder / "vars")
             return await plan(tf, self._kit.sealer, opa, files)
@@ -146,13 +146,5 @@ class TerraformExecutor(Executor):
             )
         return context.build_env(chosen) | dict(build_tool_env(rc)) | dict(ours)
 
-    async def _find(self, tf: TerraformContext, name: str, version: str) -> Tool:
-        async def run(command: Command, seconds: float) -> tuple[int, str]:
-            del seconds  # the job's own deadline is the limit
-            printed = await tf.context.capture(command)
-            return printed.code, printed.stdout or printed.stderr
-
-        env = tf.context.build_env()
-        tool = await self._kit.finder.find(name, version, env=env, run=run)
-        tf.context.log.system(tool.note)
-        return tool
+    async def _find(self, tf: TerraformContext, name: str, version: str) -> str:
+        return (await find_job_tool(self._kit.finder, tf.context, name, version)).path

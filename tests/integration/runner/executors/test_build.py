@@ -19,13 +19,16 @@ from exclave.base.archives import pack_folder, unpack_archive
 from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.errors import Unavailable
 from exclave.client.oci.documents import PushedManifest
+from exclave.client.transport import Link
 from exclave.runner.builds.provenance import encode_for_signing
+from exclave.runner.builds.recipe import BuildTools, Registry
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.executors.build import BuildExecutor, Registry
+from exclave.runner.executors.build import BuildExecutor
 from exclave.runner.git.credentials import GitCredentials
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import JobRun
+from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
 from exclave.wire.runner import Outcome
@@ -81,7 +84,9 @@ class Site:
         fetcher = GitFetcher(
             settings, ChildSettings(path=os.environ["PATH"]), GitCredentials(folder / "none")
         )
-        self.executor = BuildExecutor(fetcher, self._open, lambda: KEY, CLOCK, keep_free_bytes=0)
+        finder = ToolFinder(ToolSettings(folder=folder / "tools", path=os.environ["PATH"]))
+        tools = BuildTools(fetcher, finder, Link(""))
+        self.executor = BuildExecutor(tools, self._open, lambda: KEY, CLOCK, keep_free_bytes=0)
 
     @asynccontextmanager
     async def _open(self, uplink: Uplink) -> AsyncIterator[Registry]:

@@ -22,7 +22,7 @@ from exclave.control.job_specs.component_types import (
 from exclave.control.progress.job_results import RECORDERS
 from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
 from exclave.domain.jobs import JobKind
-from exclave.runner.builds.source_checks import _CHECKS
+from exclave.runner.builds.recipes import RECIPES
 from exclave.wire.installs import ComponentOverride
 from tests.unit.jobspec.jobspec_kit import apply_facts, plan_facts
 
@@ -48,7 +48,7 @@ def test_the_jobs_of_an_entry_are_of_its_kind_and_a_runner_builds_its_artifact(
     ]
 
     assert {job.model_dump()["kind"] for job in jobs} == {type_.kind}
-    assert type_.artifact in _CHECKS
+    assert type_.artifact in RECIPES
 
 
 def test_every_entry_is_for_a_type_that_app_directories_have() -> None:

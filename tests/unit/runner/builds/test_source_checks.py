@@ -7,7 +7,6 @@ import pytest
 from exclave.runner.builds.source_checks import (
     check_files,
     check_module,
-    check_source,
     locate_folder,
 )
 from exclave.runner.outcomes import WorkFailed
@@ -63,16 +62,9 @@ def test_files_are_counted_without_what_tools_keep(tmp_path: Path) -> None:
 def test_a_source_is_checked_as_what_its_artifact_is_used_as(tmp_path: Path) -> None:
     write(tmp_path, {"run.sh": "echo"})
 
-    assert check_source("action_source", tmp_path) == 1
+    assert check_files(tmp_path) == 1
     with pytest.raises(WorkFailed, match="no Terraform module"):
-        check_source("terraform_module", tmp_path)
-
-
-def test_an_artifact_type_that_this_runner_does_not_know_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkFailed, match="cannot build a `balloon`: update its program") as caught:
-        check_source("balloon", write(tmp_path, {"main.tf": ""}))
-
-    assert caught.value.reason is Reason.KIND_UNSUPPORTED
+        check_module(tmp_path)
 
 
 def test_modules_beside_each_other_inside_the_folder_are_fine(tmp_path: Path) -> None:
