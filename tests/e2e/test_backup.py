@@ -49,7 +49,7 @@ def wait_until_runs(site: Site, workflow: str) -> None:
 def test_after_a_restore_old_executions_are_refused_and_new_work_runs(site: Site) -> None:
     done = start_change(site, "done", 0)
     wait_for(site, done, "succeeded")
-    zombie = start_change(site, "zombie", 6)
+    zombie = start_change(site, "zombie", 120)
     wait_until_runs(site, zombie)
     data, copy = site.folder / "data", site.folder / "copy"
     assert run_server(data, "backup", str(copy))["files"] > 2
