@@ -23,6 +23,9 @@ class JobKind(StrEnum):
     NOOP = "noop"
     ACTION = "action"
     TERRAFORM = "terraform"
+    HELM = "helm"
+    MANIFEST = "manifest"
+    IMAGE = "image"
     BUILD = "build"
     SECRETS = "secrets"
 
@@ -103,6 +106,14 @@ class Reason(StrEnum):
     POLICY_DENIED = "policy_denied"
     STATE_REFUSED = "state_refused"
     DISABLED = "disabled"
+    CLUSTER_UNREACHABLE = "cluster_unreachable"
+    OBJECT_REFUSED = "object_refused"
+    ROLLOUT_FAILED = "rollout_failed"
+    HOOK_FAILED = "hook_failed"
+    RELEASE_BUSY = "release_busy"
+    LEFTOVERS = "leftovers"
+    IMAGE_UNAVAILABLE = "image_unavailable"
+    SIGNATURE_MISSING = "signature_missing"
 
 
 class NewJob(NamedTuple):

@@ -8,8 +8,12 @@ from exclave.base.errors import InvalidInput
 
 SANDBOX = "sandbox"
 """The lane that excludes all others of its install."""
+SECRETS = "secrets"
+"""The lane of the customer's secrets in the cluster."""
+POLICIES = "policies"
+"""The lane of the app's policies in the cluster."""
 
-_NAME = re.compile(r"sandbox|(?:component|action):[a-z0-9][a-z0-9_-]{0,62}")
+_NAME = re.compile(r"sandbox|secrets|policies|(?:component|action):[a-z0-9][a-z0-9_-]{0,62}")
 _ODD = re.compile(r"[^a-z0-9_-]+")
 
 

@@ -1,11 +1,13 @@
-"""Clusters that jobs work on: which one, and where the runner gets its access from."""
+"""Jobs on Kubernetes clusters: which cluster, where access comes from, what is deployed there."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from exclave.base import job_limits
+from exclave.wire.images import PinnedImage
 from exclave.wire.model import Name, Request
+from exclave.wire.spec_fields import Artifact, PlanRef, RegoPolicy, TimeoutS, Workspace
 
 Endpoint = Annotated[
     str, StringConstraints(pattern=r"^https://[^\s/?#@]+(/[^\s?#]*)?$", max_length=1000)
@@ -77,3 +79,119 @@ ClusterRef = Annotated[
     Field(discriminator="type"),
 ]
 """A cluster. Nothing in it is secret: what is, is a placeholder that the runner fills in."""
+
+MAX_MANIFEST = 1 << 20
+"""Maximum length of a manifest or of a file of values: they are parts of a signed envelope."""
+Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+ReleaseName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=53)
+]
+"""The name of a Helm release; Helm refuses longer ones."""
+Yaml = Annotated[str, StringConstraints(max_length=MAX_MANIFEST, pattern=r"^[^\x00]*$")]
+
+
+class IgnoreRule(Request):
+    """A change that drift scans do not report; an empty field matches everything."""
+
+    kind: Annotated[str, StringConstraints(max_length=200)] = ""
+    name: Annotated[str, StringConstraints(max_length=300)] = ""
+    """A glob."""
+    path: Annotated[str, StringConstraints(max_length=1000)] = ""
+    """A field: `spec.template.metadata.annotations["x"]`, `spec.containers[*].image`."""
+
+
+class WaitRules(Request):
+    """What is demanded of a rollout, beside that it becomes ready before the job's timeout."""
+
+    no_downtime: bool = False
+    """Fail if a Service of the part had no ready endpoint at any moment."""
+
+
+class TeardownRules(Request):
+    """What a teardown removes beside the objects that were applied."""
+
+    volumes: bool = False
+    """Claims that StatefulSets of the part made."""
+    namespace: bool = False
+    """The namespace, if the part made it and nothing else is in it."""
+
+
+class ClusterJob(Request):
+    """What jobs that deploy objects to a cluster have in common.
+
+    A plan compares what is wanted with the cluster and uploads what an apply will use, sealed; an
+    apply does exactly that. Placeholders are filled in by the runner. Outputs of a plan: `digest`,
+    `noop`, `serial`, `lineage`, `summary`, `policies`; of an apply: `outputs`, those of the part.
+    """
+
+    operation: Literal["plan", "apply"]
+    destroy: bool = False
+    scan: bool = False
+    """Compare what was deployed last, not what the artifact would give now: a drift scan."""
+    workspace: Workspace
+    cluster: ClusterRef
+    namespace: Namespace
+    images: Annotated[list[PinnedImage], Field(max_length=200)] = []
+    """Images of the install; containers that use one by its tag get its digest as well."""
+    ignore: Annotated[list[IgnoreRule], Field(max_length=100)] = []
+    policies: Annotated[list[RegoPolicy], Field(max_length=100)] = []
+    plan: PlanRef | None = None
+    """The plan to apply; only with `apply`."""
+    rollback_to: PlanRef | None = None
+    """An earlier plan whose content is planned instead of the artifact; only with `plan`."""
+    fallback: PlanRef | None = None
+    """The plan to which a failed apply returns by itself; part of what is approved."""
+    wait: WaitRules = WaitRules()
+    teardown: TeardownRules = TeardownRules()
+    delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """How long to wait before another try."""
+    timeout_s: TimeoutS = 1800.0
+
+    @model_validator(mode="after")
+    def _has_its_plans(self) -> Self:
+        if (self.plan is not None) != (self.operation == "apply"):
+            message = "`plan` belongs to the operation `apply`, and only to it"
+            raise ValueError(message)
+        if self.operation == "apply" and (self.rollback_to is not None or self.scan):
+            message = "`rollback_to` and `scan` belong to the operation `plan`"
+            raise ValueError(message)
+        if self.destroy and (self.rollback_to is not None or self.scan):
+            message = "a teardown is neither a rollback nor a scan"
+            raise ValueError(message)
+        return self
+
+
+class ManifestSpec(ClusterJob):
+    """Plan or apply Kubernetes objects: written out, or built by kustomize; exactly one of them."""
+
+    kind: Literal["manifest"] = "manifest"
+    manifest: Yaml | None = None
+    artifact: Artifact | None = None
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.manifest is None) == (self.artifact is None):
+            message = "give exactly one of `manifest` and `artifact`"
+            raise ValueError(message)
+        return self
+
+
+class HelmSpec(ClusterJob):
+    """Plan or apply a release of a chart."""
+
+    kind: Literal["helm"] = "helm"
+    artifact: Artifact
+    release: ReleaseName
+    driver: Literal["secret", "configmap", "auto"] = "auto"
+    """Where Helm keeps the release; `auto`: where its records are, else in Secrets."""
+    values: Annotated[list[Yaml], Field(max_length=50)] = []
+    """Files of values: the last wins."""
+    sets: Annotated[dict[str, str], Field(max_length=500)] = {}
+    """Values in the language of `helm --set`; they win over files, except for `overrides`."""
+    overrides: Yaml = ""
+    """Values of the install, which win over everything."""
+    take_ownership: bool = False
+    take_over_release: bool = False
+    """Go on although somebody else's Helm seems to be at work; written into the plan."""
+    crds: Literal["create", "upgrade", "skip"] = "create"
+    """What happens to the CRDs of the chart's folder `crds/`."""

@@ -1,65 +1,35 @@
 """Job specifications by kind: exactly what a runner executes."""
 
-import math
-import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from exclave.base import job_limits
+from exclave.wire.images import ImageSpec as ImageSpec
+from exclave.wire.kubernetes import ClusterRef
+from exclave.wire.kubernetes import HelmSpec as HelmSpec
+from exclave.wire.kubernetes import ManifestSpec as ManifestSpec
 from exclave.wire.model import Id, Name, Request
-
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-Repository = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*$", max_length=200)
-]
-Workspace = Annotated[str, StringConstraints(pattern=r"^(sandbox|component:[a-z0-9][a-z0-9_-]*)$")]
-"""The name of a Terraform state, which is also that of the lane that guards it."""
-EnvName = Annotated[str, StringConstraints(pattern=f"^{job_limits.ENV_NAME}$")]
-EnvValue = Annotated[str, StringConstraints(max_length=job_limits.VALUE, pattern=r"^[^\x00]*$")]
-Env = Annotated[dict[EnvName, EnvValue], Field(max_length=200)]
-Argument = Annotated[str, StringConstraints(max_length=job_limits.VALUE, pattern=r"^[^\x00]*$")]
-TimeoutS = Annotated[float, Field(gt=0, le=6 * 3600)]
-
-
-MOST_NESTED = 100
-"""Maximum depth of a document. JSON parsers stop at 200, and documents are nested in others."""
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-
-
-def check_storable(value: JsonValue) -> JsonValue:
-    """Raise if JSON or a database cannot hold it: NUL, lone surrogates, deep nesting, infinity."""
-    _check_levels(value, MOST_NESTED)
-    return value
-
-
-def _check_levels(value: JsonValue, levels: int) -> None:
-    match value:
-        case dict() | list() if not levels:
-            message = f"it is nested deeper than {MOST_NESTED} levels"
-            raise ValueError(message)
-        case dict():
-            for key, part in value.items():
-                _check_levels(key, levels)
-                _check_levels(part, levels - 1)
-        case list():
-            for part in value:
-                _check_levels(part, levels - 1)
-        case float() if not math.isfinite(value):
-            message = "a number is too large"
-            raise ValueError(message)
-        case str() if "\0" in value:
-            message = "text may not contain a NUL character"
-            raise ValueError(message)
-        case str() if _HALF_CHARACTER.search(value):
-            message = "text may not contain half of a surrogate pair"
-            raise ValueError(message)
-        case _:
-            pass
-
-
-Outputs = Annotated[dict[str, JsonValue], Field(max_length=1000), AfterValidator(check_storable)]
-"""The outputs of a job or an external event."""
+from exclave.wire.spec_fields import MOST_NESTED as MOST_NESTED
+from exclave.wire.spec_fields import Argument as Argument
+from exclave.wire.spec_fields import Artifact as Artifact
+from exclave.wire.spec_fields import Digest as Digest
+from exclave.wire.spec_fields import Env as Env
+from exclave.wire.spec_fields import EnvName as EnvName
+from exclave.wire.spec_fields import EnvValue as EnvValue
+from exclave.wire.spec_fields import Outputs as Outputs
+from exclave.wire.spec_fields import PlanRef as PlanRef
+from exclave.wire.spec_fields import RegoPolicy as RegoPolicy
+from exclave.wire.spec_fields import Repository as Repository
+from exclave.wire.spec_fields import TimeoutS as TimeoutS
+from exclave.wire.spec_fields import Workspace as Workspace
+from exclave.wire.spec_fields import check_storable as check_storable
 
 
 class ScriptStep(Request):
@@ -108,13 +78,6 @@ OwnSpec = Annotated[ScriptSpec | NoopSpec, Field(discriminator="kind")]
 """The job kinds that custom workflows may use."""
 
 
-class Artifact(Request):
-    """An OCI artifact by its digest, never by a tag."""
-
-    repository: Repository
-    digest: Digest
-
-
 class ActionStep(Request):
     """One script of an action: its text, or a command in the folder of its source."""
 
@@ -143,20 +106,6 @@ class ActionSpec(Request):
     env: Env = {}
     role: Annotated[str, StringConstraints(max_length=200)] = ""
     timeout_s: TimeoutS = 3600.0
-
-
-class RegoPolicy(Request):
-    """A policy that a plan must pass."""
-
-    name: Annotated[str, StringConstraints(max_length=200)]
-    rego: Annotated[str, StringConstraints(max_length=job_limits.SCRIPT)]
-
-
-class PlanRef(Request):
-    """The plan to apply: uploaded by an earlier execution, approved by its digest."""
-
-    execution_id: Id
-    digest: Digest
 
 
 class TerraformSpec(Request):
@@ -241,18 +190,56 @@ class WantedSecret(Request):
     default: Annotated[str, StringConstraints(max_length=job_limits.VALUE)] = ""
 
 
+class SecretTarget(Request):
+    """A key of a Kubernetes Secret that receives the value of a secret."""
+
+    secret: Name
+    namespace: Annotated[str, StringConstraints(min_length=1, max_length=63)]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=253)]
+    key: Annotated[str, StringConstraints(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
+    base64: bool = False
+    """Whether the value is base64 text that is decoded first."""
+    restart: bool = False
+    """Whether workloads that read the Secret are restarted when the value changes."""
+
+
 class SecretsSpec(Request):
-    """Check which secrets exist, and generate those that are declared so.
+    """Check which secrets exist, generate those that are declared so, and put them into a cluster.
 
     Outputs: `secrets`, by name `{"exists": bool, "length": int}`; lengths in steps of 16.
     """
 
     kind: Literal["secrets"] = "secrets"
     secrets: Annotated[list[WantedSecret], Field(max_length=200)]
+    targets: Annotated[list[SecretTarget], Field(max_length=1000)] = []
+    cluster: ClusterRef | None = None
     timeout_s: TimeoutS = 300.0
+
+    @model_validator(mode="after")
+    def _has_a_cluster(self) -> Self:
+        if self.targets and self.cluster is None:
+            message = "`targets` need a `cluster`"
+            raise ValueError(message)
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_the_cluster(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what runners before Kubernetes do not know, unless it is used."""
+        fields: dict[str, object] = dump(self)
+        if self.cluster is None:
+            del fields["targets"], fields["cluster"]
+        return fields
 
 
 JobSpec = Annotated[
-    ScriptSpec | NoopSpec | ActionSpec | TerraformSpec | BuildSpec | SecretsSpec,
+    ScriptSpec
+    | NoopSpec
+    | ActionSpec
+    | TerraformSpec
+    | HelmSpec
+    | ManifestSpec
+    | ImageSpec
+    | BuildSpec
+    | SecretsSpec,
     Field(discriminator="kind"),
 ]

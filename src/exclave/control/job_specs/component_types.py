@@ -74,6 +74,11 @@ COMPONENT_TYPES: Mapping[str, ComponentType[Any]] = {
     )
 }
 
+_RESULTS: Mapping[JobKind, PartResults] = dict.fromkeys(
+    (JobKind.HELM, JobKind.MANIFEST, JobKind.IMAGE), TERRAFORM_RESULTS
+)
+"""Kinds that report a plan and outputs as Terraform jobs do."""
+
 
 def find_type(definition: Component | Sandbox) -> ComponentType[Any] | None:
     """Return the type of a component, or of the sandbox; None if it cannot be deployed."""
@@ -93,7 +98,8 @@ def get_type(definition: Component | Sandbox) -> ComponentType[Any]:
 def find_results(kind: JobKind) -> PartResults | None:
     """Return how results of a kind of jobs are read; None if such jobs deploy no parts."""
     types = (*SANDBOX_TYPES.values(), *COMPONENT_TYPES.values())
-    return next((type_.results for type_ in types if type_.kind is kind), None)
+    named = next((type_.results for type_ in types if type_.kind is kind), None)
+    return named or _RESULTS.get(kind)
 
 
 def refuse_unsupported(components: Iterable[tuple[str, str]]) -> None:

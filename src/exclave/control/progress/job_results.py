@@ -35,7 +35,8 @@ from exclave.storage.engine.database import Tx
 
 _PASSING = frozenset({
     Reason.NETWORK, Reason.PROVIDER_UNAVAILABLE, Reason.LOCK_HELD, Reason.QUOTA, Reason.TIMEOUT,
-    Reason.ARTIFACT_UNAVAILABLE, Reason.EXIT_CODE,
+    Reason.ARTIFACT_UNAVAILABLE, Reason.EXIT_CODE, Reason.CLUSTER_UNREACHABLE,
+    Reason.RELEASE_BUSY, Reason.IMAGE_UNAVAILABLE,
 })  # fmt: skip
 """Transient failures, which may be retried; a syntax error or a missing right is not one."""
 _SECRET = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
