@@ -189,7 +189,7 @@ def _read_table(value: Json, where: str) -> JsonObject:
 def _read_content(descriptor: JsonObject, where: str) -> Content:
     digest, size = descriptor.get("digest"), descriptor.get("size")
     if not isinstance(digest, str) or not is_digest(digest):
-        raise ManifestInvalid(f"`{where}.digest` must be a sha256 digest")
+        raise ManifestInvalid(f"`{where}.digest` must be a sha256 or sha512 digest")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 1 << 62:
         raise ManifestInvalid(f"`{where}.size` must be a number of bytes")
     _text(descriptor, "mediaType", where)

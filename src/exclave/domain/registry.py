@@ -12,7 +12,7 @@ MAX_NAME = 255
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME = re.compile(rf"{_PART}(?:/{_PART})*")
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 _ANY_DIGEST = re.compile(r"[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+")
 ALL = "*"
 
@@ -63,7 +63,7 @@ class DigestInvalid(Problem):
     """The digest is malformed, or does not match the content."""
 
     code = "digest_invalid"
-    hint = "Give sha256 digests of exactly the bytes that are sent."
+    hint = "Give sha256 or sha512 digests of exactly the bytes that are sent."
 
 
 class SizeInvalid(Problem):
@@ -193,9 +193,9 @@ def is_digest(text: str) -> bool:
 
 
 def check_digest(text: str) -> str:
-    """Return a sha256 digest; raise `DigestInvalid` for anything else."""
+    """Return a sha256 or sha512 digest; raise `DigestInvalid` for anything else."""
     if is_digest(text):
         return text
     if _ANY_DIGEST.fullmatch(text):
-        raise DigestInvalid("the registry knows sha256 digests only")
+        raise DigestInvalid("the registry knows sha256 and sha512 digests only")
     raise DigestInvalid("this is not a digest")

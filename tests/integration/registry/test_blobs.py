@@ -93,7 +93,9 @@ async def test_a_deleted_blob_is_gone_from_its_repository_only(hub: Hub) -> None
     [
         (digest_of(b"missing"), 404, "BLOB_UNKNOWN"),
         ("sha256:abc", 400, "DIGEST_INVALID"),
-        ("sha512:" + "0" * 128, 400, "DIGEST_INVALID"),
+        ("sha512:" + "0" * 128, 404, "BLOB_UNKNOWN"),
+        ("sha512:" + "0" * 64, 400, "DIGEST_INVALID"),
+        ("sha384:" + "0" * 96, 400, "DIGEST_INVALID"),
         ("latest", 400, "DIGEST_INVALID"),
         ("%00", 400, "DIGEST_INVALID"),
     ],

@@ -137,7 +137,7 @@ async def test_content_that_is_not_what_the_digest_names_is_not_kept(hub: Hub) -
 
 
 @pytest.mark.parametrize(
-    "digest", ["", "sha256:", "sha256:" + "A" * 64, "sha512:" + "a" * 128, "md5:abc", "%00", "x"]
+    "digest", ["", "sha256:", "sha256:" + "A" * 64, "sha512:" + "a" * 64, "md5:abc", "%00", "x"]
 )
 async def test_a_digest_that_is_none_is_refused(hub: Hub, digest: str) -> None:
     location = await begin(hub)

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import httpx
 
+from exclave.base.digests import start_hash, write_digest
 from exclave.client.oci.calls import Content, OciCalls
 from exclave.client.oci.documents import CorruptContent, Descriptor, read_end, read_location
 from exclave.client.problems import RemoteProblem, Unreachable
@@ -148,7 +149,7 @@ class _Download:
         self._repository = repository
         self._blob = blob
         self._out = out
-        self._hash = hashlib.sha256()
+        self._hash = start_hash(blob.digest)
         self._arrived = 0
 
     async def go_on(self) -> None:
@@ -169,11 +170,11 @@ class _Download:
 
     def check(self) -> None:
         """Raise if the content does not match its digest."""
-        if f"sha256:{self._hash.hexdigest()}" != self._blob.digest:
+        if write_digest(self._blob.digest, self._hash) != self._blob.digest:
             raise CorruptContent(f"the registry sent something else than {self._blob.digest}")
 
     def _begin_anew(self) -> None:
-        self._hash = hashlib.sha256()
+        self._hash = start_hash(self._blob.digest)
         self._arrived = 0
         self._out.seek(0)
         self._out.truncate()

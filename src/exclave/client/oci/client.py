@@ -9,7 +9,7 @@ from typing import Self
 import httpx
 
 from exclave.base.clock import Clock
-from exclave.base.digests import canonical_json, digest_bytes
+from exclave.base.digests import canonical_json, digest_bytes, digest_like
 from exclave.base.ids import Randomness
 from exclave.base.json_values import object_or_empty, parse_object, require_text
 from exclave.client.oci.auth import Authorization, GetToken, NoteToken
@@ -26,6 +26,7 @@ from exclave.client.oci.documents import (
     Manifest,
     describe_empty,
     read_document,
+    write_fallback_tag,
 )
 from exclave.client.oci.documents import PushedManifest as PushedManifest
 from exclave.client.problems import RemoteProblem, UnexpectedReply
@@ -144,7 +145,7 @@ class OciClient:
         """Return a manifest by digest or tag; with a digest, the content is verified."""
         path = self._calls.path(repository, f"manifests/{reference}")
         reply = await self._calls.repeat(lambda: self._calls.send("GET", path, repository, _ACCEPT))
-        if reference.startswith("sha256:") and digest_bytes(reply.content) != reference:
+        if ":" in reference and digest_like(reference, reply.content) != reference:
             raise CorruptContent(f"the registry sent something else than manifest {reference}")
         return reply.content
 
@@ -174,7 +175,7 @@ class OciClient:
 
     async def _read_fallback(self, repository: str, digest: str) -> list[Descriptor]:
         try:
-            data = await self.get_manifest(repository, digest.replace(":", "-"))
+            data = await self.get_manifest(repository, write_fallback_tag(digest))
         except RemoteProblem as problem:
             if problem.status != _MISSING:
                 raise
@@ -203,5 +204,5 @@ class OciClient:
                 referrer.model_dump(exclude_defaults=True) for referrer in [*listed, added]
             ],
         }
-        tag = subject.replace(":", "-")
+        tag = write_fallback_tag(subject)
         await self.put_manifest(repository, canonical_json(document), tag=tag, media_type=INDEX)

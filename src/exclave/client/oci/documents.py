@@ -18,7 +18,9 @@ EMPTY_BYTES = b"{}"
 MAX_MANIFEST = 4 << 20
 """Most bytes of a manifest that are sent or read."""
 
-DigestText = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+DigestText = Annotated[
+    str, StringConstraints(pattern=r"^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$")
+]
 
 
 class CorruptContent(Problem):
@@ -117,6 +119,12 @@ def read_refusal(response: httpx.Response) -> RemoteProblem:
         hint=_advise(response.status_code),
         facts=facts,
     )
+
+
+def write_fallback_tag(digest: str) -> str:
+    """Return the tag of a manifest's referrers, for registries that do not list them themselves."""
+    algorithm, _, value = digest.partition(":")
+    return f"{algorithm}-{value[:64]}"
 
 
 def read_location(response: httpx.Response) -> str:

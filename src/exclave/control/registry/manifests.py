@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from exclave.base.digests import digest_bytes
+from exclave.base.digests import digest_bytes, digest_like
 from exclave.control.deps import Deps
 from exclave.control.limits import quotas
 from exclave.control.registry.pins import check_unpinned
@@ -33,8 +33,8 @@ async def push_manifest(
     """Store a manifest whose parts all exist, and set the tag if the reference is one."""
     place = find_place(scope, name, push=True)
     tag = reference if ":" not in reference else None
-    digest = digest_bytes(content)
-    if tag is None and check_digest(reference) != digest:
+    digest = digest_bytes(content) if tag else digest_like(check_digest(reference), content)
+    if tag is None and reference != digest:
         raise DigestInvalid("the content is not what the digest names")
     if tag is not None and not is_tag(tag):
         raise ManifestInvalid("this cannot be a tag")

@@ -1,9 +1,9 @@
 """Uploads to the registry. Pieces are kept in the blob store, so that any server can continue."""
 
-import hashlib
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Protocol
 
+from exclave.base.digests import start_hash, write_digest
 from exclave.base.errors import NotFound
 from exclave.control.deps import Deps
 from exclave.control.limits import quotas
@@ -137,9 +137,9 @@ async def finish(
         raise
     if body.cut:
         raise UploadInvalid("the body was cut; ask for the state of the upload and go on")
-    joined = await _join(deps, place, held)
+    joined = await _join(deps, place, held, digest)
     if joined.digest != digest:
-        if joined not in held.parts:
+        if joined.key not in {part.key for part in held.parts}:
             await deps.blobs.delete(joined.key)
         await _forget(deps, place, held)
         raise DigestInvalid("the content is not what the digest names")
@@ -155,23 +155,25 @@ async def _find(deps: Deps, place: Place, upload: str) -> Upload:
     return held
 
 
-async def _store(deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: int) -> UploadPart:
-    """Store a piece under a new key; return it with its size and digest."""
+async def _store(
+    deps: Deps, place: Place, chunks: AsyncIterable[bytes], room: int, like: str = "sha256:"
+) -> UploadPart:
+    """Store a piece under a new key; return it with its size, and a digest like the given one."""
     key = f"{FOLDER}/{place.org}/{deps.ids.new('reg')}"
-    digest = hashlib.sha256()
+    hashed = start_hash(like)
     size = 0
 
     async def measure() -> AsyncIterator[bytes]:
         nonlocal size
         async for chunk in chunks:
-            digest.update(chunk)
+            hashed.update(chunk)
             size += len(chunk)
             if size > room:
                 raise _too_large(_find_longest(deps))
             yield chunk
 
     await deps.blobs.put_stream(key, measure())
-    return UploadPart(key, size, f"sha256:{digest.hexdigest()}")
+    return UploadPart(key, size, write_digest(like, hashed))
 
 
 async def _set_aside(body: Incoming, space: UploadSpace) -> AsyncIterator[bytes]:
@@ -209,10 +211,14 @@ async def _grow(
     raise _out_of_order(await _find(deps, place, held.id))
 
 
-async def _join(deps: Deps, place: Place, held: Upload) -> UploadPart:
-    """Join all pieces into one; a single piece is used as it is."""
+async def _join(deps: Deps, place: Place, held: Upload, digest: str) -> UploadPart:
+    """Join all pieces into one with a digest of the same algorithm as the given one.
+
+    A single piece is used as it is. It was hashed with SHA-256 when it arrived, because the
+    client names the digest last; for another algorithm it is read once more.
+    """
     if len(held.parts) == 1:
-        return held.parts[0]
+        return await _hash_again(deps, held.parts[0], digest)
 
     async def read() -> AsyncIterator[bytes]:
         for part in held.parts:
@@ -220,9 +226,21 @@ async def _join(deps: Deps, place: Place, held: Upload) -> UploadPart:
                 yield chunk
 
     try:
-        return await _store(deps, place, read(), MAX_BLOB)
+        return await _store(deps, place, read(), MAX_BLOB, digest)
     except NotFound as error:
         raise UploadUnknown("the upload has ended meanwhile") from error
+
+
+async def _hash_again(deps: Deps, part: UploadPart, digest: str) -> UploadPart:
+    if digest.startswith("sha256:"):
+        return part
+    hashed = start_hash(digest)
+    try:
+        async for chunk in deps.blobs.read(part.key):
+            hashed.update(chunk)
+    except NotFound as error:
+        raise UploadUnknown("the upload has ended meanwhile") from error
+    return UploadPart(part.key, part.size, write_digest(digest, hashed))
 
 
 async def _settle(deps: Deps, place: Place, held: Upload, joined: UploadPart) -> None:
@@ -240,7 +258,7 @@ async def _settle(deps: Deps, place: Place, held: Upload, joined: UploadPart) ->
     kept = await deps.db.write(settle, key=place.org)
     if kept is None:
         # Another server finished it first; the pieces belong to its blob.
-        if joined not in held.parts:
+        if joined.key not in {part.key for part in held.parts}:
             await deps.blobs.delete(joined.key)
         if not await deps.db.read(lambda tx: _has(tx, place, joined.digest)):
             raise UploadUnknown("the upload has ended meanwhile")
