@@ -8,7 +8,8 @@ from exclave.control.terraform import states
 from exclave.control.workflows import attachments
 from exclave.domain.identity import RunnerIdentity, User
 from exclave.domain.jobs import ExecutionId, JobId
-from exclave.wire.terraform import AttachmentReply, SealedState, StateReply
+from exclave.wire.states import SealedState, StateReply
+from exclave.wire.terraform import AttachmentReply
 
 
 async def collect(chunks: AsyncIterator[bytes]) -> bytes:

@@ -37,14 +37,8 @@ from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.logs import LogRecord, Stream
 from exclave.wire.runner import Dispatch, Offer, Outcome
 from exclave.wire.specs import TerraformSpec
-from exclave.wire.terraform import (
-    AttachmentReply,
-    LockState,
-    SealedState,
-    SensitiveValues,
-    StateReply,
-    UnlockState,
-)
+from exclave.wire.states import LockState, SealedState, StateReply, UnlockState
+from exclave.wire.terraform import AttachmentReply, SensitiveValues
 from tests.support.files import get_file, get_state, put_file, put_state
 from tests.support.world import FakeRunner, job, run_workflow
 from tests.unit.runner.work_kit import make_dispatch, read_spool

@@ -11,7 +11,7 @@ from exclave.wire.model import Id, Name, Text
 from exclave.wire.model import Request as Strict
 from exclave.wire.runner import Count
 from exclave.wire.specs import Repository, Workspace
-from exclave.wire.terraform import LockId
+from exclave.wire.states import LockId
 from exclave.wire.workflows import WorkflowState
 
 Cursor = Annotated[str, StringConstraints(pattern=r"^([a-z]{2,4}_[0-9a-z]{26})?$")]

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope
 
 from exclave.base.json_values import Json
-from exclave.wire.terraform import MAX_FILE
+from exclave.wire.states import MAX_FILE
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from exclave.client.problems import TOO_LARGE, UnexpectedReply
 from exclave.client.transport import Link, explain_failure, read_problem
-from exclave.wire.terraform import MAX_FILE
+from exclave.wire.states import MAX_FILE
 
 Model = TypeVar("Model", bound=BaseModel)
 

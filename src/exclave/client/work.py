@@ -9,15 +9,8 @@ from exclave.client.exchange import ask, authorise, build_post, download, read_r
 from exclave.client.problems import UnexpectedReply
 from exclave.client.transport import Link
 from exclave.wire.registry import RegistryPlace
-from exclave.wire.terraform import (
-    AttachmentReply,
-    LockState,
-    SealedState,
-    SensitiveValues,
-    StateReply,
-    UnlockState,
-    unpack_state,
-)
+from exclave.wire.states import LockState, SealedState, StateReply, UnlockState, unpack_state
+from exclave.wire.terraform import AttachmentReply, SensitiveValues
 
 MAX_ARCHIVE = 1 << 30
 """Most bytes of an app directory's archive."""

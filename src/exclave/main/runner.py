@@ -47,7 +47,7 @@ from exclave.runner.secrets.sealing import SEAL_KEY
 from exclave.runner.secrets.store import FileSecrets, SecretStore
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.phone_home import Reporter
-from exclave.runner.terraform.rescued_states import send_rescued
+from exclave.runner.states.rescued_states import send_rescued
 from exclave.wire.jobs import JobKind
 
 _log = Log("runner")

@@ -5,13 +5,7 @@ from typing import Any
 from exclave.control.terraform import states
 from exclave.domain.jobs import ExecutionId
 from exclave.storage import executions
-from exclave.wire.terraform import (
-    LockInfo,
-    LockState,
-    SealedState,
-    StateHeader,
-    StateResource,
-)
+from exclave.wire.states import LockInfo, LockState, SealedState, StateHeader, StateResource
 from tests.integration.api.cases import Call, Make
 from tests.integration.api.kit import Enrolled, Site, enrol
 from tests.support.files import put_file, put_state

@@ -6,7 +6,7 @@ from exclave.control.terraform import states
 from exclave.control.workflows import jobs
 from exclave.domain.jobs import ExecutionId, JobId
 from exclave.wire.runner import Offer
-from exclave.wire.terraform import (
+from exclave.wire.states import (
     LockInfo,
     LockState,
     SealedState,

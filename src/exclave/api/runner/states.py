@@ -13,15 +13,15 @@ from exclave.base.errors import InvalidInput
 from exclave.base.json_values import Json
 from exclave.control.installs import sensitive_inputs
 from exclave.control.terraform import states
-from exclave.wire.terraform import (
+from exclave.wire.states import (
     MAX_HEADER,
     LockState,
-    SensitiveValues,
     StateHeader,
     StateReply,
     UnlockState,
     unpack_state,
 )
+from exclave.wire.terraform import SensitiveValues
 
 router = make_router("/v1/executions/{execution}", "states", RunnerRoute)
 

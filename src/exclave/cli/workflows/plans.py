@@ -11,12 +11,7 @@ from exclave.cli.lookup import find_workflow, workflow_argument
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import Styled, clean_line, indent, join, style
 from exclave.cli.workflows.graph import describe_state
-from exclave.wire.terraform import (
-    PlanAttribute,
-    PlanDocument,
-    PlannedOutput,
-    PlannedResource,
-)
+from exclave.wire.plans import PlanAttribute, PlanDocument, PlannedOutput, PlannedResource
 from exclave.wire.workflows import StepReply, WorkflowReply
 
 workflows = SuggestingGroup("workflows")

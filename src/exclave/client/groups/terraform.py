@@ -2,9 +2,9 @@
 
 from exclave.client.control_http import ControlHttp, part
 from exclave.wire.model import Page
+from exclave.wire.plans import PlanDocument
 from exclave.wire.terraform import (
     OrphansReply,
-    PlanDocument,
     RescuedState,
     RestoreState,
     TfWorkspaceDetail,

@@ -18,14 +18,8 @@ from exclave.storage import attachments, jobs, queues, tf_states
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.group_commit import Raced
 from exclave.wire.model import Page
-from exclave.wire.terraform import (
-    RescuedState,
-    RestoreState,
-    SealedState,
-    StateHeader,
-    TfWorkspaceDetail,
-    unpack_state,
-)
+from exclave.wire.states import SealedState, StateHeader, unpack_state
+from exclave.wire.terraform import RescuedState, RestoreState, TfWorkspaceDetail
 
 RESCUED = "errored.tfstate.sealed"
 _MOST = 50

@@ -23,7 +23,7 @@ from exclave.storage import executions, tf_states
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.group_commit import Raced
 from exclave.storage.executions import Held
-from exclave.wire.terraform import (
+from exclave.wire.states import (
     MAX_ATTACHMENT,
     LockInfo,
     LockState,

@@ -10,13 +10,8 @@ from exclave.domain.terraform import StateLock, StateVersion
 from exclave.storage import executions, queues, tf_states
 from exclave.storage.engine.database import Tx
 from exclave.wire.model import Page
-from exclave.wire.terraform import (
-    StateResource,
-    TfLockReply,
-    TfStateReply,
-    TfWorkspaceDetail,
-    TfWorkspaceReply,
-)
+from exclave.wire.states import StateResource
+from exclave.wire.terraform import TfLockReply, TfStateReply, TfWorkspaceDetail, TfWorkspaceReply
 
 _VERSIONS = 200
 

@@ -15,7 +15,8 @@ from exclave.domain.quotas import QuotaExceeded, Stored
 from exclave.storage import attachments, executions, usage
 from exclave.storage.engine.database import Tx
 from exclave.storage.usage import Account, Amount
-from exclave.wire.terraform import MAX_ATTACHMENT, MAX_FILE, AttachmentReply
+from exclave.wire.states import MAX_ATTACHMENT, MAX_FILE
+from exclave.wire.terraform import AttachmentReply
 
 EVIDENCE = frozenset({"journal.jsonl", "errored.tfstate.sealed"})
 """What a runner may hand in even when its execution is over: it tells what was done."""

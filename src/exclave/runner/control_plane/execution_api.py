@@ -11,15 +11,8 @@ from exclave.client.runner import RunnerApi
 from exclave.client.transport import Link
 from exclave.runner.control_plane.access_token import Session
 from exclave.wire.registry import RegistryPlace
-from exclave.wire.terraform import (
-    AttachmentName,
-    AttachmentReply,
-    LockInfo,
-    LockState,
-    SealedState,
-    StateReply,
-    UnlockState,
-)
+from exclave.wire.states import LockInfo, LockState, SealedState, StateReply, UnlockState
+from exclave.wire.terraform import AttachmentName, AttachmentReply
 
 T = TypeVar("T")
 

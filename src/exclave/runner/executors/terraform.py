@@ -17,7 +17,9 @@ from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
+from exclave.runner.states.rescued_states import settle_state
 from exclave.runner.terraform.apply import apply
+from exclave.runner.terraform.errored_state import seal_errored
 from exclave.runner.terraform.module import (
     TerraformSettings,
     build_tool_env,
@@ -29,7 +31,6 @@ from exclave.runner.terraform.module import (
 )
 from exclave.runner.terraform.plan import plan
 from exclave.runner.terraform.plugin_cache import PluginCache
-from exclave.runner.terraform.rescued_states import settle_state
 from exclave.runner.terraform.state_backend import StateProxy
 from exclave.runner.terraform.state_store import StateStore
 from exclave.runner.terraform.tool_context import TerraformContext
@@ -69,14 +70,15 @@ class TerraformExecutor(Executor):
 
     async def settle(self, ended: EndedRun) -> None:
         """Upload the journal and a state that was not stored, or keep the state for later."""
-        await settle_state(ended, self._kit.sealer)
+        seal_errored(ended.folder, ended.uplink, self._kit.sealer, ended.mask)
+        await settle_state(ended)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         tf = self._open_context(job, log, stop)
         try:
             return await self._fetch_and_run(tf)
         except WorkFailed as failed:
-            broken = tf.store.broken
+            broken = tf.store.sealed.broken
             if broken is None:
                 raise
             message = f"the stored state cannot be opened: {broken.message}. {broken.advice}"

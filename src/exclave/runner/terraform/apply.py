@@ -1,33 +1,31 @@
 """Applies exactly the approved plan, and keeps a journal meanwhile."""
 
 import asyncio
-import hashlib
-import hmac
 
-from exclave.client.problems import RemoteProblem
 from exclave.runner.commands import terraform
 from exclave.runner.control_plane.execution_api import PATIENCE
 from exclave.runner.jobs.shell import name_signal
-from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, WorkFailed, fail
-from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
+from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, fail
+from exclave.runner.plans.sealed_plans import fetch_plan
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.states.journal_file import send_regularly
+from exclave.runner.states.unsent_state import has_pending_state
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.errored_state import rescue_all, was_left
-from exclave.runner.terraform.journal import Journal, send_regularly
+from exclave.runner.terraform.journal import Journal
 from exclave.runner.terraform.messages import MessageLog
 from exclave.runner.terraform.outputs import split_outputs
-from exclave.runner.terraform.plan import PLAN, run_init
+from exclave.runner.terraform.plan import run_init
 from exclave.runner.terraform.tool_context import TerraformContext
-from exclave.runner.terraform.unsent_state import has_pending_state
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
-
-_MISSING = 404
 
 
 async def apply(tf: TerraformContext, sealer: Sealer) -> Outcome:
     """Run an apply job; nothing is changed before the plan is verified to be the approved one."""
     job, mask = tf.context.job, tf.context.mask
-    tf.context.workspace.write(tf.plan_file, await fetch_plan(tf, sealer))
+    data = await fetch_plan(job, sealer, tf.spec.workspace, tf.spec.plan)
+    tf.context.workspace.write(tf.plan_file, data)
     await run_init(tf)
     journal = Journal(job.folder, tf.spec.workspace, mask)
     sending = asyncio.create_task(send_regularly(job.folder, job.uplink, tf.context.clock))
@@ -42,32 +40,6 @@ async def apply(tf: TerraformContext, sealer: Sealer) -> Outcome:
     unsaved = was_left(job.folder)
     await rescue_all(job.folder, job.uplink, sealer, PATIENCE, mask)
     return _check_state(tf, outcome, unsaved=unsaved)
-
-
-async def fetch_plan(tf: TerraformContext, sealer: Sealer) -> bytes:
-    """Fetch the plan and verify that it is the approved one."""
-    spec, uplink, approved = tf.spec, tf.context.job.uplink, tf.context.job.dispatch.approved_digest
-    if spec.plan is None:
-        raise WorkFailed(Reason.PLAN_MISSING, "the job names no plan")
-    try:
-        sealed = await uplink.get_attachment(spec.plan.execution_id, "plan.sealed")
-    except RemoteProblem as problem:
-        if problem.status != _MISSING:
-            raise
-        message = "the approved plan is not there any more: plan again"
-        raise WorkFailed(Reason.PLAN_MISSING, message) from problem
-    purpose = Purpose(uplink.org_id, uplink.queue_id, spec.workspace, PLAN)
-    try:
-        data = sealer.unseal(sealed, purpose)
-    except SealBroken as problem:
-        message = f"the approved plan cannot be trusted: {problem.message}. {problem.advice}"
-        raise WorkFailed(Reason.PLAN_MISSING, message) from problem
-    digest = "sha256:" + hashlib.sha256(data).hexdigest()
-    for wanted in (spec.plan.digest, approved or spec.plan.digest):
-        if not hmac.compare_digest(digest, wanted):
-            message = f"the plan has the digest {digest}, but {wanted} was approved: plan again"
-            raise WorkFailed(Reason.PLAN_MISSING, message)
-    return data
 
 
 async def _run(tf: TerraformContext, messages: MessageLog, journal: Journal) -> Outcome:
@@ -98,7 +70,7 @@ def _describe_stop(stopped: Stopped, journal: Journal) -> Outcome:
 
 def _check_state(tf: TerraformContext, outcome: Outcome, *, unsaved: bool) -> Outcome:
     """Return the outcome, or an interruption if Terraform could not store the state."""
-    refused = tf.store.refused
+    refused = tf.store.sealed.refused
     if refused is None and not unsaved:
         return outcome
     why = (

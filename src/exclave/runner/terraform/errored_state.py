@@ -17,16 +17,16 @@ from exclave.runner.logs.secret_spellings import find_needles
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.users import find_owner, touch_files
 from exclave.runner.secrets.sealing import Purpose, Sealer
-from exclave.runner.terraform.state_document import parse_state
-from exclave.runner.terraform.state_store import describe_state, list_sensitive
-from exclave.runner.terraform.unsent_state import (
-    MODULE,
+from exclave.runner.states.unsent_state import (
     has_pending_state,
     keep_state,
     read_lock,
     rescue,
 )
-from exclave.wire.terraform import SealedState
+from exclave.runner.terraform.module import MODULE
+from exclave.runner.terraform.state_document import parse_state
+from exclave.runner.terraform.state_store import describe_state, list_sensitive
+from exclave.wire.states import SealedState
 
 _log = Log("runner.rescue")
 

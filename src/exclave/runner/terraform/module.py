@@ -8,11 +8,14 @@ from typing import Literal
 
 from exclave.base.hcl import quote
 from exclave.runner.jobs.placeholders import Filler, is_placeholder
-from exclave.runner.jobs.workspace import write_private
+from exclave.runner.jobs.workspace import ROOM, write_private
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.terraform.hcl import is_expression, read_variable_types
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.specs import TerraformSpec
+
+MODULE = Path(ROOM) / "work" / "module"
+"""The path of the module in the folder of a Terraform job's execution."""
 
 OVERRIDE = "zzzz_exclave_backend_override.tf.json"
 """The override file, which Terraform reads last: it replaces the module's backend."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from exclave.runner.terraform.plan_document import mask_value
+from exclave.runner.plans.shown_values import mask_value
 from exclave.runner.terraform.state_document import Output
 from exclave.wire.jobs import JsonValue
 

@@ -1,25 +1,23 @@
 """Plans a module: init, plan, policies; uploads the encrypted plan and a readable document."""
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from exclave.runner.commands import terraform
-from exclave.runner.outcomes import WorkFailed, fail
-from exclave.runner.secrets.sealing import Purpose, Sealer
+from exclave.runner.outcomes import WorkFailed
+from exclave.runner.plans.plan_outcomes import end_plan
+from exclave.runner.plans.policies import check_policies
+from exclave.runner.plans.sealed_plans import hand_in_plan
+from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.messages import MessageLog
 from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan_document import describe_plan, is_noop
-from exclave.runner.terraform.policies import check_policies
 from exclave.runner.terraform.saved_plan import SavedPlan, parse_plan
 from exclave.runner.terraform.tool_context import TerraformContext
-from exclave.wire.jobs import JsonValue, OutcomeState, Reason
+from exclave.wire.jobs import JsonValue, Reason
+from exclave.wire.plans import PlanDocument
 from exclave.wire.runner import Outcome
-from exclave.wire.terraform import PlanDocument, PolicyFinding
-
-PLAN = "plan"
-"""The purpose of an encrypted plan."""
 
 
 async def run_init(tf: TerraformContext) -> None:
@@ -51,18 +49,6 @@ async def read_plan(tf: TerraformContext) -> tuple[SavedPlan, str]:
         raise WorkFailed(Reason.RUNNER_ERROR, f"the plan cannot be read: {error}") from error
 
 
-async def hand_in_plan(tf: TerraformContext, sealer: Sealer, document: PlanDocument) -> str:
-    """Upload the encrypted plan and the readable document; return the digest of the plan."""
-    with tf.context.workspace.touch():
-        data = tf.plan_file.read_bytes()
-    uplink, spec = tf.context.job.uplink, tf.spec
-    purpose = Purpose(uplink.org_id, uplink.queue_id, spec.workspace, PLAN)
-    await uplink.put_attachment("plan.sealed", sealer.seal(data, purpose))
-    content = document.model_dump_json(by_alias=True).encode()
-    await uplink.put_attachment("plan.json", content)
-    return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
 async def plan(
     tf: TerraformContext, sealer: Sealer, opa: str, var_files: Sequence[Path]
 ) -> Outcome:
@@ -73,19 +59,13 @@ async def plan(
     spec, mask = tf.spec, tf.context.mask
     document = describe_plan(saved, mask, tool=spec.tool, destroy=spec.destroy)
     if spec.policies:
-        findings = await check_policies(tf, opa, text)
+        subject = f'{{"plan": {text}}}'.encode()
+        findings = await check_policies(tf.context, opa, spec.policies, subject)
         document = document.model_copy(update={"policies": findings})
-    digest = await hand_in_plan(tf, sealer, document)
-    denied = [finding for finding in document.policies if finding.level == "deny"]
-    outputs = _build_outputs(tf, document, saved, digest)
-    if denied:
-        message = "\n".join(
-            f"policy `{finding.name}` denies this plan: {finding.message}" for finding in denied
-        )
-        return fail(Reason.POLICY_DENIED, message).model_copy(update={"outputs": outputs})
-    return Outcome(
-        state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, exit_code=0, outputs=outputs
-    )
+    with tf.context.workspace.touch():
+        data = tf.plan_file.read_bytes()
+    digest = await hand_in_plan(tf.context.job.uplink, sealer, spec.workspace, data, document)
+    return end_plan(document, _build_outputs(tf, document, saved, digest))
 
 
 def _build_outputs(
@@ -98,14 +78,8 @@ def _build_outputs(
         "noop": noop,
         "serial": 0 if header is None else header.serial,
         "lineage": "" if header is None else header.lineage,
-        "summary": document.summary.model_dump(by_alias=True),
-        "policies": {"warn": _list_warnings(document.policies)},
     }
     if noop:
         now, hidden = split_outputs(saved.planned_outputs, tf.spec.workspace, tf.context.mask)
         outputs |= {"outputs": now, "sensitive_outputs": list[JsonValue](hidden)}
     return outputs
-
-
-def _list_warnings(findings: list[PolicyFinding]) -> list[JsonValue]:
-    return [f"{finding.name}: {finding.message}" for finding in findings if finding.level == "warn"]

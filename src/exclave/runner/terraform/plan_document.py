@@ -1,16 +1,14 @@
 """The readable document of a plan: what changes and how, without secrets."""
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from exclave.base.json_values import Json
-from exclave.runner.logs.masking import Mask, mask_number
+from exclave.runner.logs.masking import Mask
+from exclave.runner.plans.shown_values import MOST_ATTRIBUTES, mask_value, write_path
 from exclave.runner.terraform.saved_plan import Change, ResourceChange, SavedPlan
 from exclave.runner.terraform.state_document import follow
-from exclave.wire.jobs import JsonValue
-from exclave.wire.terraform import (
+from exclave.wire.plans import (
     PlanAction,
     PlanAttribute,
     PlanDocument,
@@ -19,9 +17,6 @@ from exclave.wire.terraform import (
     PlanSummary,
 )
 
-_MOST_ATTRIBUTES = 500
-_MOST_CHARS = 4000
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _QUIET = frozenset({"no-op"})
 
 
@@ -87,7 +82,7 @@ def _compare(change: Change, action: str, mask: Mask) -> list[PlanAttribute]:
     attributes: list[PlanAttribute] = []
     for attribute in walk.list_changes():
         attributes.append(attribute)
-        if len(attributes) >= _MOST_ATTRIBUTES:
+        if len(attributes) >= MOST_ATTRIBUTES:
             break
     return attributes
 
@@ -98,7 +93,7 @@ class _Walk:
     def __init__(self, change: Change, mask: Mask) -> None:
         self._change = change
         self._mask = mask
-        self._forcing = {_write_path(path) for path in change.replace_paths}
+        self._forcing = {write_path(path) for path in change.replace_paths}
 
     def list_changes(self) -> Iterator[PlanAttribute]:
         given = self._change
@@ -153,7 +148,7 @@ class _Walk:
         sensitive: bool = False,
         unknown: bool = False,
     ) -> PlanAttribute:
-        written = _write_path(path)
+        written = write_path(path)
         return PlanAttribute(
             path=self._mask(written),
             before=mask_value(before, self._mask),
@@ -165,23 +160,6 @@ class _Walk:
                 for prefix in self._forcing
             ),
         )
-
-
-def mask_value(value: Json, mask: Mask) -> JsonValue:
-    """Return a value with its secrets masked and long texts shortened."""
-    match value:
-        case str():
-            text = mask(value)
-            cut = len(text) - _MOST_CHARS
-            return text if cut <= 0 else f"{text[:_MOST_CHARS]}… ({cut} more characters)"
-        case Mapping():
-            return {mask(key): mask_value(part, mask) for key, part in value.items()}
-        case Sequence():
-            return [mask_value(part, mask) for part in value]
-        case bool() | None:
-            return value
-        case _:
-            return mask_number(value, mask)
 
 
 def _describe_outputs(changes: Mapping[str, Change], mask: Mask) -> Iterator[PlannedOutput]:
@@ -244,13 +222,3 @@ def _has_true(value: Json) -> bool:
             return any(_has_true(part) for part in value)
         case _:
             return False
-
-
-def _write_path(path: Sequence[Json]) -> str:
-    text = ""
-    for key in path:
-        if isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
-            text += f".{key}" if text else key
-        else:
-            text += f"[{json.dumps(key, ensure_ascii=False)}]"
-    return text

@@ -17,7 +17,7 @@ from exclave.base.ids import Randomness
 from exclave.base.json_values import parse_object
 from exclave.base.logs import Log
 from exclave.client.problems import RemoteProblem
-from exclave.wire.terraform import MAX_STATE, LockInfo
+from exclave.wire.states import MAX_STATE, LockInfo
 
 _log = Log("runner.proxy")
 

@@ -1,30 +1,21 @@
 """The state of a workspace on the runner: decrypted, encrypted, and described without values."""
 
 import hashlib
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from exclave.base.json_values import Json, parse_object
+from exclave.base.json_values import Json
 from exclave.base.secrets import Secret
-from exclave.client.problems import RemoteProblem
-from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.jobs.placeholders import STATE
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
+from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.states.sealed_store import SealedStore
 from exclave.runner.terraform.state_document import Output, StateDocument, parse_state
-from exclave.runner.terraform.unsent_state import forget_state, keep_state, note_lock
-from exclave.wire.terraform import LockInfo, SealedState, StateHeader, StateResource
-
-PATIENT = RetryPolicy(first_s=0.2, longest_s=5.0)
-"""During an apply, writes are retried until they arrive; the dead-man timer ends the wait."""
+from exclave.wire.states import LockInfo, StateHeader, StateResource
 
 _MOST_HIDDEN = 500
-_SERIAL = re.compile(rb'("serial"\s*:\s*)\d+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,55 +32,34 @@ class StateStore:
     def __init__(
         self, workspace: str, *, uplink: Uplink, sealer: Sealer, folder: Path, log: LogWriter
     ) -> None:
-        self._workspace = workspace
-        self._uplink = uplink
-        self._sealer = sealer
-        self._folder = folder
         self._log = log
-        self._purpose = Purpose(uplink.org_id, uplink.queue_id, workspace, STATE)
+        self.sealed = SealedStore(workspace, uplink=uplink, sealer=sealer, folder=folder)
         self.newest: State | None = None
-        self.refused: RemoteProblem | None = None
-        """Why a state was refused; it is then kept on disk."""
-        self.broken: SealBroken | None = None
-        """Why the stored state cannot be opened."""
 
     async def read(self) -> bytes | None:
         """Return the newest state, decrypted; None if there is none yet."""
-        state = await self._uplink.read_state(self._workspace, PATIENT)
-        if state is None:
+        opened = await self.sealed.read()
+        if opened is None:
             return None
-        try:
-            data = align_serial(self._sealer.unseal(state.sealed, self._purpose), state.header)
-        except SealBroken as problem:
-            self.broken = problem
-            raise
-        if state.header.sealed_serial is not None and self.newest is None:
-            self._log.system(_describe_restored(state.header))
-        self._remember_newest(state.header, parse_state(data))
-        return data
+        if opened.header.sealed_serial is not None and self.newest is None:
+            self._log.system(_describe_restored(opened.header))
+        self._remember_newest(opened.header, parse_state(opened.data))
+        return opened.data
 
     async def write(self, lock_id: str, data: bytes) -> None:
-        """Seal a new version, keep it on disk, and only then send it, until it arrives."""
+        """Store a new version."""
         document = parse_state(data)
         header = describe_state(document, data, self._log.mask)
         self._remember_newest(header, document)
-        state = SealedState(header=header, sealed=self._sealer.seal(data, self._purpose))
-        keep_state(self._folder, self._workspace, lock_id, state)
-        try:
-            await self._uplink.write_state(self._workspace, lock_id, state, PATIENT)
-        except RemoteProblem as problem:
-            self.refused = problem
-            raise
-        forget_state(self._folder)
+        await self.sealed.write(lock_id, header, data)
 
     async def lock(self, lock: LockInfo) -> None:
         """Acquire the lock."""
-        note_lock(self._folder, self._workspace, lock.id)
-        await self._uplink.lock_state(self._workspace, lock, PATIENT)
+        await self.sealed.lock(lock)
 
     async def unlock(self, lock_id: str) -> None:
         """Release the lock."""
-        await self._uplink.unlock_state(self._workspace, lock_id, PATIENT)
+        await self.sealed.unlock(lock_id)
 
     def _remember_newest(self, header: StateHeader, document: StateDocument) -> None:
         self.newest = State(header, document.outputs)
@@ -145,29 +115,3 @@ def _list_texts(value: Json) -> Iterator[str]:
                 yield from _list_texts(part)
         case _:
             pass
-
-
-def align_serial(data: bytes, header: StateHeader) -> bytes:
-    """Return the state with the serial that it is stored under, if it fits the header.
-
-    Only the digits change: to write the document anew would round the numbers in it.
-    """
-    try:
-        document = parse_object(data, "the sealed state")
-    except ValueError as error:
-        raise _refuse(str(error)) from error
-    inside = header.serial if header.sealed_serial is None else header.sealed_serial
-    if (document.get("serial"), document.get("lineage")) != (inside, header.lineage):
-        raise _refuse(f"the sealed state is at serial {document.get('serial')}, not {inside}")
-    if inside == header.serial:
-        return data
-    wanted = {**document, "serial": header.serial}
-    for match in _SERIAL.finditer(data):
-        raised = b"%s%s%d%s" % (data[: match.start()], match[1], header.serial, data[match.end() :])
-        if json.loads(raised) == wanted:
-            return raised
-    raise _refuse("the serial of the sealed state cannot be found")
-
-
-def _refuse(message: str) -> SealBroken:
-    return SealBroken(message, hint="See what is stored: `exclave installs tf-state versions`.")

@@ -7,9 +7,9 @@ from pathlib import Path
 from exclave.runner.jobs.context import Captured, JobContext
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.processes.child import Command
+from exclave.runner.terraform.module import MODULE
 from exclave.runner.terraform.plugin_cache import PluginCache
 from exclave.runner.terraform.state_store import StateStore
-from exclave.runner.terraform.unsent_state import MODULE
 from exclave.wire.specs import TerraformSpec
 
 

@@ -11,7 +11,7 @@ from exclave.control.terraform.orphans import list_orphans
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId
 from exclave.wire.runner import Offer
-from exclave.wire.terraform import StateResource
+from exclave.wire.states import StateResource
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import WORKSPACE, begin, lock, lose, state, unlock, write
 from tests.support.files import put_file

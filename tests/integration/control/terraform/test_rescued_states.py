@@ -10,7 +10,8 @@ from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId
 from exclave.domain.terraform import StateRefused
 from exclave.wire.runner import Offer
-from exclave.wire.terraform import RestoreState, SealedState, TfWorkspaceDetail
+from exclave.wire.states import SealedState
+from exclave.wire.terraform import RestoreState, TfWorkspaceDetail
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import (
     WORKSPACE,

@@ -9,7 +9,7 @@ from exclave.control.terraform.workspaces import show_workspace
 from exclave.domain.identity import InstallId
 from exclave.domain.jobs import ExecutionId, Superseded
 from exclave.domain.terraform import StateRefused
-from exclave.wire.terraform import MAX_ATTACHMENT, SealedState
+from exclave.wire.states import MAX_ATTACHMENT, SealedState
 from tests.integration.control.conftest import World
 from tests.integration.control.tf_kit import WORKSPACE, begin, count_blobs, lock, read, state, write
 from tests.support.files import get_state, put_file

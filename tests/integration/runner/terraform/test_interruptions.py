@@ -15,8 +15,8 @@ from exclave.domain.jobs import ExecutionId, JobId
 from exclave.runner.control_plane.execution_api import PATIENCE
 from exclave.runner.processes import procfs
 from exclave.runner.processes.leftovers import kill_leftovers
+from exclave.runner.states.unsent_state import has_pending_state
 from exclave.runner.terraform.errored_state import rescue_all
-from exclave.runner.terraform.unsent_state import has_pending_state
 from exclave.wire.jobs import Reason
 from tests.support.files import get_file
 from tests.support.processes import signal_marked

@@ -25,7 +25,7 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import Purpose, Sealer
 from exclave.runner.secrets.store import SecretStore
 from exclave.wire.jobs import JsonValue
-from exclave.wire.terraform import SealedState, StateHeader
+from exclave.wire.states import SealedState, StateHeader
 
 VALUE = 'a"b\\c${d}%{e}\nf'
 FILLER = Filler({"secret:x": VALUE, "input:y": "Y", "output:component:db:z": "Z"})

@@ -13,7 +13,7 @@ from exclave.base.ids import SystemRandomness
 from exclave.client.exchange import MAX_REPLY
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import SEAL_KEY, Purpose, SealBroken, Sealer
-from exclave.wire.terraform import MAX_ATTACHMENT, MAX_HEADER, MAX_STATE
+from exclave.wire.states import MAX_ATTACHMENT, MAX_HEADER, MAX_STATE
 
 PURPOSE = Purpose("org", "queue", "component:a", "state")
 

@@ -7,7 +7,7 @@ import pytest
 
 from exclave.runner.jobs.workspace import ROOM
 from exclave.runner.terraform.errored_state import ERRORED, _read_left
-from exclave.runner.terraform.unsent_state import MODULE
+from exclave.runner.terraform.module import MODULE
 
 OTHER = 61999
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from exclave.runner.terraform.plan_document import describe_plan, is_noop, mask_value, read_action
+from exclave.runner.plans.shown_values import mask_value
+from exclave.runner.terraform.plan_document import describe_plan, is_noop, read_action
 from exclave.runner.terraform.saved_plan import parse_plan, read_change
 from exclave.wire.jobs import JsonValue
 

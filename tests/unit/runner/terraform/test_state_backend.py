@@ -12,7 +12,7 @@ import pytest
 from exclave.base.ids import SystemRandomness
 from exclave.client.problems import RemoteProblem
 from exclave.runner.terraform.state_backend import StateProxy
-from exclave.wire.terraform import LockInfo
+from exclave.wire.states import LockInfo
 
 
 @dataclass

@@ -5,18 +5,17 @@ from typing import Any, cast
 
 import pytest
 
-from exclave.base.ids import SystemRandomness
 from exclave.client.problems import ProxyTooLarge
 from exclave.client.work import WorkApi
 from exclave.main.runner import send_rescued_states
 from exclave.runner.jobs.executor import EndedRun, JobRun, StopRequest
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.secrets.sealing import Sealer
-from exclave.runner.terraform.rescued_states import RESCUED, settle_state
-from exclave.runner.terraform.unsent_state import JOURNAL, keep_state
+from exclave.runner.states.rescued_states import RESCUED, settle_state
+from exclave.runner.states.unsent_state import JOURNAL, keep_state
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
-from exclave.wire.terraform import AttachmentReply, SealedState, StateHeader, unpack_state
+from exclave.wire.states import SealedState, StateHeader, unpack_state
+from exclave.wire.terraform import AttachmentReply
 from tests.unit.runner.fake_control import FakeControl
 from tests.unit.runner.harness import FakeExecutor, RunnerHarness, run_scenario
 
@@ -71,7 +70,7 @@ class LeavingExecutor(FakeExecutor):
         return Outcome(state=OutcomeState.INTERRUPTED, reason=Reason.STATE_REFUSED)
 
     async def settle(self, ended: EndedRun) -> None:
-        await settle_state(ended, Sealer(ended.data, SystemRandomness()))
+        await settle_state(ended)
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -5,10 +5,10 @@ from typing import cast
 
 import pytest
 
-from exclave.runner.jobs.context import Captured
+from exclave.runner.jobs.context import Captured, JobContext
 from exclave.runner.outcomes import WorkFailed
-from exclave.runner.terraform.policies import _evaluate
-from exclave.runner.terraform.tool_context import TerraformContext
+from exclave.runner.plans.policies import _evaluate
+from exclave.runner.processes.child import Command
 from exclave.wire.specs import RegoPolicy
 
 POLICY = RegoPolicy(name="sizes", rego="package nuon")
@@ -20,14 +20,17 @@ class FakeOpa:
     def __init__(self, code: int, out: str, err: str = "") -> None:
         self._answer = Captured(code, out, err)
 
-    async def capture(self, name: str, argv: tuple[str, ...], *, cwd: Path) -> Captured:
-        assert (name, argv[0], cwd) == ("opa eval", "opa", Path("folder"))
+    def build_env(self) -> dict[str, str]:
+        return {}
+
+    async def capture(self, command: Command, *, name: str) -> Captured:
+        assert (name, command.argv[0], command.cwd) == ("`opa eval`", "opa", Path("folder"))
         return self._answer
 
 
 async def evaluate(opa: FakeOpa) -> object:
     file = Path("folder/policy.rego")
-    return await _evaluate(cast("TerraformContext", opa), "opa", POLICY, file, Path("input.json"))
+    return await _evaluate(cast("JobContext", opa), "opa", POLICY, file, Path("input.json"))
 
 
 @pytest.mark.parametrize(

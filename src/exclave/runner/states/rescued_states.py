@@ -1,4 +1,4 @@
-"""Terraform states that could not be uploaded at the end of their execution: kept, sent later."""
+"""States that could not be uploaded at the end of their execution: kept, sent later."""
 
 import json
 from collections.abc import Callable
@@ -16,9 +16,7 @@ from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import remove_durably, write_durably
 from exclave.runner.jobs.executor import EndedRun
-from exclave.runner.secrets.sealing import Sealer
-from exclave.runner.terraform.errored_state import rescue_all
-from exclave.runner.terraform.unsent_state import forget_state, read_pending
+from exclave.runner.states.unsent_state import forget_state, read_pending, rescue
 
 _log = Log("runner.rescue")
 
@@ -32,10 +30,10 @@ _EVERY_S = 600.0
 _ONCE = RetryPolicy(give_up_s=0.0)
 
 
-async def settle_state(ended: EndedRun, sealer: Sealer) -> None:
+async def settle_state(ended: EndedRun) -> None:
     """Upload journal and unsaved state of an ended execution; keep the state if that fails."""
     uplink = ended.uplink
-    await rescue_all(ended.folder, uplink, sealer, ended.patience, ended.mask)
+    await rescue(ended.folder, uplink, ended.patience)
     packed = read_pending(ended.folder)
     if packed is None:
         return

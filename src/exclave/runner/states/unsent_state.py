@@ -1,4 +1,4 @@
-"""The apply journal and an unsaved Terraform state, uploaded before the folder is deleted."""
+"""The journal of an apply and an unsaved state, uploaded before the folder is deleted."""
 
 import json
 from pathlib import Path
@@ -11,14 +11,11 @@ from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import sync_folder, write_durably
-from exclave.runner.jobs.workspace import ROOM
-from exclave.wire.terraform import SealedState, unpack_state
+from exclave.wire.states import SealedState, unpack_state
 
 _log = Log("runner.rescue")
 
 JOURNAL = "journal.jsonl"
-MODULE = Path(ROOM) / "work" / "module"
-"""The path of the module in the folder of a Terraform job's execution."""
 _JOURNAL_SENT = "journal.sent"
 _PENDING = "state.pending"
 _LOCK = "state.lock"

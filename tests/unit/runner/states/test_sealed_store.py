@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from exclave.runner.secrets.sealing import SealBroken
-from exclave.runner.terraform.state_store import align_serial
-from exclave.wire.terraform import StateHeader
+from exclave.runner.states.sealed_store import align_serial
+from exclave.wire.states import StateHeader
 
 STATE = b"""{
   "version": 4,

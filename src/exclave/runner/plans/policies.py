@@ -14,11 +14,12 @@ from exclave.base.json_values import (
     text_or_empty,
 )
 from exclave.runner.commands import opa
+from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
-from exclave.runner.terraform.tool_context import TerraformContext
+from exclave.runner.processes.child import Command
 from exclave.wire.jobs import Reason
+from exclave.wire.plans import PolicyFinding
 from exclave.wire.specs import RegoPolicy
-from exclave.wire.terraform import PolicyFinding
 
 PACKAGE = "nuon"
 _LEVELS: Final = ("deny", "warn", "pass")
@@ -26,25 +27,28 @@ _LEVELS: Final = ("deny", "warn", "pass")
 _MOST_CHARS = 1000
 
 
-async def check_policies(tf: TerraformContext, tool: str, plan: str) -> list[PolicyFinding]:
-    """Evaluate all policies of the job on the plan's JSON; return denials first, passes last."""
-    folder = tf.context.workspace.folder / "policies"
-    with tf.context.workspace.touch():
+async def check_policies(
+    context: JobContext, tool: str, policies: Sequence[RegoPolicy], subject: bytes
+) -> list[PolicyFinding]:
+    """Evaluate all policies on the subject's JSON; return denials first, passes last."""
+    workspace = context.workspace
+    folder = workspace.folder / "policies"
+    with workspace.touch():
         folder.mkdir(mode=0o700, exist_ok=True)
     document = folder / "input.json"
-    tf.context.workspace.write(document, f'{{"plan": {plan}}}'.encode())
+    workspace.write(document, subject)
     findings: list[PolicyFinding] = []
     try:
-        for at, policy in enumerate(tf.spec.policies):
+        for at, policy in enumerate(policies):
             file = folder / f"policy-{at:03d}.rego"
-            tf.context.workspace.write(file, policy.rego.encode())
-            value = await _evaluate(tf, tool, policy, file, document)
-            findings += read_findings(policy.name, value, tf.context.mask)
+            workspace.write(file, policy.rego.encode())
+            value = await _evaluate(context, tool, policy, file, document)
+            findings += read_findings(policy.name, value, context.mask)
     finally:
-        with tf.context.workspace.touch():
+        with workspace.touch():
             document.unlink(missing_ok=True)
     for finding in findings:
-        tf.context.log.system(f"policy {finding.name}: {finding.level}: {finding.message}")
+        context.log.system(f"policy {finding.name}: {finding.level}: {finding.message}")
     return sorted(findings, key=lambda finding: _LEVELS.index(finding.level))
 
 
@@ -65,15 +69,17 @@ def read_findings(name: str, value: Json, mask: Callable[[str], str]) -> list[Po
 
 
 async def _evaluate(
-    tf: TerraformContext, tool: str, policy: RegoPolicy, file: Path, document: Path
+    context: JobContext, tool: str, policy: RegoPolicy, file: Path, document: Path
 ) -> Json:
     """Evaluate with today's syntax, and with the old one if that cannot be read."""
     problems = []
+    env = context.build_env()
     for old_syntax in (False, True):
         argv = opa.evaluate(
             tool, policy=file, document=document, package=PACKAGE, old_syntax=old_syntax
         )
-        printed = await tf.capture("opa eval", argv, cwd=file.parent)
+        command = Command(argv, env, file.parent)
+        printed = await context.capture(command, name="`opa eval`")
         answer = _read(printed.stdout)
         if printed.code == 0 and answer is not None and "errors" not in answer:
             expressions = _first(answer.get("result")).get("expressions")
