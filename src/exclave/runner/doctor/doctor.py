@@ -16,9 +16,9 @@ from exclave.runner.doctor.machine import (
     check_folder,
     check_identity,
     check_isolation,
-    check_tools,
 )
 from exclave.runner.doctor.network import check_network
+from exclave.runner.doctor.tools import check_tools
 
 _TOKEN = "token"  # noqa: S105 - the name of a check
 
@@ -35,7 +35,7 @@ async def diagnose(config: RunnerConfig, clock: Clock, randomness: Randomness) -
     reachable = all(finding.state != "fail" for finding in findings)
     if reachable and (config.data / IDENTITY).exists():
         findings.append(await within(_TOKEN, _build_token_check(config, clock, randomness)))
-    return [*findings, *check_tools()]
+    return [*findings, *await check_tools()]
 
 
 def _build_token_check(

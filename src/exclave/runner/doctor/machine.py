@@ -1,7 +1,6 @@
-"""Checks of the machine itself: data folder, disk, identity, tools."""
+"""Checks of the machine itself: data folder, disk, identity, isolation."""
 
 import os
-import shutil
 import stat
 import subprocess
 from pathlib import Path
@@ -15,14 +14,6 @@ from exclave.runner.processes.users import JobUser, read_run_as
 
 _MIB = 1 << 20
 _ISOLATE = "Run the runner as root with EXCLAVE_RUN_AS=auto, or give it a machine of its own."
-_TOOLS = {
-    "git": "Install git if builds or scripts need it.",
-    "terraform": "Install terraform, if components use it; or tofu, with EXCLAVE_TF_TOOL=tofu.",
-    "tofu": "Install tofu, or terraform instead, if components use it.",
-    "opa": "Install opa if the app has policies.",
-    "helm": "Install helm if components are charts.",
-    "kubectl": "Install kubectl if components are manifests.",
-}
 
 
 def check_folder(config: RunnerConfig) -> Finding:
@@ -101,14 +92,3 @@ def _can_read(user: JobUser, file: Path) -> bool:
         extra_groups=(),
     )
     return tried.returncode == 0
-
-
-def check_tools() -> list[Finding]:
-    """Check which of the tools that jobs need are installed."""
-    paths = {name: shutil.which(name) for name in _TOOLS}
-    return [
-        ok(f"tool {name}", path)
-        if path is not None
-        else warn(f"tool {name}", "not on the PATH", _TOOLS[name])
-        for name, path in paths.items()
-    ]

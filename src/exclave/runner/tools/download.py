@@ -1,9 +1,7 @@
 """Downloads a tool from its vendor or a mirror, and verifies its checksum."""
 
 import hashlib
-import os
 import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from exclave.base.errors import Problem
 from exclave.client.downloads import download_file, download_text
 from exclave.client.transport import Link
 from exclave.runner.tools.catalog import Vendor
+from exclave.runner.tools.unpack import unpack_tool
 
 _MOST_BYTES = 512 << 20
 _WITHIN_S = 600.0
@@ -52,7 +51,7 @@ async def fetch_tool(
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != wanted.lower():
         raise ChecksumWrong(f"`{name}` has the checksum {actual}, not {wanted}")
-    return unpack_tool(vendor, package, folder)
+    return unpack_tool(vendor, version, package, folder)
 
 
 def find_sum(text: str, name: str) -> str:
@@ -62,22 +61,3 @@ def find_sum(text: str, name: str) -> str:
         if listed == name or (not listed and len(lines) == 1):
             return str(value)
     raise ChecksumWrong(f"the list of checksums does not name `{name}`")
-
-
-def unpack_tool(vendor: Vendor, package: Path, folder: Path) -> Path:
-    """Extract the one program from a downloaded archive."""
-    target = folder / vendor.name
-    if vendor.zipped:
-        with zipfile.ZipFile(package) as archive, archive.open(vendor.name) as member:
-            left = _MOST_BYTES
-            with target.open("wb") as out:
-                while chunk := member.read(1 << 20):
-                    left -= len(chunk)
-                    if left < 0:
-                        raise ChecksumWrong(f"`{package.name}` unpacks to too much")
-                    out.write(chunk)
-        package.unlink()
-    else:
-        package.replace(target)
-    os.chmod(target, 0o755)  # noqa: PTH101, S103 - a program that the runner starts
-    return target

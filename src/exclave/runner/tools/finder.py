@@ -5,7 +5,6 @@ import fcntl
 import os
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from exclave.runner.processes.child import Command
 from exclave.runner.tools.catalog import VENDORS, Vendor
 from exclave.runner.tools.download import fetch_tool
 from exclave.runner.tools.go_build import Run, build_tool
-from exclave.runner.tools.versions import Fit, Version, compare_versions
+from exclave.runner.tools.versions import Fit, Version, compare_versions, explain_refusal
 from exclave.wire.jobs import Reason
 
 _ASK_S = 60.0
@@ -63,12 +62,16 @@ class ToolFinder:
 
     async def find(self, name: str, requested: str, *, env: Mapping[str, str], run: Run) -> Tool:
         """Return a suitable tool; raise `WorkFailed` with a hint if there is none."""
-        wanted = _read_requested(name, requested)
+        vendor = self._vendors[name]
+        wanted = _read_requested(vendor, requested)
         seen: list[str] = []
         newer: Tool | None = None
         for path in self._list_paths(name):
-            version = await self._ask_version(path, env, run)
+            version = await self._ask_version(vendor, path, env, run)
             if version is None:
+                continue
+            if problem := explain_refusal(vendor, version):
+                seen.append(f"{version} at {path}, which is not used: {problem}")
                 continue
             fit = compare_versions(wanted, version, strict=self._settings.strict)
             seen.append(f"{version} at {path}")
@@ -123,7 +126,7 @@ class ToolFinder:
                         checksums=settings.checksums,
                     )
                     return _publish(file, target)
-                except (Problem, OSError, KeyError, zipfile.BadZipFile) as error:
+                except (Problem, OSError) as error:
                     problems.append(f"it cannot be downloaded: {error}")
         if settings.build and not vendor.module:
             problems.append("it cannot be built from its Go module")
@@ -154,11 +157,14 @@ class ToolFinder:
         if on_path is not None:
             yield on_path
 
-    async def _ask_version(self, path: str, env: Mapping[str, str], run: Run) -> Version | None:
+    async def _ask_version(
+        self, vendor: Vendor, path: str, env: Mapping[str, str], run: Run
+    ) -> Version | None:
         facts = os.stat(path)  # noqa: PTH116 - of the program, links followed
         key = (path, facts.st_mtime_ns, facts.st_size)
         if key not in self._known:
-            command = Command((path, "version"), {**env, "CHECKPOINT_DISABLE": "1"}, Path("/"))
+            argv = (path, *vendor.ask_version)
+            command = Command(argv, {**env, "CHECKPOINT_DISABLE": "1"}, Path("/"))
             try:
                 code, printed = await run(command, _ASK_S)
             except WorkFailed as failed:
@@ -172,12 +178,16 @@ class ToolFinder:
         return self._known[key]
 
 
-def _read_requested(name: str, requested: str) -> Version | None:
+def _read_requested(vendor: Vendor, requested: str) -> Version | None:
     if requested in {"", "latest"}:
         return None
     wanted = Version.read(requested)
     if wanted is None:
-        message = f"`{requested}` is no version of {name}: write it like 1.11.4, or leave it out"
+        form = f"write it like {vendor.default}, or leave it out"
+        message = f"`{requested}` is no version of {vendor.name}: {form}"
+        raise WorkFailed(Reason.TOOL_MISSING, message)
+    if problem := explain_refusal(vendor, wanted):
+        message = f"{vendor.name} {wanted} is not used: {problem}"
         raise WorkFailed(Reason.TOOL_MISSING, message)
     return wanted
 

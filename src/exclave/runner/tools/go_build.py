@@ -44,16 +44,10 @@ async def build_tool(
     source = folder / "source"
     shutil.copytree(module["Dir"], source)
     target = folder / vendor.name
-    build = (
-        "go",
-        "build",
-        "-mod=readonly",
-        "-modcacherw",
-        "-trimpath",
-        "-o",
-        str(target),
-        vendor.package,
-    )
+    variable = vendor.version_variable
+    named = (f"-ldflags=-X {variable}=v{version}",) if variable else ()
+    flags = ("-mod=readonly", "-modcacherw", "-trimpath", *named)
+    build = ("go", "build", *flags, "-o", str(target), vendor.package)
     code, printed = await run(Command(build, {**env, **ours}, source), _BUILD_S)
     if code != 0:
         raise _fail(wanted, printed[-500:])

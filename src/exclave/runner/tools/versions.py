@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
+from exclave.runner.tools.catalog import Vendor
+
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(-[0-9A-Za-z.-]+)?")
 _SEARCH = re.compile(r"(?:v|Version:\s*)?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)")
 
@@ -53,3 +55,14 @@ def compare_versions(wanted: Version | None, installed: Version, *, strict: bool
     if same_minor and released and installed.patch > wanted.patch and not strict:
         return Fit.NEWER_PATCH
     return Fit.WRONG
+
+
+def explain_refusal(vendor: Vendor, version: Version) -> str:
+    """Return why a version does not work with the runner, or nothing if it does."""
+    oldest = Version.read(vendor.oldest)
+    if oldest is not None and version < oldest:
+        minor = f"{oldest.major}.{oldest.minor}"
+        return f"{vendor.name} {minor} or newer is needed, for example {vendor.default}"
+    if why := vendor.broken.get(str(version)):
+        return f"{why}; use {vendor.default}"
+    return ""

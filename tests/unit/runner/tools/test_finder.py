@@ -148,6 +148,55 @@ async def test_a_version_is_asked_for_once(place: Place) -> None:
     assert len(RAN) == 1
 
 
+async def find_helm(place: Place, wish: str = "") -> Tool:
+    return await place.finder().find("helm", wish, env={}, run=run)
+
+
+@pytest.mark.parametrize("version", ["4.1.0", "4.2.2", "4.3.1", "5.0.0"])
+async def test_helm_4_is_used(place: Place, version: str) -> None:
+    put(place.bin / "helm", f'version.BuildInfo{{Version:"v{version}", GoVersion:"go1.27.2"}}')
+
+    assert str((await find_helm(place)).version) == version
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("3.17.3", "helm 4.1 or newer is needed, for example 4.3.1"),
+        ("4.0.5", "helm 4.1 or newer is needed"),
+        ("4.2.1", "does not wait for hooks and deletions"),
+    ],
+)
+async def test_a_helm_that_does_not_work_is_refused_with_the_reason(
+    place: Place, version: str, why: str
+) -> None:
+    put(place.bin / "helm", f'version.BuildInfo{{Version:"v{version}"}}')
+
+    with pytest.raises(WorkFailed, match=why) as installed:
+        await find_helm(place)
+    with pytest.raises(WorkFailed, match=why) as asked_for:
+        await find_helm(place, version)
+
+    assert installed.value.reason == asked_for.value.reason == "tool_missing"
+
+
+async def test_an_old_helm_on_the_path_does_not_hide_a_newer_one(place: Place) -> None:
+    put(place.bin / "helm", "v3.17.3")
+    put(place.tools / "helm" / "4.3.1" / "helm", "v4.3.1")
+
+    assert "4.3.1" in (await find_helm(place)).path
+
+
+async def test_kubectl_is_asked_for_its_own_version_only(place: Place) -> None:
+    put(place.bin / "kubectl", "Client Version: v1.37.1\nKustomize Version: v5.8.1")
+    RAN.clear()
+
+    tool = await place.finder().find("kubectl", "", env={}, run=run)
+
+    assert str(tool.version) == "1.37.1"
+    assert [argv[1:] for argv in RAN] == [("version", "--client")]
+
+
 @pytest.mark.parametrize("wish", ["1.11", "~> 1.11", "1.11.x", "newest", "1.11.4; rm"])
 async def test_a_wish_that_is_no_version_is_refused(place: Place, wish: str) -> None:
     with pytest.raises(WorkFailed, match="is no version of terraform"):

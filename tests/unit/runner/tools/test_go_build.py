@@ -4,13 +4,14 @@ import asyncio
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
-from exclave.runner.tools.catalog import Vendor
+from exclave.runner.tools.catalog import Packing, Vendor
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.runner.tools.go_build import build_tool
 from tests.support.tools import give_up, run_command
@@ -22,7 +23,7 @@ SMALL = Vendor(
     folder="",
     file="",
     sums="",
-    zipped=False,
+    packing=Packing.PROGRAM,
     module="rsc.io/2fa",
     module_sums={"1.2.0": SUM},
 )
@@ -61,6 +62,18 @@ async def test_a_module_is_downloaded_checked_and_built(tmp_path: Path) -> None:
     assert go.argv[0][-1] == "rsc.io/2fa@v1.2.0"
     assert "-mod=readonly" in go.argv[1]
     assert [one.name for one in (tmp_path / "new").iterdir()] == ["2fa"]
+
+
+async def test_a_program_is_built_with_its_version_where_the_module_does_not_know_it(
+    tmp_path: Path,
+) -> None:
+    go = Go(tmp_path)
+    (tmp_path / "new").mkdir()
+    vendor = replace(SMALL, version_variable="rsc.io/2fa/version.text")
+
+    await build_tool(vendor, "1.2.0", tmp_path / "new", env={}, run=go.run)
+
+    assert "-ldflags=-X rsc.io/2fa/version.text=v1.2.0" in go.argv[1]
 
 
 @pytest.mark.parametrize(
