@@ -63,14 +63,19 @@ class Cloud:
         Read-only work is offered again after 60 s of silence, so these may overlap with their
         successors: harmless, and the price of not waiting 900 s for a plan.
         """
-        self.unsure: dict[tuple[str, str], None] = {}
-        """Lanes on which a change was lost, and that nobody has looked at since."""
+        self.permitted: dict[str, None] = {}
+        """Executions that the control plane let start."""
+        self.unsure: dict[tuple[str, str], frozenset[str]] = {}
+        """Lanes on which a change was lost, and that nobody has looked at since.
+
+        The value is what had leave to start by then. It may go on until its runner learns of the
+        loss, also if its first call is yet to come.
+        """
         self.approved: dict[str, set[str]] = {}
         """By workflow: the digests that a person said yes to."""
         self.digests: dict[str, str | None] = {}
         """By execution that began: the digest that it took for approved."""
         self._runs: dict[str, None] = {}
-        self._began: dict[str, None] = {}
         self._changed_by: dict[str, str] = {}
         self.finished: dict[str, None] = {}
 
@@ -92,11 +97,11 @@ class Cloud:
             first = self._changed_by.setdefault(call.job, call.execution)
             if first != call.execution:
                 self._ledger.report("I6", "job changed twice", call.job, first, call.execution)
-        for queue, lane in self.unsure:
-            own = call.execution in self._began
-            if queue == call.queue and not own and any(conflict(lane, one) for one in call.lanes):
+        for (queue, lane), permitted in self.unsure.items():
+            if call.execution in permitted or queue != call.queue:
+                continue
+            if any(conflict(lane, held) for held in call.lanes):
                 self._ledger.report("I4", "call on a lane that nobody looked at", call.execution)
-        self._began[call.execution] = None
         for other in self._open:
             if other.execution != call.execution and _clash(call, other):
                 self._note_overlap(call, other)

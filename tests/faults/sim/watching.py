@@ -84,7 +84,7 @@ class Watcher:
         mutating, queue, lanes = place
         if after == "lost" and mutating == "1":
             for lane in json.loads(lanes):
-                self._cloud.unsure[queue, lane] = None
+                self._cloud.unsure[queue, lane] = frozenset(self._cloud.permitted)
 
     def _see_undead(self, execution: str) -> None:
         self._ledger.report("I2", "ended execution changed", execution)
@@ -94,6 +94,8 @@ class Watcher:
 
     def _see_write(self, execution: str, epoch: str, before: str, after: str) -> None:
         self._ledger.trace("write", execution, before, after)
+        if before == "offered" and after == "running":
+            self._cloud.permitted[execution] = None
         for lane, held in self._held.get(execution, {}).items():
             if held < self._newest.get(lane, 0):
                 self._ledger.report("I1", "write under an old epoch", execution, lane)
