@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, ValidationError
 
-from exclave.domain.tf_addresses import read_address, read_name
+from exclave.domain.resource_addresses import read_resource_address
+from exclave.domain.tf_addresses import read_name
 from exclave.wire.model import Reply
 from exclave.wire.specs import check_storable
 
-Address = Annotated[str, AfterValidator(read_address)]
+Address = Annotated[str, AfterValidator(read_resource_address)]
 """The address of a resource; an invalid one is replaced by a text that says so."""
 OutputName = Annotated[str, AfterValidator(read_name)]
 
@@ -23,11 +24,32 @@ class PlanAttribute(Reply):
     sensitive: bool = False
     unknown: bool = False
     forces_replacement: bool = False
+    ignored: bool = False
+    """Whether drift scans leave this change out."""
 
 
 PlanAction = Literal[
-    "create", "update", "replace", "delete", "read", "no-op", "import", "move", "forget"
+    "create",
+    "update",
+    "replace",
+    "delete",
+    "read",
+    "no-op",
+    "import",
+    "move",
+    "forget",
+    "keep",
+    "run",
 ]
+"""What would happen. `keep`: it is no longer wanted, but stays. `run`: a hook that is run."""
+
+
+class TakenField(Reply):
+    """A field of a live object that somebody else set, and that the apply takes over."""
+
+    path: str
+    manager: str
+    """Who set it, such as `kubectl (scale)`."""
 
 
 class PlannedResource(Reply):
@@ -42,6 +64,11 @@ class PlannedResource(Reply):
     previous: Address = ""
     import_id: str = ""
     attributes: list[PlanAttribute] = []
+    taken_from: list[TakenField] = []
+    events: list[str] = []
+    """When a hook is run, such as `pre-upgrade`."""
+    notes: list[str] = []
+    """What a person has to know about this change, in sentences."""
 
 
 class PlannedOutput(Reply):
@@ -65,6 +92,8 @@ class PlanSummary(Reply):
     imported: Annotated[int, Field(alias="import")] = 0
     move: int = 0
     outputs: int = 0
+    keep: int = 0
+    run: int = 0
 
     model_config = {"populate_by_name": True, "extra": "ignore", "frozen": True}
 
@@ -88,6 +117,10 @@ class PlanDocument(Reply):
     drift: list[PlannedResource] = []
     summary: PlanSummary = PlanSummary()
     policies: list[PolicyFinding] = []
+    notes: list[str] = []
+    warnings: list[str] = []
+    outside_images: list[str] = []
+    """Images that no component of the app provides, as the plan names them."""
 
 
 def read_plan(data: bytes) -> PlanDocument:

@@ -139,6 +139,42 @@ def plan() -> Json:
     }
 
 
+def objects_plan() -> Json:
+    """Return a plan of objects of a cluster, with everything that only such a plan has."""
+    return {
+        "tool": "kubernetes",
+        "resources": [
+            {
+                "address": "apps/Deployment/shop/web",
+                "type": "apps/v1 Deployment",
+                "name": "web",
+                "action": "update",
+                "attributes": [attribute("spec.replicas", 5, 2, ignored=True)],
+                "taken_from": [{"path": "spec.replicas", "manager": "kubectl (scale)"}],
+                "notes": ["in a new namespace: not checked by the server"],
+            },
+            {
+                "address": "batch/Job/shop/migrate",
+                "type": "batch/v1 Job",
+                "name": "migrate",
+                "action": "run",
+                "events": ["pre-install", "pre-upgrade"],
+            },
+            {
+                "address": "PersistentVolumeClaim/shop/data",
+                "type": "v1 PersistentVolumeClaim",
+                "name": "data",
+                "action": "keep",
+                "notes": ["it holds data"],
+            },
+        ],
+        "summary": {"change": 1, "run": 1, "keep": 1},
+        "notes": ["the namespace `shop` is created"],
+        "warnings": ["spec.replicas has two owners"],
+        "outside_images": ["docker.io/library/redis:7 (not pinned)"],
+    }
+
+
 def planned_workflow() -> Json:
     planned = samples.plan() | {"job_id": JOB, "outputs": {"digest": DIGEST, "noop": False}}
     return samples.workflow(planned, samples.gate())
@@ -165,6 +201,6 @@ TERRAFORM_VERBS: dict[str, Verb] = {
     "installs orphans": Verb(INS, {f"GET /v1/installs/{INS}/orphans": {"orphans": [orphan()]}},
                              'import {\n  to = aws_s3_bucket.b\n  id = "bucket-1"\n}'),
     "jobs plan": Verb(JOB, {_PLAN: plan()}, "Plan: 1 to add, 1 to change, 1 to replace, 1 to destroy."),
-    "workflows plan": Verb(f"{WFL} ok", {f"GET /v1/workflows/{WFL}": planned_workflow(), _PLAN: plan()},
-                           "± t.swap must be replaced: it cannot be changed in place"),
+    "workflows plan": Verb(f"{WFL} ok", {f"GET /v1/workflows/{WFL}": planned_workflow(), _PLAN: objects_plan()},
+                           "! takes over spec.replicas from kubectl (scale)"),
 }  # fmt: skip

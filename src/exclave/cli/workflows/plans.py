@@ -1,4 +1,4 @@
-"""Terraform plans as text: what is created, changed, replaced and destroyed, and why."""
+"""Plans as text: what is created, changed, replaced and destroyed, and why."""
 
 from collections.abc import Iterator
 
@@ -26,6 +26,8 @@ _SIGNS = {
     "import": ("→", "cyan", "will be imported"),
     "move": ("→", "cyan", "has moved"),
     "forget": (".", "yellow", "will be forgotten, and stays as it is"),
+    "keep": (".", "cyan", "stays"),
+    "run": ("▸", "cyan", "will be run"),
     "no-op": (" ", "white", "does not change"),
 }
 _REASONS = {
@@ -96,6 +98,7 @@ def format_plan(session: Session, plan: PlanDocument) -> Styled:
             f"  {clean_line(drifted.address)} {_SIGNS[drifted.action][2]}" for drifted in plan.drift
         ]
         parts.insert(0, join(["Changed outside of Terraform:", *lines]))
+    parts += [join(part) for part in _format_remarks(session, plan) if part]
     if plan.outputs:
         parts.append(
             join(["Outputs:", *(_format_output(session, output) for output in plan.outputs)])
@@ -115,6 +118,8 @@ def format_summary(plan: PlanDocument) -> str:
         (summary.replace, "to replace"),
         (summary.move, "moved"),
         (summary.destroy, "to destroy"),
+        (summary.run, "to run"),
+        (summary.keep, "to keep"),
     )
     shown = [f"{count} {what}" for count, what in counts if count]
     if summary.outputs and not shown:
@@ -165,18 +170,31 @@ async def _fetch(session: Session, step: StepReply) -> PlanDocument:
 def _format_resource(session: Session, resource: PlannedResource) -> Iterator[Styled]:
     sign, colour, what = _SIGNS[resource.action]
     was = f" (was {clean_line(resource.previous)})" if resource.previous else ""
-    why = _REASONS.get(resource.reason, "")
+    why = _REASONS.get(resource.reason, "") or ", ".join(map(clean_line, resource.events))
     head = f"{sign} {clean_line(resource.address)} {what}{was}" + (f": {why}" if why else "")
     yield _paint(session, head, colour)
     width = max((len(clean_line(attribute.path)) for attribute in resource.attributes), default=0)
     for attribute in resource.attributes:
         yield _format_attribute(session, resource.action, attribute, width)
+    for field in resource.taken_from:
+        text = f"  ! takes over {clean_line(field.path)} from {clean_line(field.manager)}"
+        yield _paint(session, text, "magenta")
+    for note in resource.notes:
+        yield clean_line(f"    ({note})")
+
+
+def _format_remarks(session: Session, plan: PlanDocument) -> Iterator[list[Styled]]:
+    yield [_paint(session, f"Warning: {clean_line(text)}", "yellow") for text in plan.warnings]
+    yield [clean_line(f"Note: {text}") for text in plan.notes]
+    images = [clean_line(f"  {image}") for image in plan.outside_images]
+    yield [clean_line("Images from outside of the app:"), *images] if images else []
 
 
 def _format_attribute(
     session: Session, action: str, attribute: PlanAttribute, width: int
 ) -> Styled:
     forced = "  # forces replacement" if attribute.forces_replacement else ""
+    forced += "  # ignored in scans" if attribute.ignored else ""
     name = f"{clean_line(attribute.path):<{width}}"
     if attribute.sensitive:
         return clean_line(f"    {name}  (sensitive){forced}")

@@ -14,7 +14,7 @@ from tests.unit.cli.fake_control import (
     event,
     make_id,
 )
-from tests.unit.cli.verbs_terraform import orphan, plan, planned_workflow
+from tests.unit.cli.verbs_terraform import objects_plan, orphan, plan, planned_workflow
 
 WHOLE = """\
 Changed outside of Terraform:
@@ -52,6 +52,36 @@ def test_a_plan_reads_from_top_to_bottom(cli: Cli, fake: FakeControl) -> None:
     ran = cli(*f"jobs plan {JOB}".split())
 
     assert (ran.code, ran.out) == (0, WHOLE)
+
+
+OBJECTS = """\
+~ apps/Deployment/shop/web will be changed
+  ~ spec.replicas  5 → 2  # ignored in scans
+  ! takes over spec.replicas from kubectl (scale)
+    (in a new namespace: not checked by the server)
+
+▸ batch/Job/shop/migrate will be run: pre-install, pre-upgrade
+
+. PersistentVolumeClaim/shop/data stays
+    (it holds data)
+
+Warning: spec.replicas has two owners
+
+Note: the namespace `shop` is created
+
+Images from outside of the app:
+  docker.io/library/redis:7 (not pinned)
+
+Plan: 1 to change, 1 to run, 1 to keep.
+"""
+
+
+def test_a_plan_of_objects_says_whose_fields_are_taken_and_what_stays(
+    cli: Cli, fake: FakeControl
+) -> None:
+    fake.answer("GET", f"/v1/jobs/{JOB}/attachments/plan.json", objects_plan())
+
+    assert cli(*f"jobs plan {JOB}".split()).out == OBJECTS
 
 
 @pytest.mark.parametrize(
