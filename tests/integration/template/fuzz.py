@@ -15,6 +15,11 @@ from tests.integration.template.generator import VALUES, Case, make_cases
 
 CASES = 500
 LIMITS = Limits(steps=20_000)
+_DIFFERENCES = (
+    "range can't iterate over",
+    "error calling slice: list should be type of slice or array but string",
+)
+"""What helm refuses and our engine takes, as the reference of templates says."""
 
 
 def compare(folder: Path, seed: int) -> int:
@@ -41,12 +46,12 @@ def compare(folder: Path, seed: int) -> int:
 
 
 def render_rest(folder: Path, cases: list[Case]) -> dict[int, bytes]:
-    """Render with helm; leave out templates that go through a number, which its Go cannot yet."""
+    """Render with helm; leave out templates that show a known difference."""
     while True:
         try:
             return helm.render_all(folder, cases, VALUES)
         except helm.HelmFailed as failed:
-            if "range can't iterate over" not in str(failed):
+            if not any(difference in str(failed) for difference in _DIFFERENCES):
                 raise SystemExit(str(failed)) from failed
             cases = [case for case in cases if case.number != failed.number]
 
