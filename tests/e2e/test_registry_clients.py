@@ -18,7 +18,8 @@ from exclave.domain.identity import User
 from exclave.main.server import Running, run_control_plane
 from exclave.main.settings import ServerSettings
 from exclave.wire.registry import NewRegistryToken
-from tests.support.tools import need_helm, need_imagecopy, need_tool
+from tests.support.kubernetes_tools import need_helm3
+from tests.support.tools import need_imagecopy, need_tool
 
 SIZE = 20 << 20
 
@@ -190,7 +191,7 @@ async def test_containers_image_copies_out_and_in_and_deletes(live: Live) -> Non
 
 
 async def test_helm_pushes_and_pulls_a_chart(live: Live) -> None:
-    helm, crane = need_helm(), need_tool("crane")
+    helm, crane = need_helm3(), need_tool("crane")
     token = await live.token()
     await live.run(helm, "registry", "login", live.host, "-u", "exclave", "-p", token)
     await live.run(crane, "auth", "login", live.host, "-u", "exclave", "-p", token)

