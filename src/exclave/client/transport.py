@@ -66,11 +66,11 @@ def open_transport(link: Link, tls: ssl.SSLContext, connections: int) -> httpx.A
         trust_env=False,
         proxy=None if link.proxy is None else httpx.Proxy(link.proxy),
         limits=httpx.Limits(max_connections=connections, keepalive_expiry=60.0),
-        socket_options=_list_keepalive(),
+        socket_options=list_keepalive(),
     )
 
 
-def _list_keepalive() -> list[tuple[int, int, int]]:
+def list_keepalive() -> list[tuple[int, int, int]]:
     """Return TCP keep-alive options, so that a dead peer is noticed during a long poll."""
     options = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in _KEEPALIVE:

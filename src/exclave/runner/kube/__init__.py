@@ -1,0 +1,1 @@
+"""Work on Kubernetes clusters: the API client, access to clusters, changes and rollouts."""

@@ -1,0 +1,1 @@
+"""The Kubernetes API as the runner uses it: YAML, objects, discovery, requests and watches."""
