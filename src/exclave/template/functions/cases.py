@@ -4,10 +4,18 @@ import unicodedata
 
 from exclave.template.functions.signature import Env, Param, Registry
 from exclave.template.functions.strings import SPACES
-from exclave.template.text import to_bytes
+from exclave.template.text import is_raw_byte, to_bytes
 
 CASES = Registry()
 TEXT = Param.TEXT
+_REPLACEMENT = "\ufffd"
+
+
+def _read_runes(text: str) -> str:
+    """Return the text as Go goes through it: each byte that is not UTF-8 is a replacement."""
+    if text.isascii():
+        return text
+    return "".join(_REPLACEMENT if is_raw_byte(char) else char for char in text)
 
 
 def _upper(char: str) -> str:
@@ -29,13 +37,13 @@ def _title(char: str) -> str:
 @CASES.add("upper", takes=(TEXT,))
 def upper(text: str) -> str:
     """Return the text in upper case."""
-    return text.upper() if text.isascii() else "".join(map(_upper, text))
+    return text.upper() if text.isascii() else "".join(map(_upper, _read_runes(text)))
 
 
 @CASES.add("lower", takes=(TEXT,))
 def lower(text: str) -> str:
     """Return the text in lower case."""
-    return text.lower() if text.isascii() else "".join(map(_lower, text))
+    return text.lower() if text.isascii() else "".join(map(_lower, _read_runes(text)))
 
 
 @CASES.add("title", takes=(TEXT,))
@@ -43,7 +51,7 @@ def title(text: str) -> str:
     """Return the text with the first letter of each word in title case."""
     done: list[str] = []
     previous = " "
-    for char in text:
+    for char in _read_runes(text):
         done.append(_title(char) if _separates(previous) else char)
         previous = char
     return "".join(done)
@@ -60,7 +68,7 @@ def untitle(text: str) -> str:
     """Return the text with the first letter of each word in lower case."""
     done: list[str] = []
     begins = True
-    for char in text:
+    for char in _read_runes(text):
         if char in SPACES:
             begins = True
             done.append(char)
@@ -75,7 +83,7 @@ def swap_case(text: str) -> str:
     """Return the text with case swapped; a lower-case first letter of a word becomes title case."""
     done: list[str] = []
     begins = True
-    for char in text:
+    for char in _read_runes(text):
         if char.isupper() or unicodedata.category(char) == "Lt":
             done.append(_lower(char))
             begins = False
