@@ -1,0 +1,1 @@
+"""Changes of objects: compared with the cluster, ordered, planned, applied, pruned, removed."""
