@@ -12,7 +12,7 @@ from exclave.cli.root import SuggestingGroup
 from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
-from exclave.wire.specs import GitSource
+from exclave.wire.specs import ChartSource, GitSource
 
 group = SuggestingGroup("builds", help="Manage builds: the artifacts of an app's components.")
 
@@ -148,4 +148,6 @@ def _show_source(build: BuildReply) -> str:
     source = build.source
     if isinstance(source, GitSource):
         return f"{source.url} {source.ref}, folder {source.directory}"
+    if isinstance(source, ChartSource):
+        return f"{source.url}, chart {source.chart} {source.version}".rstrip()
     return f"the app directory, folder {source.directory}"

@@ -1,14 +1,16 @@
 """The job that builds a part of a config version, and the key under which its result is reused."""
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exclave.appconfig.model.formats import parse_duration
-from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repos
+from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
+from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repo, Repos
 from exclave.base.digests import digest_json
 from exclave.jobspec.facts import SourceFacts
 from exclave.wire.builds import expand_repo
-from exclave.wire.specs import BuildSource, BuildSpec, GitSource, UploadedSource
+from exclave.wire.specs import BuildSource, BuildSpec, ChartSource, GitSource, UploadedSource
 
 FORMAT = 1
 """The format of artifacts: a new one makes every part be built again."""
@@ -30,26 +32,40 @@ def make_target(
     definition: Repos, facts: SourceFacts, *, part: str, type_: str, timeout: str = BUILD_TIMEOUT
 ) -> BuildTarget | None:
     """Return what is built for a part; None if its definition names no source."""
-    repo = definition.repo
-    if repo is None:
-        return None
-    directory = posixpath.normpath(repo.directory or ".")
-    source: BuildSource
-    if repo.repo == HERE:
-        # A folder that was not there when the app was synced: the build will say so.
-        identity = {"folder": facts.folders.get(directory, facts.archive_digest)}
-        source = UploadedSource(
-            config_id=facts.config_id, archive_digest=facts.archive_digest, directory=directory
-        )
+    chart = definition.helm_repo if isinstance(definition, HelmChart) else None
+    if chart is not None:
+        source, identity = _make_chart_source(chart)
+    elif definition.repo is not None:
+        is_connected = definition.connected_repo is not None
+        source, identity = _make_folder_source(definition.repo, facts, is_connected=is_connected)
     else:
-        url, ref = expand_repo(repo.repo), repo.branch or "HEAD"
-        identity = {"url": url, "ref": ref, "directory": directory}
-        connected = definition.connected_repo is not None
-        source = GitSource(url=url, ref=ref, directory=directory, connected=connected)
+        return None
     key = digest_json({"format": FORMAT, "type": type_, "source": identity})
     # A timeout that is a template cannot be read before there is an install.
     timeout_s = parse_duration(timeout) or parse_duration(BUILD_TIMEOUT) or 0.0
     return BuildTarget(part, type_, source, key, timeout_s)
+
+
+def _make_folder_source(
+    repo: Repo, facts: SourceFacts, *, is_connected: bool
+) -> tuple[BuildSource, Mapping[str, str]]:
+    """Return a folder as a source, and what tells it from others."""
+    directory = posixpath.normpath(repo.directory or ".")
+    if repo.repo == HERE:
+        source = UploadedSource(
+            config_id=facts.config_id, archive_digest=facts.archive_digest, directory=directory
+        )
+        # A folder that was not there when the app was synced: the build will say so.
+        return source, {"folder": facts.folders.get(directory, facts.archive_digest)}
+    url, ref = expand_repo(repo.repo), repo.branch or "HEAD"
+    identity = {"url": url, "ref": ref, "directory": directory}
+    return GitSource(url=url, ref=ref, directory=directory, connected=is_connected), identity
+
+
+def _make_chart_source(chart: HelmRepo) -> tuple[BuildSource, Mapping[str, str]]:
+    """Return a chart of a chart repository as a source, and what tells it from others."""
+    identity = {"url": chart.repo_url, "chart": chart.chart, "version": chart.version}
+    return ChartSource(url=chart.repo_url, chart=chart.chart, version=chart.version), identity
 
 
 def make_build_job(target: BuildTarget, *, build_id: str, repository: str) -> BuildSpec:

@@ -6,6 +6,7 @@ from exclave.base.clock import Clock
 from exclave.base.errors import InvalidInput
 from exclave.main.install_runner import build_tool_settings
 from exclave.main.settings import RunnerSettings
+from exclave.runner.builds.charts.downloads import ChartDownloads
 from exclave.runner.builds.recipe import BuildTools
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import load_key
@@ -26,9 +27,10 @@ def make_build_executor(
     clock: Clock,
 ) -> BuildExecutor:
     """Return the executor of `build` jobs; only runners of a build queue get any."""
-    fetcher = GitFetcher(build_git_settings(settings), children, GitCredentials(config.data / FILE))
+    git, credentials = build_git_settings(settings), GitCredentials(config.data / FILE)
+    charts = ChartDownloads(replace(config.link, url=""), credentials, git.allow_private)
     finder = ToolFinder(build_tool_settings(settings, config, children))
-    tools = BuildTools(fetcher, finder, replace(config.link, url=""))
+    tools = BuildTools(GitFetcher(git, children, credentials), finder, charts)
     return BuildExecutor(tools, registry, lambda: load_key(config.data), clock, children=children)
 
 

@@ -159,11 +159,21 @@ class GitSource(Request):
     connected: bool = False
 
 
+class ChartSource(Request):
+    """A chart of a chart repository; the build resolves `version`, which may be a constraint."""
+
+    type: Literal["chart"] = "chart"
+    url: Annotated[str, StringConstraints(max_length=2000, pattern=r"^(https?|oci)://[^\s@]+$")]
+    chart: Annotated[str, StringConstraints(max_length=250, pattern=r"^[A-Za-z0-9][\w./-]*$")]
+    version: Annotated[str, StringConstraints(max_length=200)] = ""
+    """Empty: the newest stable one."""
+
+
 ArtifactType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 """What an artifact is to be used as; a runner refuses to build a type that it cannot check."""
 ACTION_SOURCE: Final = "action_source"
 """The type of artifacts that steps of actions run in."""
-BuildSource = Annotated[UploadedSource | GitSource, Field(discriminator="type")]
+BuildSource = Annotated[UploadedSource | GitSource | ChartSource, Field(discriminator="type")]
 
 
 class BuildSpec(Request):

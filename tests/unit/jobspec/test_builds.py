@@ -1,8 +1,9 @@
 """What is built for a part, and when a build can be used again."""
 
+from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
 from exclave.appconfig.model.kinds.shared import Repo, Repos
 from exclave.jobspec.builds import BuildTarget, make_build_job, make_target
-from exclave.wire.specs import GitSource, UploadedSource
+from exclave.wire.specs import ChartSource, GitSource, UploadedSource
 from tests.unit.jobspec.jobspec_kit import CONFIG, DIGEST, SOURCES
 
 HERE = Repos(public_repo=Repo(repo=".", directory="./infra"))
@@ -24,6 +25,19 @@ def test_a_source_is_a_folder_of_the_upload_or_of_a_repository() -> None:
     assert target(GIT).source == GitSource(
         url="https://github.com/acme/infra", ref="main", directory="db", connected=True
     )
+
+
+def chart(version: str = "") -> HelmChart:
+    repo = HelmRepo(repo_url="https://charts.example.com", chart="redis", version=version)
+    return HelmChart(type="helm_chart", name="cache", chart_name="cache", helm_repo=repo)
+
+
+def test_a_chart_of_a_repository_is_a_source_by_its_version() -> None:
+    assert target(chart("^1.2"), type_="helm_chart").source == ChartSource(
+        url="https://charts.example.com", chart="redis", version="^1.2"
+    )
+    assert target(chart()).key == target(chart()).key
+    assert target(chart()).key != target(chart("1.2.3")).key
 
 
 def test_a_definition_without_a_repository_is_not_built() -> None:

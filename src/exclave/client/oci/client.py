@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -17,6 +18,7 @@ from exclave.client.oci.auth import Login as Login
 from exclave.client.oci.blobs import hash_file, pull_blob, push_blob
 from exclave.client.oci.calls import PATIENCE, OciCalls
 from exclave.client.oci.documents import (
+    EMPTY,
     EMPTY_BYTES,
     INDEX,
     MANIFEST,
@@ -24,7 +26,6 @@ from exclave.client.oci.documents import (
     Descriptor,
     Index,
     Manifest,
-    describe_empty,
     read_document,
     write_fallback_tag,
 )
@@ -35,6 +36,17 @@ from exclave.client.retry import RetryPolicy
 _DOCKER = "application/vnd.docker.distribution.manifest"
 _ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}, {_DOCKER}.v2+json, {_DOCKER}.list.v2+json"}
 _MISSING = 404
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactConfig:
+    """The config of an artifact, for types that have one: what pulls it reads this first."""
+
+    media_type: str
+    data: bytes
+
+
+NO_CONFIG = ArtifactConfig(EMPTY, EMPTY_BYTES)
 
 
 class OciClient:
@@ -87,17 +99,25 @@ class OciClient:
         annotations: Mapping[str, str],
         subject: PushedManifest | None = None,
         tag: str | None = None,
+        config: ArtifactConfig = NO_CONFIG,
     ) -> PushedManifest:
-        """Push one file as an artifact; the same arguments give the same digest."""
+        """Push one file as an artifact; the same arguments give the same digest.
+
+        An artifact without `artifact_type` has the type of its config.
+        """
         digest, size = await asyncio.to_thread(hash_file, layer)
-        empty = describe_empty()
-        await push_blob(self._calls, repository, EMPTY_BYTES, empty.digest, empty.size)
+        config_digest = digest_bytes(config.data)
+        await push_blob(self._calls, repository, config.data, config_digest, len(config.data))
         await push_blob(self._calls, repository, layer, digest, size)
         document: dict[str, object] = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "artifactType": artifact_type,
-            "config": empty.model_dump(include={"mediaType", "digest", "size"}),
+            **({"artifactType": artifact_type} if artifact_type else {}),
+            "config": {
+                "mediaType": config.media_type,
+                "digest": config_digest,
+                "size": len(config.data),
+            },
             "layers": [{"mediaType": layer_type, "digest": digest, "size": size}],
             "annotations": dict(annotations),
         }

@@ -194,7 +194,7 @@ def _set_commit(target: BuildTarget, commit: str | None) -> BuildTarget:
         return target
     if not isinstance(target.source, GitSource):
         raise InvalidInput(
-            f"`{target.part}` comes from the app directory, which has no commits",
+            f"`{target.part}` does not come from a git repository, so it has no commits",
             hint="Leave the commit out.",
         )
     return replace(target, source=target.source.model_copy(update={"commit": commit}))

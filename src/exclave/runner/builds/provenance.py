@@ -14,7 +14,7 @@ from exclave.base.json_values import JsonObject
 from exclave.runner.builds.recipe import BuiltArtifact
 from exclave.wire.envelope import decode_bytes, public_text
 from exclave.wire.runner import Dispatch
-from exclave.wire.specs import BuildSpec, GitSource, UploadedSource
+from exclave.wire.specs import BuildSource, BuildSpec, ChartSource, GitSource, UploadedSource
 
 ARTIFACT_TYPE = "application/vnd.in-toto+json"
 LAYER_TYPE = "application/vnd.dsse.envelope.v1+json"
@@ -89,10 +89,12 @@ def encode_for_signing(payload: bytes) -> bytes:
     return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
 
 
-def _describe_source(source: GitSource | UploadedSource, commit: str) -> Mapping[str, object]:
+def _describe_source(source: BuildSource, commit: str) -> Mapping[str, object]:
     match source:
         case GitSource():
             return {"uri": f"git+{source.url}@{source.ref}", "digest": {"gitCommit": commit}}
+        case ChartSource():
+            return {"uri": f"{source.url}#{source.chart}", "name": source.version or "newest"}
         case UploadedSource():
             uri = f"urn:exclave:config:{source.config_id}"
             return {"uri": uri, "digest": _name(source.archive_digest)}

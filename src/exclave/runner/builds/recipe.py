@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Protocol
 
 from exclave.base.json_values import JsonObject
+from exclave.client.oci.client import ArtifactConfig
 from exclave.client.oci.documents import PushedManifest
-from exclave.client.transport import Link
+from exclave.runner.builds.charts.downloads import ChartDownloads
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.git.fetch import GitFetcher
 from exclave.runner.jobs.context import JobContext
@@ -30,6 +31,7 @@ class Registry(Protocol):
         layer_type: str,
         annotations: Mapping[str, str],
         subject: PushedManifest | None = None,
+        config: ArtifactConfig = ...,
     ) -> PushedManifest:
         """Push one file as an artifact."""
         ...
@@ -58,8 +60,7 @@ class BuildTools:
 
     fetcher: GitFetcher
     finder: ToolFinder
-    link: Link
-    """Proxy and certificates for downloads; its URL is not used."""
+    charts: ChartDownloads
 
 
 @dataclass(frozen=True, slots=True)

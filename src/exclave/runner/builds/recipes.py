@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
+from exclave.runner.builds.charts.recipe import build_chart
 from exclave.runner.builds.packed_folder import pack_source
 from exclave.runner.builds.recipe import Recipe
 from exclave.runner.builds.source_checks import check_files, check_module
@@ -11,6 +12,7 @@ from exclave.wire.jobs import Reason
 from exclave.wire.specs import ACTION_SOURCE
 
 RECIPES: Mapping[str, Recipe] = {
+    "helm_chart": build_chart,
     "terraform_module": partial(pack_source, check=check_module),
     ACTION_SOURCE: partial(pack_source, check=check_files),
 }

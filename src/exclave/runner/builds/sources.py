@@ -11,7 +11,7 @@ from exclave.runner.builds.source_checks import locate_folder
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
-from exclave.wire.specs import GitSource, UploadedSource
+from exclave.wire.specs import ChartSource, GitSource, UploadedSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ async def fetch_folder(work: BuildWork) -> FetchedFolder:
             root, commit = checkout.root, checkout.commit
         case UploadedSource():
             root = await _fetch_uploaded(work.context, source)
+        case ChartSource():
+            message = f"a `{work.spec.type}` is not built from a chart repository"
+            raise WorkFailed(Reason.SOURCE_INVALID, message)
     work.begin("check")
     return FetchedFolder(root, await _locate(work.context, root, source.directory), commit)
 

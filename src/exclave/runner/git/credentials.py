@@ -73,6 +73,15 @@ class GitCredentials:
             raise WorkFailed(Reason.SECRET_MISSING, message)
         return max(fitting, key=lambda credential: len(credential.prefix))
 
+    def find_password(self, url: str) -> Credential | None:
+        """Return the credential with a password for an address that need not have one, or None."""
+        fitting = [
+            credential
+            for credential in self._read()
+            if credential.password is not None and credential.opens(url)
+        ]
+        return max(fitting, key=lambda credential: len(credential.prefix), default=None)
+
     def _read(self) -> list[Credential]:
         try:
             handle = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -1,135 +1,23 @@
 """Build jobs: from an uploaded archive and from git to an artifact with its provenance."""
 
-import asyncio
 import base64
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from exclave.base.archives import pack_folder, unpack_archive
-from exclave.base.digests import canonical_json, digest_bytes
+from exclave.base.archives import unpack_archive
 from exclave.base.errors import Unavailable
-from exclave.client.oci.documents import PushedManifest
-from exclave.client.transport import Link
 from exclave.runner.builds.provenance import encode_for_signing
-from exclave.runner.builds.recipe import BuildTools, Registry
-from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.executors.build import BuildExecutor
-from exclave.runner.git.credentials import GitCredentials
-from exclave.runner.git.fetch import GitFetcher, GitSettings
-from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import JobRun
-from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
-from exclave.wire.runner import Outcome
-from exclave.wire.specs import BuildSpec
+from tests.integration.runner.executors.build_kit import KEY, Site, upload, uploaded
 from tests.support.git import make_repo
-from tests.unit.runner.work_kit import CLOCK, ExecutionHarness, make_dispatch
 
-CONFIG = "cfg_" + "0" * 26
-KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
 MODULE = {"infra/db/main.tf": "# db", "infra/db/run.sh": "#!/bin/sh\n", "README": "x"}
-
-
-@dataclass
-class FakeRegistry:
-    """Keeps what was pushed."""
-
-    folder: Path
-    pushed: list[Mapping[str, Any]] = field(default_factory=list)
-    failure: Exception | None = None
-
-    async def push_artifact(
-        self, repository: str, *, layer: Path, subject: PushedManifest | None = None, **facts: Any
-    ) -> PushedManifest:
-        if self.failure is not None:
-            raise self.failure
-        data = await asyncio.to_thread(layer.read_bytes)
-        document = {"layer": digest_bytes(data), "repository": repository, **facts}
-        self.pushed.append({**document, "data": data, "subject": subject})
-        body = canonical_json(document)
-        return PushedManifest(digest_bytes(body), len(body))
-
-
-@dataclass
-class FakeUplink:
-    """Hands out one archive."""
-
-    archive: bytes
-
-    async def get_archive(self, config_id: str, target: Path) -> None:
-        assert config_id == CONFIG
-        await asyncio.to_thread(target.write_bytes, self.archive)
-
-
-class Site:
-    """An executor with its surroundings."""
-
-    def __init__(self, folder: Path, archive: bytes = b"") -> None:
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.registry = FakeRegistry(folder)
-        self.archive = archive
-        settings = GitSettings(protocols=frozenset({"file"}), allow_private=True)
-        fetcher = GitFetcher(
-            settings, ChildSettings(path=os.environ["PATH"]), GitCredentials(folder / "none")
-        )
-        finder = ToolFinder(ToolSettings(folder=folder / "tools", path=os.environ["PATH"]))
-        tools = BuildTools(fetcher, finder, Link(""))
-        self.executor = BuildExecutor(tools, self._open, lambda: KEY, CLOCK, keep_free_bytes=0)
-
-    @asynccontextmanager
-    async def _open(self, uplink: Uplink) -> AsyncIterator[Registry]:
-        del uplink
-        yield self.registry
-
-    async def build(self, source: Mapping[str, Any], **more: Any) -> Outcome:
-        shutil.rmtree(self.folder / "bench", ignore_errors=True)
-        (self.folder / "bench").mkdir()
-        self.bench = ExecutionHarness(self.folder / "bench")
-        spec = BuildSpec.model_validate(
-            {
-                "build_id": "bui_" + "0" * 26,
-                "part": "component:db",
-                "type": "terraform_module",
-                "repository": "apps/demo",
-                "source": source,
-                **more,
-            }
-        )
-        uplink = cast("Uplink", FakeUplink(self.archive))
-        work = JobRun(make_dispatch(spec), self.bench.folder, uplink)
-        return await self.executor.run(work, self.bench.log, self.bench.stop)
-
-
-def upload(folder: Path, files: Mapping[str, str]) -> bytes:
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    target = folder.parent / "upload.tar"
-    with target.open("wb") as out:
-        pack_folder(folder, out)
-    return target.read_bytes()
-
-
-def uploaded(archive: bytes, directory: str = "infra/db") -> dict[str, str]:
-    return {
-        "type": "uploaded",
-        "config_id": CONFIG,
-        "archive_digest": digest_bytes(archive),
-        "directory": directory,
-    }
 
 
 async def test_an_uploaded_folder_becomes_an_artifact(tmp_path: Path) -> None:
@@ -139,7 +27,7 @@ async def test_an_uploaded_folder_becomes_an_artifact(tmp_path: Path) -> None:
     outcome = await site.build(uploaded(archive))
 
     assert outcome.state is OutcomeState.SUCCEEDED, outcome.message
-    artifact, provenance = site.registry.pushed
+    artifact, provenance = site.fake.pushed
     assert artifact["artifact_type"] == "application/vnd.exclave.terraform_module.v1"
     assert artifact["layer_type"] == "application/vnd.exclave.source.v1.tar"
     assert outcome.outputs["files"] == 2
@@ -195,7 +83,7 @@ async def test_the_provenance_names_source_commit_and_builder_and_is_signed(
         {"type": "git", "url": repo.url, "ref": "main", "directory": "infra/db"}
     )
 
-    envelope = json.loads(site.registry.pushed[1]["data"])
+    envelope = json.loads(site.fake.pushed[1]["data"])
     payload = base64.b64decode(envelope["payload"])
     signature = base64.b64decode(envelope["signatures"][0]["sig"])
     KEY.public_key().verify(signature, encode_for_signing(payload))
@@ -208,7 +96,7 @@ async def test_the_provenance_names_source_commit_and_builder_and_is_signed(
         "uri": f"git+{repo.url}@main",
         "digest": {"gitCommit": outcome.outputs["commit"]},
     }
-    layer = hashlib.sha256(site.registry.pushed[0]["data"]).hexdigest()
+    layer = hashlib.sha256(site.fake.pushed[0]["data"]).hexdigest()
     assert made["resolvedDependencies"][1]["digest"] == {"sha256": layer}
     assert statement["predicate"]["runDetails"]["builder"]["id"] == (
         "urn:exclave:runner:run_" + "0" * 26
@@ -251,7 +139,7 @@ async def test_a_hostile_archive_is_refused(tmp_path: Path) -> None:
 async def test_a_registry_that_does_not_answer_is_told(tmp_path: Path) -> None:
     archive = upload(tmp_path / "app", MODULE)
     site = Site(tmp_path / "site", archive)
-    site.registry.failure = Unavailable("nobody answers")
+    site.fake.failure = Unavailable("nobody answers")
 
     outcome = await site.build(uploaded(archive))
 

@@ -1,0 +1,1 @@
+"""Charts: from a folder or a chart repository to an artifact in Helm's own form."""

@@ -1,0 +1,132 @@
+"""A build executor with its surroundings, for tests of build jobs."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from exclave.base.archives import pack_folder
+from exclave.base.digests import canonical_json, digest_bytes
+from exclave.client.oci.documents import PushedManifest
+from exclave.client.transport import Link
+from exclave.runner.builds.charts.downloads import ChartDownloads
+from exclave.runner.builds.recipe import BuildTools, Registry
+from exclave.runner.control_plane.execution_api import Uplink
+from exclave.runner.executors.build import BuildExecutor
+from exclave.runner.git.credentials import GitCredentials
+from exclave.runner.git.fetch import GitFetcher, GitSettings
+from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.jobs.executor import JobRun
+from exclave.runner.tools.finder import ToolFinder, ToolSettings
+from exclave.wire.runner import Outcome
+from exclave.wire.specs import BuildSpec
+from tests.unit.runner.work_kit import CLOCK, ExecutionHarness, make_dispatch
+
+CONFIG = "cfg_" + "0" * 26
+KEY = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+
+
+@dataclass
+class FakeRegistry:
+    """Keeps what was pushed."""
+
+    folder: Path
+    pushed: list[Mapping[str, Any]] = field(default_factory=list)
+    failure: Exception | None = None
+
+    async def push_artifact(
+        self, repository: str, *, layer: Path, subject: PushedManifest | None = None, **facts: Any
+    ) -> PushedManifest:
+        if self.failure is not None:
+            raise self.failure
+        data = await asyncio.to_thread(layer.read_bytes)
+        document = {"layer": digest_bytes(data), "repository": repository, **facts}
+        self.pushed.append({**document, "data": data, "subject": subject})
+        body = canonical_json({name: str(value) for name, value in document.items()})
+        return PushedManifest(digest_bytes(body), len(body))
+
+
+@dataclass
+class FakeUplink:
+    """Hands out one archive."""
+
+    archive: bytes
+
+    async def get_archive(self, config_id: str, target: Path) -> None:
+        assert config_id == CONFIG
+        await asyncio.to_thread(target.write_bytes, self.archive)
+
+
+class Site:
+    """An executor with its surroundings."""
+
+    def __init__(
+        self,
+        folder: Path,
+        archive: bytes = b"",
+        *,
+        registry: Registry | None = None,
+        tools: Path | None = None,
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.fake = FakeRegistry(folder)
+        self.registry: Registry = registry or self.fake
+        self.archive = archive
+        settings = GitSettings(protocols=frozenset({"file"}), allow_private=True)
+        children = ChildSettings(path=os.environ["PATH"])
+        credentials = GitCredentials(folder / "git-credentials.json")
+        fetcher = GitFetcher(settings, children, credentials)
+        finder = ToolFinder(ToolSettings(folder=tools or folder / "tools", path=os.environ["PATH"]))
+        charts = ChartDownloads(Link(""), credentials, allow_private=True)
+        kit = BuildTools(fetcher, finder, charts)
+        self.executor = BuildExecutor(kit, self._open, lambda: KEY, CLOCK, keep_free_bytes=0)
+
+    @asynccontextmanager
+    async def _open(self, uplink: Uplink) -> AsyncIterator[Registry]:
+        del uplink
+        yield self.registry
+
+    async def build(self, source: Mapping[str, Any], **more: Any) -> Outcome:
+        shutil.rmtree(self.folder / "bench", ignore_errors=True)
+        (self.folder / "bench").mkdir()
+        self.bench = ExecutionHarness(self.folder / "bench")
+        spec = BuildSpec.model_validate(
+            {
+                "build_id": "bui_" + "0" * 26,
+                "part": "component:db",
+                "type": "terraform_module",
+                "repository": "apps/demo",
+                "source": source,
+                **more,
+            }
+        )
+        uplink = cast("Uplink", FakeUplink(self.archive))
+        work = JobRun(make_dispatch(spec), self.bench.folder, uplink)
+        return await self.executor.run(work, self.bench.log, self.bench.stop)
+
+
+def upload(folder: Path, files: Mapping[str, str]) -> bytes:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    target = folder.parent / "upload.tar"
+    with target.open("wb") as out:
+        pack_folder(folder, out)
+    return target.read_bytes()
+
+
+def uploaded(archive: bytes, directory: str = "infra/db") -> dict[str, str]:
+    return {
+        "type": "uploaded",
+        "config_id": CONFIG,
+        "archive_digest": digest_bytes(archive),
+        "directory": directory,
+    }
