@@ -1,58 +1,21 @@
 """Artifacts in a registry that is not ours: the CNCF one, with a password, without referrers."""
 
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import pytest
 
 from exclave.base.secrets import Secret
 from exclave.client.oci.client import Login, OciClient
 from exclave.client.problems import RemoteProblem
-from tests.faults.site import find_port
-from tests.support.tools import need_tool
-
-PASSWORD = "s3cret"
-HASH = "$2b$05$abcdefghijklmnopqrstuuLK7U1u6pVRmL7L1BBM2aS35PSZnDXlK"
-CONFIG = """
-version: 0.1
-log: {{level: error}}
-storage: {{filesystem: {{rootdirectory: {folder}/store}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-auth: {{htpasswd: {{realm: test, path: {folder}/passwords}}}}
-"""
+from tests.support.registries import PASSWORD, serve_registry
 
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
-    program = need_tool("registry")
-    port = find_port()
-    (tmp_path / "passwords").write_text(f"runner:{HASH}\n")
-    config = tmp_path / "config.yml"
-    config.write_text(CONFIG.format(folder=tmp_path, port=port))
-    with (
-        (tmp_path / "log").open("wb") as log,
-        subprocess.Popen([program, "serve", config], stdout=log, stderr=log) as server,
-    ):
-        url = f"http://127.0.0.1:{port}"
-        wait_for(url, server)
+    with serve_registry(tmp_path / "registry", login=True) as url:
         yield url
-        server.kill()
-
-
-def wait_for(url: str, server: "subprocess.Popen[bytes]") -> None:
-    for _ in range(600):
-        assert server.poll() is None, "the registry ended"
-        try:
-            httpx.get(f"{url}/v2/", trust_env=False)
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return
-    pytest.fail("the registry does not answer")
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,11 @@ class OciCalls:
         """Close the connections."""
         await self._http.aclose()
 
+    @property
+    def registry(self) -> str:
+        """The address of the registry, without a folder."""
+        return self._link.url
+
     def name(self, repository: str) -> str:
         """Return the full name of a repository in the registry."""
         return f"{self._prefix}/{repository}" if self._prefix else repository

@@ -3,39 +3,32 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 import httpx
 
 from exclave.base.clock import Clock
-from exclave.base.digests import canonical_json, digest_bytes, digest_like
+from exclave.base.digests import canonical_json, digest_bytes
 from exclave.base.ids import Randomness
-from exclave.base.json_values import object_or_empty, parse_object, require_text
 from exclave.client.oci.auth import Authorization, GetToken, NoteToken
 from exclave.client.oci.auth import Login as Login
-from exclave.client.oci.blobs import hash_file, pull_blob, push_blob
 from exclave.client.oci.calls import PATIENCE, OciCalls
 from exclave.client.oci.documents import (
     EMPTY,
     EMPTY_BYTES,
-    INDEX,
     MANIFEST,
-    CorruptContent,
     Descriptor,
-    Index,
     Manifest,
     read_document,
-    write_fallback_tag,
 )
 from exclave.client.oci.documents import PushedManifest as PushedManifest
-from exclave.client.problems import RemoteProblem, UnexpectedReply
+from exclave.client.oci.downloads import pull_blob
+from exclave.client.oci.manifests import fetch_manifest, list_referrers, put_manifest
+from exclave.client.oci.repository import OciRepository
+from exclave.client.oci.uploads import hash_file, push_blob
+from exclave.client.problems import UnexpectedReply
 from exclave.client.retry import RetryPolicy
-
-_DOCKER = "application/vnd.docker.distribution.manifest"
-_ACCEPT = {"Accept": f"{MANIFEST}, {INDEX}, {_DOCKER}.v2+json, {_DOCKER}.list.v2+json"}
-_MISSING = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,81 +141,20 @@ class OciClient:
         self, repository: str, data: bytes, *, tag: str | None = None, media_type: str = MANIFEST
     ) -> PushedManifest:
         """Store a manifest under its digest, and under a tag if there is one."""
-        digest = digest_bytes(data)
-        path = self._calls.path(repository, f"manifests/{tag or digest}")
-        headers = {"Content-Type": media_type}
-        reply = await self._calls.repeat(
-            lambda: self._calls.send("PUT", path, repository, headers, lambda: data)
+        return await put_manifest(
+            self._calls, repository, data, reference=tag or "", media_type=media_type
         )
-        pushed = PushedManifest(digest, len(data), media_type)
-        subject = object_or_empty(parse_object(data, "the manifest").get("subject"))
-        if subject and "OCI-Subject" not in reply.headers:
-            about = require_text(subject.get("digest"), "`subject.digest` of the manifest")
-            await self._note_referrer(repository, about, data, pushed)
-        return pushed
 
     async def get_manifest(self, repository: str, reference: str) -> bytes:
         """Return a manifest by digest or tag; with a digest, the content is verified."""
-        path = self._calls.path(repository, f"manifests/{reference}")
-        reply = await self._calls.repeat(lambda: self._calls.send("GET", path, repository, _ACCEPT))
-        if ":" in reference and digest_like(reference, reply.content) != reference:
-            raise CorruptContent(f"the registry sent something else than manifest {reference}")
-        return reply.content
+        return (await fetch_manifest(self._calls, repository, reference)).data
 
     async def list_referrers(
         self, repository: str, digest: str, artifact_type: str = ""
     ) -> list[Descriptor]:
         """Return the referrers of a manifest, also from registries with only the tag scheme."""
-        path = self._calls.path(repository, f"referrers/{digest}")
-        if artifact_type:
-            path += f"?{httpx.QueryParams({'artifactType': artifact_type})}"
-        try:
-            referrers = await self._list_pages(repository, path)
-        except RemoteProblem as problem:
-            if problem.status != _MISSING:
-                raise
-            referrers = await self._read_fallback(repository, digest)
-        return [referrer for referrer in referrers if artifact_type in {"", referrer.artifactType}]
+        return await list_referrers(self._calls, repository, digest, artifact_type)
 
-    async def _list_pages(self, repository: str, path: str) -> list[Descriptor]:
-        referrers: list[Descriptor] = []
-        while path:
-            send = partial(self._calls.send, "GET", path, repository)
-            reply = await self._calls.repeat(send)
-            referrers += read_document(Index, reply.content).manifests
-            path = reply.links.get("next", {}).get("url", "")
-        return referrers
-
-    async def _read_fallback(self, repository: str, digest: str) -> list[Descriptor]:
-        try:
-            data = await self.get_manifest(repository, write_fallback_tag(digest))
-        except RemoteProblem as problem:
-            if problem.status != _MISSING:
-                raise
-            return []
-        return read_document(Index, data).manifests
-
-    async def _note_referrer(
-        self, repository: str, subject: str, data: bytes, pushed: PushedManifest
-    ) -> None:
-        """Keep the list of referrers ourselves, by tag, where the registry does not."""
-        manifest = read_document(Manifest, data)
-        listed = await self._read_fallback(repository, subject)
-        if any(referrer.digest == pushed.digest for referrer in listed):
-            return
-        added = Descriptor(
-            mediaType=pushed.media_type,
-            digest=pushed.digest,
-            size=pushed.size,
-            artifactType=manifest.artifactType or manifest.config.mediaType,
-            annotations=manifest.annotations,
-        )
-        document = {
-            "schemaVersion": 2,
-            "mediaType": INDEX,
-            "manifests": [
-                referrer.model_dump(exclude_defaults=True) for referrer in [*listed, added]
-            ],
-        }
-        tag = write_fallback_tag(subject)
-        await self.put_manifest(repository, canonical_json(document), tag=tag, media_type=INDEX)
+    def open_repository(self, repository: str) -> OciRepository:
+        """Return one repository, for copying into it or out of it."""
+        return OciRepository(self._calls, repository)

@@ -37,6 +37,18 @@ class _Document(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class Platform(_Document):
+    """The machine that a manifest of an index is for."""
+
+    architecture: str = ""
+    os: str = ""
+    variant: str = ""
+
+    def write(self) -> str:
+        """Return the platform as people write it, such as `linux/arm64/v8`."""
+        return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
+
+
 class Descriptor(_Document):
     """Content by its digest, with its type and size."""
 
@@ -45,6 +57,8 @@ class Descriptor(_Document):
     size: Annotated[int, Field(ge=0)]
     artifactType: str = ""  # noqa: N815 - the name in the document
     annotations: dict[str, str] = {}
+    urls: list[str] = []
+    platform: Platform | None = None
 
 
 class Manifest(_Document):

@@ -135,8 +135,8 @@ def _explain(printed: str) -> WorkFailed:
     complaint = (match[1] if match else printed).strip()
     if _OUT_OF_SYNC in complaint:
         message = (
-            f"{complaint.splitlines()[0]}: `Chart.lock` names other dependencies than `Chart.yaml`; run"
-            " `helm dependency update` and commit the lock file"
+            f"{complaint.splitlines()[0]}: `Chart.lock` names other dependencies than `Chart.yaml`;"
+            " run `helm dependency update` and commit the lock file"
         )
         return WorkFailed(Reason.SOURCE_INVALID, message)
     passing = any(

@@ -10,9 +10,9 @@ import httpx
 from exclave.base.digests import digest_bytes
 from exclave.base.json_values import list_or_empty, parse_object, text_or_empty
 from exclave.client.oci.auth import Authorization
-from exclave.client.oci.blobs import pull_blob
 from exclave.client.oci.calls import OciCalls
 from exclave.client.oci.documents import MANIFEST, Manifest, read_document
+from exclave.client.oci.downloads import pull_blob
 from exclave.client.problems import RemoteProblem
 from exclave.client.transport import build_tls, open_transport
 from exclave.runner.builds.charts.downloads import ChartDownloads, make_login

@@ -1,0 +1,1 @@
+"""Container images: names, the graph of an image, copies between registries, pinned references."""
