@@ -13,6 +13,8 @@ from exclave.base.json_values import (
     text_or_empty,
 )
 from exclave.client.problems import Unreachable
+from exclave.runner.kube.api.objects import ObjectsRefused
+from exclave.runner.kube.api.yaml_reader import YamlRefused
 from exclave.wire.jobs import Reason
 
 _LONGEST_TEXT: Final = 2000
@@ -70,6 +72,14 @@ class ClusterUnreachable(Problem):
     )
 
 
+class AccessRefused(Problem):
+    """The access to a cluster is not set up, or its issuer refuses a token."""
+
+    kind: ClassVar = Kind.FORBIDDEN
+    code: ClassVar = "cluster_access_refused"
+    hint: ClassVar = "See docs/how-to/give-a-runner-a-cluster.md."
+
+
 class KindUnknown(Problem):
     """The cluster does not know a kind."""
 
@@ -118,7 +128,9 @@ def classify(problem: Problem) -> Reason:
             return classify_status(problem.status)
         case ClusterUnreachable():
             return Reason.CLUSTER_UNREACHABLE
-        case KindUnknown() | ReplyTooLarge():
+        case AccessRefused():
+            return Reason.ACCESS_DENIED
+        case KindUnknown() | ReplyTooLarge() | YamlRefused() | ObjectsRefused():
             return Reason.OBJECT_REFUSED
         case Unreachable():
             return Reason.NETWORK

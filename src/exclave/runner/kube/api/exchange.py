@@ -70,6 +70,9 @@ class Exchange:
         patience: RetryPolicy = PATIENCE,
     ) -> None:
         self._connection = connection
+        self._extensions = (
+            {} if connection.tls_name is None else {"sni_hostname": connection.tls_name}
+        )
         self._clock = clock
         self._randomness = randomness
         self.patience = patience
@@ -156,6 +159,7 @@ class Exchange:
                 params=dict(request.params),
                 headers=await self._write_headers(request),
                 timeout=timeout,
+                extensions=self._extensions,
             ) as response:
                 await self._check(request, response)
                 yield response
@@ -180,6 +184,7 @@ class Exchange:
                     params=dict(request.params),
                     content=None if request.body is None else json.dumps(request.body).encode(),
                     headers=await self._write_headers(request),
+                    extensions=self._extensions,
                 ) as response,
             ):
                 await self._check(request, response)

@@ -1,0 +1,1 @@
+"""Access to clusters: where credentials come from, and how commands get access without them."""
