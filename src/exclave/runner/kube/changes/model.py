@@ -37,6 +37,8 @@ class ObjectChange:
     after: JsonObject | None = field(default=None, repr=False)
     """The object as the server would store it; None if it is not known or removed."""
     taken: Sequence[TakenPath] = ()
+    force: bool = False
+    """Whether the change overrules other managers, which `taken` names."""
     forcing: Sequence[str] = ()
     """Fields because of which the object is replaced."""
     notes: Sequence[str] = ()
