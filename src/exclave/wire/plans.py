@@ -98,12 +98,18 @@ class PlanSummary(Reply):
     model_config = {"populate_by_name": True, "extra": "ignore", "frozen": True}
 
 
+PolicyLevel = Literal["deny", "warn", "pass"]
+"""What a finding does: `deny` refuses, the others are shown."""
+
+
 class PolicyFinding(Reply):
-    """A finding of a policy about a plan."""
+    """A finding of a policy about a plan, or about one object of it."""
 
     name: str
-    level: Literal["deny", "warn", "pass"]
+    level: PolicyLevel
     message: str
+    resource: Address = ""
+    """The object that it is about; empty if it is about the whole."""
 
 
 class PlanDocument(Reply):

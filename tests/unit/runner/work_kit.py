@@ -93,6 +93,9 @@ class ExecutionHarness:
     def texts(self, stream: Stream = Stream.STDOUT) -> list[str]:
         return [one.text for one in read_spool(self.spool) if one.stream is stream]
 
+    def read_log(self) -> str:
+        return "\n".join(one.text for one in read_spool(self.spool))
+
 
 def script(text: str, **more: Any) -> ScriptSpec:
     """Return a job with one shell script."""

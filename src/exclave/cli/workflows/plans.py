@@ -222,8 +222,9 @@ def _format_policies(session: Session, plan: PlanDocument) -> Iterator[str]:
     yield "Policies:"
     for policy in plan.policies:
         colour = {"deny": "red", "warn": "yellow", "pass": "green"}[policy.level]
-        text = f"  {policy.level} {clean_line(policy.name)}: {indent(policy.message, '    ')}"
-        yield _paint(session, text, colour)
+        about = f"{clean_line(policy.resource)}: " if policy.resource else ""
+        message = f"{about}{indent(policy.message, '    ')}"
+        yield _paint(session, f"  {policy.level} {clean_line(policy.name)}: {message}", colour)
 
 
 def _format_value(value: object) -> str:

@@ -18,7 +18,8 @@ def end_plan(document: PlanDocument, outputs: dict[str, JsonValue]) -> Outcome:
     denied = [finding for finding in document.policies if finding.level == "deny"]
     if denied:
         message = "\n".join(
-            f"policy `{finding.name}` denies this plan: {finding.message}" for finding in denied
+            f"policy `{finding.name}` denies {finding.resource or 'this plan'}: {finding.message}"
+            for finding in denied
         )
         return fail(Reason.POLICY_DENIED, message).model_copy(update={"outputs": outputs})
     return Outcome(
@@ -27,4 +28,8 @@ def end_plan(document: PlanDocument, outputs: dict[str, JsonValue]) -> Outcome:
 
 
 def _list_warnings(findings: Sequence[PolicyFinding]) -> list[JsonValue]:
-    return [f"{finding.name}: {finding.message}" for finding in findings if finding.level == "warn"]
+    return [
+        f"{finding.name}: {f'{finding.resource}: ' if finding.resource else ''}{finding.message}"
+        for finding in findings
+        if finding.level == "warn"
+    ]

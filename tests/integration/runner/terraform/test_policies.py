@@ -47,6 +47,10 @@ def policy(name: str, rego: str) -> dict[str, str]:
     return {"name": name, "rego": rego}
 
 
+def finding(name: str, level: str, message: str) -> dict[str, str]:
+    return {"name": name, "level": level, "message": message, "resource": ""}
+
+
 @pytest.fixture
 def with_opa(bench: TerraformHarness) -> TerraformHarness:
     tools = bench.folder / "tools"
@@ -71,8 +75,8 @@ async def test_a_denied_plan_fails_with_all_messages_and_is_still_shown(
     )
     told = await with_opa.read_plan(ran)
     assert told["policies"] == [
-        {"name": "no-new", "level": "deny", "message": "terraform_data.a may not be made with ***"},
-        {"name": "old", "level": "warn", "message": "something changes"},
+        finding("no-new", "deny", "terraform_data.a may not be made with ***"),
+        finding("old", "warn", "something changes"),
     ]
     assert "policy old: warn: something changes" in ran.text
 
@@ -96,8 +100,8 @@ async def test_a_policy_with_pass_rules_only_is_shown_and_refuses_nothing(
     assert ran.outcome.state == "succeeded", ran.text
     told = await with_opa.read_plan(ran)
     assert told["policies"] == [
-        {"name": "old", "level": "warn", "message": "something changes"},
-        {"name": "checked", "level": "pass", "message": "terraform_data.a is allowed"},
+        finding("old", "warn", "something changes"),
+        finding("checked", "pass", "terraform_data.a is allowed"),
     ]
     assert "policy checked: pass: terraform_data.a is allowed" in ran.text
 

@@ -21,14 +21,21 @@ def test_lines_of_terraform() -> None:
 
 def test_lines_of_opa() -> None:
     evaluate = partial(
-        opa.evaluate, "opa", policy=Path("/p.rego"), document=Path("/i.json"), package="nuon"
+        opa.evaluate,
+        "opa",
+        policies=[Path("/p.rego"), Path("/d.rego")],
+        document=Path("/i.json"),
+        query="data.nuon",
+        limit_s=60.0,
     )
 
     assert evaluate(old_syntax=False) == (
         "opa",
         "eval",
         "--format=json",
+        "--timeout=60s",
         "--data=/p.rego",
+        "--data=/d.rego",
         "--input=/i.json",
         "data.nuon",
     )
