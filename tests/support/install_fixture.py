@@ -18,8 +18,10 @@ from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.workflows import WorkflowId, WorkflowState
 from exclave.wire.apps import NewApp
 from exclave.wire.envelope import open_envelope
+from exclave.wire.images import ImageSpec
 from exclave.wire.installs import NewInstall, StartWork, WorkflowKind
 from exclave.wire.jobs import JobKind, OutcomeState, Reason
+from exclave.wire.kubernetes import ClusterJob
 from exclave.wire.runner import Dispatch, Offer, Outcome
 from exclave.wire.specs import ActionSpec, BuildSpec, SecretsSpec, TerraformSpec
 from exclave.wire.stacks import StackReport
@@ -136,7 +138,11 @@ class InstallFixture:
         if self.answers.get(name):
             return self.answers[name].pop(0)
         match dispatch.spec:
-            case TerraformSpec(operation="plan") as spec:
+            case ImageSpec() as spec:
+                repository = f"registry.acme/{spec.target.folder}"
+                digest = spec.artifact.digest
+                return succeed(image={"repository": repository, "tag": spec.tag, "digest": digest})
+            case TerraformSpec(operation="plan") | ClusterJob(operation="plan") as spec:
                 return succeed(
                     digest=digest_of(dispatch.execution_id),
                     noop=False,
@@ -147,7 +153,7 @@ class InstallFixture:
                     policies={"warn": []},
                     part=spec.workspace,
                 )
-            case TerraformSpec() as spec:
+            case (TerraformSpec() | ClusterJob()) as spec:
                 part = spec.workspace
                 return succeed(outputs=self.outputs.get(part, usual_outputs(part)), serial=1)
             case SecretsSpec() as spec:
@@ -173,7 +179,9 @@ def usual_outputs(part: str) -> dict[str, Any]:
 def name_job(dispatch: Dispatch) -> str:
     """Return a name for a job, such as `plan component:api`."""
     match dispatch.spec:
-        case TerraformSpec() as spec:
+        case ImageSpec() as spec:
+            return f"{'remove' if spec.destroy else 'sync'} {spec.target.folder}"
+        case (TerraformSpec() | ClusterJob()) as spec:
             verb = f"destroy-{spec.operation}" if spec.destroy else spec.operation
             return f"{verb} {spec.workspace}"
         case ActionSpec() as spec:

@@ -6,7 +6,7 @@ from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.base.json_values import Json, JsonObject
 from exclave.control.install_state.reported_outputs import read_count
 from exclave.control.job_specs import component_types
-from exclave.control.job_specs.component_types import ComponentType
+from exclave.control.job_specs.component_types import PlannedType
 from exclave.control.job_specs.part_results import PartResults, PlanResult
 from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart
 from exclave.domain.jobs import JobKind
@@ -30,7 +30,13 @@ def _make_job(
     chart: HelmChart, facts: PartFacts, intent: PartIntent, verb: str, extra: str
 ) -> ScriptSpec:
     release = facts.render(chart.chart_name, f"{intent.part}: chart_name")
-    argv = ["toy", "uninstall" if intent.destroy else verb, release, facts.artifact.digest, extra]
+    argv = [
+        "toy",
+        "uninstall" if intent.destroy else verb,
+        release,
+        facts.require_artifact().digest,
+        extra,
+    ]
     return ScriptSpec(
         steps=[ScriptStep(name=verb, argv=argv)],
         env=render_map(facts.render, chart.values, f"{intent.part}: values"),
@@ -46,7 +52,7 @@ def read_toy_outputs(reported: JsonObject) -> dict[str, Json]:
     return {"url": f"http://{reported['release']}/"}
 
 
-TOY_CHART: ComponentType[HelmChart] = ComponentType(
+TOY_CHART: PlannedType[HelmChart] = PlannedType(
     definition=HelmChart,
     artifact="helm_chart",
     policy="helm_chart",

@@ -38,6 +38,15 @@ class PartState(StrEnum):
     """Work on it failed; something of it may exist."""
 
 
+class DeployShape(StrEnum):
+    """The steps by which a component gets into an install."""
+
+    PLANNED = "planned"
+    """A plan, an approval, an apply."""
+    COPIED = "copied"
+    """One step, which anybody may repeat: what is copied is known by its digest."""
+
+
 class Drift(StrEnum):
     """What the last scan found out about a part."""
 

@@ -63,6 +63,19 @@ class ApplyPart:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncPart:
+    """Copy the image of a component into the install's registry, or remove it from there."""
+
+    part: str
+    destroy: bool = False
+
+    @property
+    def component(self) -> str:
+        """The component's name."""
+        return component_of(self.part)
+
+
+@dataclass(frozen=True, slots=True)
 class RunAction:
     """Run an action, or a script that a runbook's step contains (then `action` is empty)."""
 
@@ -105,7 +118,16 @@ class AwaitEvent:
 
 
 PartIntent = PlanPart | ScanPart | ApplyPart
-Intent = PartIntent | RunAction | SyncSecrets | AwaitRunner | AwaitStack | AwaitBuilds | AwaitEvent
+Intent = (
+    PartIntent
+    | SyncPart
+    | RunAction
+    | SyncSecrets
+    | AwaitRunner
+    | AwaitStack
+    | AwaitBuilds
+    | AwaitEvent
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +187,12 @@ def write_intent(intent: Intent) -> dict[str, Json]:
             return {"do": "plan", **fields}
         case ApplyPart():
             return {"do": "apply", "plan": intent.plan, **_write_part(intent)}
+        case SyncPart():
+            return {"do": "sync", **_write_part(intent)}
         case RunAction():
             return _write_action(intent)
-        case SyncSecrets():
-            return {"do": "secrets"}
-        case AwaitRunner():
-            return {"do": "runner"}
-        case AwaitStack():
-            return {"do": "stack"}
-        case AwaitBuilds():
-            return {"do": "builds"}
-        case AwaitEvent():
-            return {"do": "event"}
+        case SyncSecrets() | AwaitRunner() | AwaitStack() | AwaitBuilds() | AwaitEvent():
+            return {"do": _NAMES[type(intent)]}
         case _:
             assert_never(intent)
 
@@ -218,6 +234,8 @@ def _read_intent(stored: JsonObject) -> Intent | None:
         case "apply":
             part, plan = _read_text(stored, "part"), _read_text(stored, "plan")
             return ApplyPart(part, plan, destroy=_read_flag(stored, "destroy"))
+        case "sync":
+            return SyncPart(_read_text(stored, "part"), destroy=_read_flag(stored, "destroy"))
         case "action":
             return RunAction(
                 _read_text(stored, "action"),
@@ -237,6 +255,7 @@ _WITHOUT_FIELDS: Mapping[str, Intent] = {
     "builds": AwaitBuilds(),
     "event": AwaitEvent(),
 }
+_NAMES = {type(intent): name for name, intent in _WITHOUT_FIELDS.items()}
 
 
 def _read_values(stored: JsonObject) -> WorkflowValues:
@@ -278,7 +297,7 @@ def _name(key: str) -> str:
     return f"`{key}` of a stored intent"
 
 
-def _write_part(intent: PlanPart | ApplyPart) -> dict[str, Json]:
+def _write_part(intent: PlanPart | ApplyPart | SyncPart) -> dict[str, Json]:
     component: JsonObject = {"component": intent.component} if intent.component else {}
     return {"part": intent.part, **component, "destroy": intent.destroy}
 

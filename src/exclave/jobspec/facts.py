@@ -1,10 +1,16 @@
 """Facts about an install that a job is made from, beside the definition and the intent."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from exclave.appconfig.model.kinds.policies import Policy
+from exclave.base.json_values import JsonObject
 from exclave.domain.intents import WorkflowValues
+from exclave.domain.jobs import Reason
+from exclave.domain.stacks import Cloud
+from exclave.jobspec.errors import NotReady
+from exclave.wire.images import PinnedImage
+from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.specs import Artifact, PlanRef
 
 Render = Callable[[str, str], str]
@@ -17,11 +23,27 @@ RenderCommand = Callable[[str, str], Sequence[str]]
 class PartFacts:
     """What every job of a component, or of the sandbox, depends on."""
 
-    artifact: Artifact
-    """What was built from the part's source."""
+    artifact: Artifact | None
+    """What was built from the part's source; None if it has none, such as a written manifest."""
     render: Render
     override: str
     """What the install adds to the values of this component; its class names the key."""
+    cluster: ClusterRef | None = field(default=None, kw_only=True)
+    """The cluster that the part goes to; None if its type needs none."""
+    images: tuple[PinnedImage, ...] = field(default=(), kw_only=True)
+    """The images that were copied into the install's registry."""
+
+    def require_artifact(self) -> Artifact:
+        """Return what was built."""
+        if self.artifact is None:
+            raise NotReady(Reason.NOT_BUILT, "the part has no source that could be built")
+        return self.artifact
+
+    def require_cluster(self) -> ClusterRef:
+        """Return the cluster."""
+        if self.cluster is None:
+            raise NotReady(Reason.CLUSTER_UNREACHABLE, "the part names no cluster")
+        return self.cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +52,8 @@ class PlanFacts(PartFacts):
 
     policies: tuple[Policy, ...] = ()
     """The policies that the plan has to pass; each has a name."""
+    is_drift_scan: bool = False
+    """Whether the plan tells how far the install is from what was deployed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +62,21 @@ class ApplyFacts(PartFacts):
 
     plan: PlanRef
     """The plan that was approved."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFacts:
+    """What the job that copies an image depends on."""
+
+    artifact: Artifact
+    """The image in the vendor's registry."""
+    render: Render
+    install_id: str
+    target: Cloud
+    sandbox: JsonObject
+    """The outputs of the sandbox, one of which names the install's registry."""
+    role: str
+    """The name of the role that the runner logs in with; empty: the usual one."""
 
 
 @dataclass(frozen=True, slots=True)

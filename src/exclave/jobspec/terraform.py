@@ -6,10 +6,10 @@ from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.terraform_module import TerraformModule
 from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart
-from exclave.domain.lanes import SANDBOX, component_lane
-from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts, Render
-from exclave.jobspec.texts import read_timeout, render_map
-from exclave.wire.specs import PlanRef, RegoPolicy, TerraformSpec
+from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
+from exclave.jobspec.texts import read_timeout, render_map, render_policies
+from exclave.jobspec.workspaces import name_workspace
+from exclave.wire.specs import PlanRef, TerraformSpec
 
 Definition = TerraformModule | Sandbox
 
@@ -29,11 +29,6 @@ def make_terraform_apply(
     return _make_job(definition, facts, intent, plan=facts.plan)
 
 
-def name_workspace(component: str) -> str:
-    """Return the name of a part's Terraform state: that of the lane that guards it."""
-    return component_lane(component) if component else SANDBOX
-
-
 def _make_job(
     definition: Definition,
     facts: PartFacts,
@@ -49,12 +44,12 @@ def _make_job(
         plan=plan,
         destroy=intent.destroy,
         workspace=name_workspace(intent.component),
-        artifact=facts.artifact,
+        artifact=facts.require_artifact(),
         version=definition.terraform_version,
         var_files=_render_var_files(definition, facts, part),
         vars=render_map(render, definition.vars, f"{part}: vars"),
         env=render_map(render, definition.env_vars, f"{part}: env_vars"),
-        policies=_render_policies(render, policies),
+        policies=render_policies(render, policies),
         delay_s=delay_s,
         timeout_s=read_timeout(render(definition.deploy_timeout, part)),
     )
@@ -69,10 +64,3 @@ def _render_var_files(definition: Definition, facts: PartFacts, part: str) -> li
     if facts.override:
         texts.append(facts.render(facts.override, f"{part}: tf_vars of the install"))
     return texts
-
-
-def _render_policies(render: Render, policies: Sequence[Policy]) -> list[RegoPolicy]:
-    return [
-        RegoPolicy(name=policy.name, rego=render(policy.contents, f"policy {policy.name}"))
-        for policy in policies
-    ]

@@ -83,10 +83,17 @@ ClusterRef = Annotated[
 MAX_MANIFEST = 1 << 20
 """Maximum length of a manifest or of a file of values: they are parts of a signed envelope."""
 Namespace = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+LONGEST_RELEASE = 53
 ReleaseName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=53)
+    str,
+    StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=LONGEST_RELEASE),
 ]
 """The name of a Helm release; Helm refuses longer ones."""
+Operation = Literal["plan", "apply"]
+Driver = Literal["secret", "configmap", "auto"]
+"""Where Helm keeps the release; `auto`: where its records are, else in Secrets."""
+Crds = Literal["create", "upgrade", "skip"]
+"""What happens to the CRDs of the chart's folder `crds/`."""
 Yaml = Annotated[str, StringConstraints(max_length=MAX_MANIFEST, pattern=r"^[^\x00]*$")]
 
 
@@ -124,7 +131,7 @@ class ClusterJob(Request):
     `noop`, `serial`, `lineage`, `summary`, `policies`; of an apply: `outputs`, those of the part.
     """
 
-    operation: Literal["plan", "apply"]
+    operation: Operation
     destroy: bool = False
     scan: bool = False
     """Compare what was deployed last, not what the artifact would give now: a drift scan."""
@@ -147,6 +154,12 @@ class ClusterJob(Request):
     """How long to wait before another try."""
     timeout_s: TimeoutS = 1800.0
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether a plan is made of what the app says now, not of what was deployed before."""
+        reused = self.destroy or self.scan or self.rollback_to is not None
+        return self.operation == "plan" and not reused
+
     @model_validator(mode="after")
     def _has_its_plans(self) -> Self:
         if (self.plan is not None) != (self.operation == "apply"):
@@ -162,7 +175,10 @@ class ClusterJob(Request):
 
 
 class ManifestSpec(ClusterJob):
-    """Plan or apply Kubernetes objects: written out, or built by kustomize; exactly one of them."""
+    """Plan or apply Kubernetes objects: written out, or built by kustomize.
+
+    A plan of what was deployed before (a teardown, a drift scan, a rollback) has neither.
+    """
 
     kind: Literal["manifest"] = "manifest"
     manifest: Yaml | None = None
@@ -170,8 +186,11 @@ class ManifestSpec(ClusterJob):
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
-        if (self.manifest is None) == (self.artifact is None):
-            message = "give exactly one of `manifest` and `artifact`"
+        given = sum(source is not None for source in (self.manifest, self.artifact))
+        if given != (1 if self.is_fresh else 0):
+            message = (
+                "a new plan has exactly one of `manifest` and `artifact`, other jobs have none"
+            )
             raise ValueError(message)
         return self
 
@@ -182,8 +201,7 @@ class HelmSpec(ClusterJob):
     kind: Literal["helm"] = "helm"
     artifact: Artifact
     release: ReleaseName
-    driver: Literal["secret", "configmap", "auto"] = "auto"
-    """Where Helm keeps the release; `auto`: where its records are, else in Secrets."""
+    driver: Driver = "auto"
     values: Annotated[list[Yaml], Field(max_length=50)] = []
     """Files of values: the last wins."""
     sets: Annotated[dict[str, str], Field(max_length=500)] = {}
@@ -193,5 +211,4 @@ class HelmSpec(ClusterJob):
     take_ownership: bool = False
     take_over_release: bool = False
     """Go on although somebody else's Helm seems to be at work; written into the plan."""
-    crds: Literal["create", "upgrade", "skip"] = "create"
-    """What happens to the CRDs of the chart's folder `crds/`."""
+    crds: Crds = "create"

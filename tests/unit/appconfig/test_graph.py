@@ -141,7 +141,7 @@ def test_the_hash_follows_definition_and_files_and_nothing_else(tmp_path: Path) 
     spelled = {
         **base,
         "components/web.toml": base["components/web.toml"].replace(
-            "type =", 'storage_driver = "configmap"\ntype ='
+            "type =", "take_ownership = false\ntype ="
         ),
     }
     changed = {**base, "components/a.yaml": "x: 2"}

@@ -15,6 +15,7 @@ from exclave.domain.intents import (
     PlanPart,
     RunAction,
     ScanPart,
+    SyncPart,
     SyncSecrets,
     WorkflowValues,
     read_intent,
@@ -27,6 +28,10 @@ RECORDED: list[tuple[str, Intent]] = [
     ('"do": "runner"', AwaitRunner()),
     ('"do": "secrets"', SyncSecrets()),
     ('"do": "event"', AwaitEvent()),
+    (
+        '"do": "sync", "part": "component:web", "component": "web", "destroy": false',
+        SyncPart("component:web"),
+    ),
     (
         '"do": "plan", "auto": false, "part": "sandbox", "destroy": false',
         PlanPart("sandbox"),

@@ -7,7 +7,9 @@ from exclave.appconfig.model.fields import Table
 from exclave.appconfig.model.kinds.actions import Action
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.inputs import Input, InputGroup
+from exclave.appconfig.model.kinds.kubernetes_contexts import KubernetesContext
 from exclave.appconfig.model.kinds.metadata import Metadata
+from exclave.appconfig.model.kinds.operation_roles import RoleRule
 from exclave.appconfig.model.kinds.permissions import BreakGlassRole, NamedPolicy, Role
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.runbooks import Runbook
@@ -25,10 +27,12 @@ _SECTIONS: Final[Mapping[type[Table], str]] = {
     Component: "component",
     Input: "input",
     InputGroup: "input_group",
+    KubernetesContext: "kubernetes_context",
     Metadata: "metadata",
     NamedPolicy: "named_policy",
     Policy: "policy",
     Role: "permission",
+    RoleRule: "role_rule",
     Runbook: "runbook",
     Sandbox: "sandbox",
     Secret: "secret",

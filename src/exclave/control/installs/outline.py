@@ -6,7 +6,7 @@ from exclave.appconfig.model.kinds.components import Component, PlannedComponent
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import find_definition, list_definitions
 from exclave.control.install_state.options import is_enabled
-from exclave.control.job_specs.component_types import refuse_unsupported
+from exclave.control.job_specs.component_types import find_shape, refuse_unsupported
 from exclave.domain.configs import AppOutline, Config, OutlinedAction, OutlinedComponent
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
@@ -66,6 +66,7 @@ def _make_component(
         enabled=is_enabled(outlined, toggles),
         deployed=_is_there(parts.get(name_part(name))),
         auto_approve=auto or _is_auto(definition),
+        shape=find_shape(outlined["type"]),
     )
 
 

@@ -6,6 +6,7 @@ from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
 from exclave.control.job_specs.actions import make_run, make_secrets, note_run
 from exclave.control.job_specs.context import Scope
+from exclave.control.job_specs.copied_parts import make_sync
 from exclave.control.job_specs.planned_parts import make_apply, make_plan
 from exclave.control.job_specs.rendering import NotRendered
 from exclave.domain.intents import (
@@ -18,6 +19,7 @@ from exclave.domain.intents import (
     RunAction,
     ScanPart,
     StepIntent,
+    SyncPart,
     SyncSecrets,
 )
 from exclave.domain.jobs import Reason
@@ -84,9 +86,11 @@ def _make_job(scope: Scope, stored: StepIntent | None) -> dict[str, JsonValue]:
 def _make_spec(scope: Scope, stored: StepIntent) -> Request:
     match stored.intent:
         case PlanPart() | ScanPart() as plan:
-            return make_plan(scope, plan)
+            return make_plan(scope, plan, stored.values)
         case ApplyPart() as apply:
-            return make_apply(scope, apply)
+            return make_apply(scope, apply, stored.values)
+        case SyncPart() as sync:
+            return make_sync(scope, sync, stored.values)
         case RunAction() as run:
             return make_run(scope, run, stored.values)
         case SyncSecrets():

@@ -1,83 +1,147 @@
 """The component types that this version can deploy: one entry per type.
 
-An entry says how components of its type are defined, built, planned, applied, checked for drift and
-torn down, and how the results of their jobs are read. To add a type, add an entry here and an
-executor to the runner.
+An entry says how components of its type are defined, built and deployed, and how the results of
+their jobs are read. Its class is its shape: what is planned has a plan, an approval and an apply,
+what is copied has one job. To add a type, add an entry here and an executor to the runner.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from exclave.appconfig.model.kinds.components import Component, PlannedComponent
+from exclave.appconfig.model.kinds.container_image import ContainerImage
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
+from exclave.appconfig.model.kinds.other_components import DockerBuild
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.terraform_module import TerraformModule
 from exclave.base.errors import InvalidInput
-from exclave.control.job_specs.part_results import PartResults
-from exclave.control.job_specs.terraform import TERRAFORM_RESULTS, find_state_serial
+from exclave.control.job_specs.part_results import COPIED_RESULTS, PLANNED_RESULTS, PartResults
+from exclave.control.job_specs.state_serials import find_state_serial
 from exclave.domain.identity import OrgId
-from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
+from exclave.domain.installs import DeployShape
+from exclave.domain.intents import ApplyPart, PlanPart, ScanPart, SyncPart
 from exclave.domain.jobs import JobKind
-from exclave.jobspec.facts import ApplyFacts, PlanFacts
+from exclave.jobspec.facts import ApplyFacts, ImageFacts, PlanFacts
+from exclave.jobspec.helm import make_helm_apply, make_helm_plan
+from exclave.jobspec.images import make_image_job
+from exclave.jobspec.manifests import make_manifest_apply, make_manifest_plan
 from exclave.jobspec.terraform import make_terraform_apply, make_terraform_plan
 from exclave.storage.engine.database import Tx
 from exclave.wire.model import Request
 
-D = TypeVar("D", bound=PlannedComponent | Sandbox)
+D = TypeVar("D", bound=Component | Sandbox)
+P = TypeVar("P", bound=PlannedComponent | Sandbox)
 
 
-@dataclass(frozen=True, slots=True)
+def _is_always_built(_: object) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentType(Generic[D]):
     """How components of one type meet the platform."""
 
+    SHAPE: ClassVar[DeployShape]
     definition: type[D]
     """The class of `appconfig` that their stored config is read as; it has the defaults."""
     artifact: str
     """The type of artifact that a build makes of their source; the runner checks it by this."""
     policy: str
-    """The type of policies that see their plans."""
+    """The type of policies that see their plans, or their images when they are built."""
     kind: JobKind
     """The kind of their jobs, which decides about the executor."""
-    make_plan: Callable[[D, PlanFacts, PlanPart | ScanPart], Request]
-    """Returns the job that plans a deploy or a teardown, or looks for drift."""
-    make_apply: Callable[[D, ApplyFacts, ApplyPart], Request]
-    """Returns the job that applies such a plan, once it is approved."""
-    find_serial: Callable[[Tx, OrgId, str, str], int]
-    """Finds the version of the deployed state; an apply refuses a plan made for another one."""
     results: PartResults
     """How the results of their jobs are read."""
+    is_built: Callable[[D], bool] = _is_always_built
+    """Tells whether a component has a source that is built."""
 
 
-SANDBOX_TYPES: Mapping[str, ComponentType[Any]] = {
-    "terraform": ComponentType(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedType(ComponentType[P]):
+    """A type that is deployed by a plan, an approval and an apply."""
+
+    SHAPE: ClassVar = DeployShape.PLANNED
+    make_plan: Callable[[P, PlanFacts, PlanPart | ScanPart], Request]
+    """Returns the job that plans a deploy or a teardown, or looks for drift."""
+    make_apply: Callable[[P, ApplyFacts, ApplyPart], Request]
+    """Returns the job that applies such a plan, once it is approved."""
+    find_serial: Callable[[Tx, OrgId, str, str], int] = find_state_serial
+    """Finds the version of the deployed state; an apply refuses a plan made for another one."""
+    needs_cluster: bool = False
+    """Whether their jobs work on a Kubernetes cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedType(ComponentType[D]):
+    """A type that is deployed by one job, which may be repeated."""
+
+    SHAPE: ClassVar = DeployShape.COPIED
+    make_sync: Callable[[D, ImageFacts, SyncPart], Request]
+    """Returns the job that copies the component into the install, or removes it."""
+
+
+SANDBOX_TYPES: Mapping[str, PlannedType[Any]] = {
+    "terraform": PlannedType(
         definition=Sandbox,
         artifact="terraform_module",
         policy="sandbox",
         kind=JobKind.TERRAFORM,
         make_plan=make_terraform_plan,
         make_apply=make_terraform_apply,
-        find_serial=find_state_serial,
-        results=TERRAFORM_RESULTS,
+        results=PLANNED_RESULTS,
     )
 }
 COMPONENT_TYPES: Mapping[str, ComponentType[Any]] = {
-    TerraformModule.TYPE: ComponentType(
+    TerraformModule.TYPE: PlannedType(
         definition=TerraformModule,
         artifact="terraform_module",
         policy=TerraformModule.TYPE,
         kind=JobKind.TERRAFORM,
         make_plan=make_terraform_plan,
         make_apply=make_terraform_apply,
-        find_serial=find_state_serial,
-        results=TERRAFORM_RESULTS,
-    )
+        results=PLANNED_RESULTS,
+    ),
+    HelmChart.TYPE: PlannedType(
+        definition=HelmChart,
+        artifact="helm_chart",
+        policy=HelmChart.TYPE,
+        kind=JobKind.HELM,
+        make_plan=make_helm_plan,
+        make_apply=make_helm_apply,
+        results=PLANNED_RESULTS,
+        needs_cluster=True,
+    ),
+    KubernetesManifest.TYPE: PlannedType(
+        definition=KubernetesManifest,
+        artifact="kustomize",
+        policy=KubernetesManifest.TYPE,
+        kind=JobKind.MANIFEST,
+        make_plan=make_manifest_plan,
+        make_apply=make_manifest_apply,
+        results=PLANNED_RESULTS,
+        is_built=lambda definition: definition.kustomize is not None,
+        needs_cluster=True,
+    ),
+    ContainerImage.TYPE: CopiedType(
+        definition=ContainerImage,
+        artifact="image_copy",
+        policy=ContainerImage.TYPE,
+        kind=JobKind.IMAGE,
+        make_sync=make_image_job,
+        results=COPIED_RESULTS,
+    ),
+    DockerBuild.TYPE: CopiedType(
+        definition=DockerBuild,
+        artifact="image_build",
+        policy=DockerBuild.TYPE,
+        kind=JobKind.IMAGE,
+        make_sync=make_image_job,
+        results=COPIED_RESULTS,
+    ),
 }
-
-_RESULTS: Mapping[JobKind, PartResults] = dict.fromkeys(
-    (JobKind.HELM, JobKind.MANIFEST, JobKind.IMAGE), TERRAFORM_RESULTS
-)
-"""Kinds that report a plan and outputs as Terraform jobs do."""
 
 
 def find_type(definition: Component | Sandbox) -> ComponentType[Any] | None:
@@ -95,11 +159,33 @@ def get_type(definition: Component | Sandbox) -> ComponentType[Any]:
     return type_
 
 
+def get_planned_type(definition: Component | Sandbox) -> PlannedType[Any]:
+    """Return the type of a part that has plans."""
+    type_ = get_type(definition)
+    if not isinstance(type_, PlannedType):
+        message = f"components of type `{definition.type}` are copied: they have no plan"
+        raise InvalidInput(message)
+    return type_
+
+
+def get_copied_type(definition: Component) -> CopiedType[Any]:
+    """Return the type of a component that is copied."""
+    type_ = get_type(definition)
+    if not isinstance(type_, CopiedType):
+        message = f"components of type `{definition.type}` are planned: they are not copied"
+        raise InvalidInput(message)
+    return type_
+
+
+def find_shape(type_: str) -> DeployShape:
+    """Return the shape of a component type by its name."""
+    return COMPONENT_TYPES[type_].SHAPE
+
+
 def find_results(kind: JobKind) -> PartResults | None:
     """Return how results of a kind of jobs are read; None if such jobs deploy no parts."""
     types = (*SANDBOX_TYPES.values(), *COMPONENT_TYPES.values())
-    named = next((type_.results for type_ in types if type_.kind is kind), None)
-    return named or _RESULTS.get(kind)
+    return next((type_.results for type_ in types if type_.kind is kind), None)
 
 
 def refuse_unsupported(components: Iterable[tuple[str, str]]) -> None:

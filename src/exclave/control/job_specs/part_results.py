@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from exclave.base.json_values import Json, JsonObject
+from exclave.control.install_state.reported_outputs import OutputsInvalid, read_count, read_table
+from exclave.domain.tf_addresses import read_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,26 @@ class PartResults:
     """Reads what a plan reports."""
     read_outputs: Callable[[JsonObject], dict[str, Json]]
     """Reads the part's outputs, which templates can use, from what an apply reports."""
+
+
+def _read_plan(reported: JsonObject) -> PlanResult:
+    return PlanResult(bool(reported.get("noop")), read_count(reported, "serial"))
+
+
+def _read_outputs(reported: JsonObject) -> dict[str, Json]:
+    table = read_table(reported, "outputs")
+    return {read_name(name): value for name, value in table.items()}
+
+
+def _refuse_plan(_: JsonObject) -> PlanResult:
+    raise OutputsInvalid("a copy has no plan")
+
+
+def _read_image(reported: JsonObject) -> dict[str, Json]:
+    return {"image": read_table(reported, "image")}
+
+
+PLANNED_RESULTS = PartResults(_read_plan, _read_outputs)
+"""Of Terraform, charts and manifests alike."""
+COPIED_RESULTS = PartResults(_refuse_plan, _read_image)
+"""Of images."""

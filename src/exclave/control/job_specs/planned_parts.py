@@ -7,31 +7,41 @@ from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import list_definitions
-from exclave.control.job_specs.component_types import ComponentType, get_type, select_policies
+from exclave.control.job_specs.cluster_access import find_cluster, list_images
+from exclave.control.job_specs.component_types import (
+    PlannedType,
+    get_planned_type,
+    select_policies,
+)
 from exclave.control.job_specs.context import Scope
-from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart
+from exclave.control.job_specs.operation_roles import find_component_role
+from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart, WorkflowValues
 from exclave.domain.jobs import Reason
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ApplyFacts, PlanFacts
 from exclave.storage import install_parts, steps
+from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.model import Request
-from exclave.wire.specs import PlanRef
+from exclave.wire.specs import Artifact, PlanRef
 
 
-def make_plan(scope: Scope, intent: PlanPart | ScanPart) -> Request:
+def make_plan(scope: Scope, intent: PlanPart | ScanPart, values: WorkflowValues) -> Request:
     """Return the job that plans a part."""
     definition = _find_definition(scope, intent)
-    type_ = get_type(definition)
+    type_ = get_planned_type(definition)
     facts = PlanFacts(
-        artifact=scope.find_artifact(intent.part),
+        artifact=_find_artifact(scope, type_, definition, intent),
         render=scope.render,
         override=_find_override(scope, definition),
         policies=_load_policies(scope, type_, intent.component),
+        is_drift_scan=isinstance(intent, ScanPart) and values.is_drift_scan,
+        cluster=_find_cluster(scope, type_, definition, intent, values),
+        images=list_images(scope) if type_.needs_cluster else (),
     )
     return type_.make_plan(definition, facts, intent)
 
 
-def make_apply(scope: Scope, intent: ApplyPart) -> Request:
+def make_apply(scope: Scope, intent: ApplyPart, values: WorkflowValues) -> Request:
     """Return the job that applies a plan; refuse a plan that was made for an older state."""
     planned = next(step for step in scope.workflow.steps if step.name == intent.plan)
     job = scope.job_ids[planned.index]
@@ -39,18 +49,20 @@ def make_apply(scope: Scope, intent: ApplyPart) -> Request:
     if execution is None or not planned.digest:
         raise NotReady(Reason.PLAN_MISSING, f"there is no plan of `{intent.part}` to apply")
     definition = _find_definition(scope, intent)
-    type_ = get_type(definition)
+    type_ = get_planned_type(definition)
     _refuse_stale(scope, type_, intent, planned.index)
     facts = ApplyFacts(
-        artifact=scope.find_artifact(intent.part),
+        artifact=_find_artifact(scope, type_, definition, intent),
         render=scope.render,
         override=_find_override(scope, definition),
         plan=PlanRef(execution_id=execution, digest=planned.digest),
+        cluster=_find_cluster(scope, type_, definition, intent, values),
+        images=list_images(scope) if type_.needs_cluster else (),
     )
     return type_.make_apply(definition, facts, intent)
 
 
-def _refuse_stale(scope: Scope, type_: ComponentType[Any], intent: ApplyPart, plan: int) -> None:
+def _refuse_stale(scope: Scope, type_: PlannedType[Any], intent: ApplyPart, plan: int) -> None:
     key = (scope.org, scope.workflow.id)
     outputs = steps.load_outputs(scope.tx, key, [plan])[intent.plan]
     planned_at = type_.results.read_plan(outputs).serial
@@ -66,13 +78,32 @@ def _find_definition(scope: Scope, intent: PartIntent) -> Component | Sandbox:
     return scope.find_definition(Sandbox)
 
 
+def _find_artifact(
+    scope: Scope, type_: PlannedType[Any], definition: Component | Sandbox, intent: PartIntent
+) -> Artifact | None:
+    return scope.find_artifact(intent.part) if type_.is_built(definition) else None
+
+
+def _find_cluster(
+    scope: Scope,
+    type_: PlannedType[Any],
+    definition: Component | Sandbox,
+    intent: PartIntent,
+    values: WorkflowValues,
+) -> ClusterRef | None:
+    if not type_.needs_cluster or isinstance(definition, Sandbox):
+        return None
+    role = find_component_role(scope, definition, values, destroy=intent.destroy)
+    return find_cluster(scope, definition.kubernetes_context, role)
+
+
 def _find_override(scope: Scope, definition: Component | Sandbox) -> str:
     if isinstance(definition, Sandbox):
         return ""
     return scope.row.overrides.get(definition.name, {}).get(definition.OVERRIDE, "")
 
 
-def _load_policies(scope: Scope, type_: ComponentType[Any], component: str) -> tuple[Policy, ...]:
+def _load_policies(scope: Scope, type_: PlannedType[Any], component: str) -> tuple[Policy, ...]:
     policies = list_definitions(scope.tx, scope.org, scope.config_id, Policy)
     named = [evolve(policy, name=policy.name or name) for name, policy in policies.items()]
     return select_policies(named, type_, component)

@@ -19,7 +19,7 @@ from exclave.control.progress.build_waits import end_build
 from exclave.control.progress.install_endings import end_install_workflow
 from exclave.domain.builds import BuildFailure
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.intents import ApplyPart, PlanPart, StepIntent, read_intent
+from exclave.domain.intents import ApplyPart, PlanPart, StepIntent, SyncPart, read_intent
 from exclave.domain.jobs import EndedJob, Job, JobId, JobKind, JobState, NewJob, Reason
 from exclave.domain.workflows import (
     Step,
@@ -269,7 +269,7 @@ def give_up_step(
         case ApplyPart(plan=name) if _may_replan(step, problem):
             plan = next(candidate for candidate in loaded.value.steps if candidate.name == name)
             return [*follow, WorkflowEvent(loaded.org, loaded.value.id, Retried(plan.index))]
-        case PlanPart(part) | ApplyPart(part):
+        case PlanPart(part) | ApplyPart(part) | SyncPart(part):
             why = _make_storable(problem.message)
             note_failed(tx, loaded.org, loaded.queue, part, loaded.value.id, why)
         case _:

@@ -24,6 +24,7 @@ from exclave.domain.intents import (
     PlanPart,
     ScanPart,
     StepIntent,
+    SyncPart,
     WorkflowValues,
     read_intent,
     with_delay,
@@ -91,6 +92,12 @@ def _record_part(tx: Tx, finished: FinishedJob, results: PartResults) -> Verdict
         case ApplyPart() as apply if succeeded:
             _record_apply(tx, finished, results, apply, stored.values)
             return Verdict()
+        case SyncPart() as sync if succeeded:
+            _record_apply(tx, finished, results, sync, stored.values)
+            return Verdict()
+        case SyncPart(part):
+            _note_failed(tx, finished, part)
+            return Verdict()
         case (PlanPart() | ApplyPart()) as intent:
             return _record_failure(tx, finished, intent, stored.values)
         case _:
@@ -103,14 +110,18 @@ def _record_failure(
     job, org = finished.job, OrgId(finished.job.org_id)
     if finished.reason == Reason.PLAN_STALE:
         return Verdict(again=_find_again(tx, job, intent, delay_s=0.0, most=parts.MOST_REPLANS))
-    text = finished.message or finished.reason
-    parts.note_failed(tx, org, job.queue_id, intent.part, job.workflow_id, text)
+    _note_failed(tx, finished, intent.part)
     if finished.state is JobState.FAILED and finished.reason in _PASSING:
         delay = min(_FIRST_DELAY_S * 2**job.step_attempt, _LONGEST_DELAY_S)
         definition = _find_definition(tx, org, values.config, intent.component)
         most = 0 if definition is None else definition.max_auto_retries
         return Verdict(again=_find_again(tx, job, intent, delay_s=delay, most=most))
     return Verdict()
+
+
+def _note_failed(tx: Tx, finished: FinishedJob, part: str) -> None:
+    job, text = finished.job, finished.message or finished.reason
+    parts.note_failed(tx, OrgId(job.org_id), job.queue_id, part, job.workflow_id, text)
 
 
 def _record_scan(
@@ -141,7 +152,7 @@ def _record_apply(
     tx: Tx,
     finished: FinishedJob,
     results: PartResults,
-    intent: PlanPart | ApplyPart,
+    intent: PlanPart | ApplyPart | SyncPart,
     values: WorkflowValues,
 ) -> None:
     job, org = finished.job, OrgId(finished.job.org_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from exclave.domain.installs import name_part
+from exclave.domain.installs import DeployShape, name_part
 from exclave.domain.intents import RunAction
 from exclave.domain.lanes import slug
 from exclave.flow.plans.drafts import Front, GraphBuilder, add_component, add_plan
@@ -37,7 +37,7 @@ def add_deploys(
             continue
         needed = tuple(name for need in component.needs for name in ends.get(need, ()))
         front = add_hooks(graph, outline, "pre-deploy-component", needed or after, component.name)
-        front = add_component(graph, component.name, front, auto=component.auto_approve)
+        front = add_component(graph, component, front)
         ends[component.name] = add_hooks(
             graph, outline, "post-deploy-component", front, component.name
         )
@@ -62,7 +62,7 @@ def add_teardowns(
         dependents = [other.name for other in outline.components if component.name in other.needs]
         needed = tuple(name for other in dependents for name in ends.get(other, ()))
         front = add_hooks(graph, outline, "pre-teardown-component", needed or after, component.name)
-        front = add_component(graph, component.name, front, destroy=True)
+        front = add_component(graph, component, front, destroy=True)
         ends[component.name] = add_hooks(
             graph, outline, "post-teardown-component", front, component.name
         )
@@ -77,11 +77,14 @@ def add_all_teardowns(graph: GraphBuilder, outline: Outline, after: Front) -> Fr
 
 
 def add_plans(graph: GraphBuilder, components: Sequence[Component], after: Front) -> Front:
-    """Add plans of components in parallel: nothing is applied, so none has to wait."""
+    """Add plans of components in parallel: nothing is applied, so none has to wait.
+
+    What is copied has no plan.
+    """
     ends = {
         component.name: add_plan(graph, name_part(component.name), after)
         for component in components
-        if component.enabled
+        if component.enabled and component.shape is DeployShape.PLANNED
     }
     return _join(ends, after)
 

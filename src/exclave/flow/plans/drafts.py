@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from exclave.domain.installs import component_of, name_part
-from exclave.domain.intents import ApplyPart, Intent, PlanPart, ScanPart
+from exclave.domain.installs import DeployShape, component_of, name_part
+from exclave.domain.intents import ApplyPart, Intent, PlanPart, ScanPart, SyncPart
 from exclave.domain.lanes import SANDBOX, component_lane, slug
 from exclave.domain.workflows import StepKind
+from exclave.flow.plans.outline import Component
 
 Front = tuple[str, ...]
 """The steps after which the next ones begin."""
@@ -73,13 +74,14 @@ def add_sandbox(
 
 
 def add_component(
-    graph: GraphBuilder, name: str, after: Front, *, destroy: bool = False, auto: bool = False
+    graph: GraphBuilder, component: Component, after: Front, *, destroy: bool = False
 ) -> Front:
-    """Add a plan of a component, a gate, and an apply of exactly that plan."""
-    plan = PlanPart(name_part(name), destroy, auto)
-    stem = f"{slug(name)}.destroy" if destroy else slug(name)
-    dot = "-" if destroy else "."
-    return _add_planned(graph, stem, dot, component_lane(name), plan, after)
+    """Add the steps that deploy a component or tear it down."""
+    match component.shape:
+        case DeployShape.PLANNED:
+            return _add_planned_component(graph, component, after, destroy=destroy)
+        case DeployShape.COPIED:
+            return _add_copy(graph, component.name, after, destroy=destroy)
 
 
 def add_plan(graph: GraphBuilder, part: str, after: Front) -> Front:
@@ -97,3 +99,20 @@ def _add_planned(
     approved = graph.gate(f"{stem}{dot}approve", planned)
     apply = ApplyPart(plan.part, planned[0], plan.destroy)
     return graph.job(f"{stem}{dot}apply", approved, apply, lanes=[lane], mutating=True)
+
+
+def _add_planned_component(
+    graph: GraphBuilder, component: Component, after: Front, *, destroy: bool
+) -> Front:
+    name, auto = component.name, component.auto_approve and not destroy
+    plan = PlanPart(name_part(name), destroy, auto)
+    stem = f"{slug(name)}.destroy" if destroy else slug(name)
+    dot = "-" if destroy else "."
+    return _add_planned(graph, stem, dot, component_lane(name), plan, after)
+
+
+def _add_copy(graph: GraphBuilder, component: str, after: Front, *, destroy: bool) -> Front:
+    """Add a copy; it is not mutating, so a lost one is simply offered again."""
+    name = f"{slug(component)}.{'remove' if destroy else 'sync'}"
+    intent = SyncPart(name_part(component), destroy)
+    return graph.job(name, after, intent, lanes=[component_lane(component)])

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from exclave.domain.installs import DeployShape
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
@@ -13,6 +15,7 @@ class Component:
     enabled: bool = True
     deployed: bool = False
     auto_approve: bool = False
+    shape: DeployShape = DeployShape.PLANNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,15 @@ directory = "modules/page"
 [values]
 API = "{{ .nuon.components.api.outputs.address }}"
 """
+PROGRAM = """
+name = "page"
+type = "pulumi"
+runtime = "go"
+
+[public_repo]
+repo = "."
+directory = "modules/page"
+"""
 POLICY = """
 type = "helm_chart"
 engine = "opa"
@@ -114,8 +123,11 @@ async def test_it_is_torn_down_by_the_same_entry(
     assert (await life.state())["components"]["page"]["outputs"] in (None, {})
 
 
-async def test_without_the_entry_the_same_app_cannot_be_deployed(
+async def test_without_an_entry_an_app_cannot_be_deployed(
     deps: Deps, user: User, tmp_path: Path
 ) -> None:
-    with pytest.raises(InvalidInput, match=r"cannot deploy: `page` \(helm_chart\)"):
-        await deploy_toy(deps, user, tmp_path)
+    app = shutil.copytree(NOTICEBOARD, tmp_path / "noticeboard")
+    (app / "components" / "page.toml").write_text(PROGRAM)
+
+    with pytest.raises(InvalidInput, match=r"cannot deploy: `page` \(pulumi\)"):
+        await make_install_fixture(deps, user, app)

@@ -75,10 +75,9 @@ class HelmChart(WatchedComponent, Repos):
         "Made if it does not exist.", '"app"', default=HELM_NAMESPACE, templated=True
     )
     storage_driver: str = text(
-        "Where Helm keeps the release.",
+        "Where Helm keeps the release; absent: where it already is, else in Secrets.",
         '"secret"',
         choices=("configmap", "secret", "nuon"),
-        default="configmap",
         templated=True,
     )
     values: Mapping[str, str] = text_map(

@@ -1,0 +1,82 @@
+"""What the jobs of charts and manifests have in common."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
+from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart
+from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
+from exclave.jobspec.texts import read_timeout, render_label, render_policies
+from exclave.jobspec.workspaces import name_workspace
+from exclave.wire.images import PinnedImage
+from exclave.wire.kubernetes import ClusterRef, Operation
+from exclave.wire.specs import PlanRef, RegoPolicy
+
+
+class ClusterFields(TypedDict):
+    """Fields of a specification that charts and manifests fill alike."""
+
+    operation: Operation
+    destroy: bool
+    scan: bool
+    workspace: str
+    cluster: ClusterRef
+    namespace: str
+    images: list[PinnedImage]
+    policies: list[RegoPolicy]
+    plan: PlanRef | None
+    delay_s: float
+    timeout_s: float
+
+
+def fill_plan(
+    definition: HelmChart | KubernetesManifest, facts: PlanFacts, intent: PlanPart | ScanPart
+) -> ClusterFields:
+    """Return the common fields of a job that plans."""
+    fields = _fill(definition, facts, intent, "plan")
+    fields["scan"] = facts.is_drift_scan
+    fields["policies"] = render_policies(facts.render, facts.policies)
+    if isinstance(intent, PlanPart):
+        fields["delay_s"] = intent.delay_s or 0.0
+    return fields
+
+
+def fill_apply(
+    definition: HelmChart | KubernetesManifest, facts: ApplyFacts, intent: ApplyPart
+) -> ClusterFields:
+    """Return the common fields of a job that applies the plan that was approved."""
+    fields = _fill(definition, facts, intent, "apply")
+    fields["plan"] = facts.plan
+    return fields
+
+
+def is_rendered(facts: PlanFacts, intent: PlanPart | ScanPart) -> bool:
+    """Return whether a plan is made of what the app says now, not of what was deployed."""
+    return not intent.destroy and not facts.is_drift_scan
+
+
+def _fill(
+    definition: HelmChart | KubernetesManifest,
+    facts: PartFacts,
+    intent: PartIntent,
+    operation: Operation,
+) -> ClusterFields:
+    part, render = intent.part, facts.render
+    return ClusterFields(
+        operation=operation,
+        destroy=intent.destroy,
+        scan=False,
+        workspace=name_workspace(intent.component),
+        cluster=facts.require_cluster(),
+        namespace=render_label(render, definition.namespace, f"{part}: namespace"),
+        images=_sort_images(facts.images),
+        policies=[],
+        plan=None,
+        delay_s=0.0,
+        timeout_s=read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout")),
+    )
+
+
+def _sort_images(images: Sequence[PinnedImage]) -> list[PinnedImage]:
+    return sorted(images, key=lambda image: (image.repository, image.tag))
