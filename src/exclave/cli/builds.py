@@ -11,6 +11,7 @@ from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
+from exclave.wire.images import ImageSource
 from exclave.wire.model import Page
 from exclave.wire.specs import ChartSource, GitSource
 
@@ -150,4 +151,6 @@ def _show_source(build: BuildReply) -> str:
         return f"{source.url} {source.ref}, folder {source.directory}"
     if isinstance(source, ChartSource):
         return f"{source.url}, chart {source.chart} {source.version}".rstrip()
+    if isinstance(source, ImageSource):
+        return f"image {source.image} {source.tag or source.update_policy}".rstrip()
     return f"the app directory, folder {source.directory}"

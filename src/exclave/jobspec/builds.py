@@ -3,13 +3,22 @@
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from exclave.appconfig.model.formats import parse_duration
+from exclave.appconfig.model.kinds.container_image import (
+    AwsEcr,
+    AzureAcr,
+    ContainerImage,
+    GcpGar,
+)
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
 from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repo, Repos
 from exclave.base.digests import digest_json
+from exclave.base.errors import InvalidInput
 from exclave.jobspec.facts import SourceFacts
 from exclave.wire.builds import expand_repo
+from exclave.wire.images import ImageSource
 from exclave.wire.specs import BuildSource, BuildSpec, ChartSource, GitSource, UploadedSource
 
 FORMAT = 1
@@ -29,9 +38,18 @@ class BuildTarget:
 
 
 def make_target(
-    definition: Repos, facts: SourceFacts, *, part: str, type_: str, timeout: str = BUILD_TIMEOUT
+    definition: Repos | ContainerImage,
+    facts: SourceFacts,
+    *,
+    part: str,
+    type_: str,
+    timeout: str = BUILD_TIMEOUT,
 ) -> BuildTarget | None:
     """Return what is built for a part; None if its definition names no source."""
+    if isinstance(definition, ContainerImage):
+        image = make_image_source(definition)
+        key = digest_json({"format": FORMAT, "type": type_, "source": image.model_dump()})
+        return BuildTarget(part, type_, image, key, _read_timeout(timeout))
     chart = definition.helm_repo if isinstance(definition, HelmChart) else None
     if chart is not None:
         source, identity = _make_chart_source(chart)
@@ -41,9 +59,43 @@ def make_target(
     else:
         return None
     key = digest_json({"format": FORMAT, "type": type_, "source": identity})
+    return BuildTarget(part, type_, source, key, _read_timeout(timeout))
+
+
+def make_image_source(definition: ContainerImage) -> ImageSource:
+    """Return the image that a component names, and who may read it."""
+    tables = (definition.public, definition.aws_ecr, definition.gcp_gar, definition.azure_acr)
+    table = next((table for table in tables if table is not None), None)
+    if table is None:
+        raise InvalidInput(
+            "a container_image needs a source",
+            hint="Write one of the tables public, aws_ecr, gcp_gar and azure_acr.",
+        )
+    registry: Literal["public", "ecr", "gar", "acr"] = "public"
+    region = role = ""
+    match table:
+        case AwsEcr():
+            registry, region, role = "ecr", table.region, table.iam_role_arn
+        case GcpGar():
+            registry, region, role = "gar", table.region, table.service_account_email
+        case AzureAcr():
+            registry, role = "acr", table.client_id
+        case _:
+            pass
+    return ImageSource(
+        image=table.image_url,
+        tag=table.tag,
+        update_policy=table.update_policy,
+        registry=registry,
+        region=region,
+        role=role,
+        verification=dict(definition.verification),
+    )
+
+
+def _read_timeout(timeout: str) -> float:
     # A timeout that is a template cannot be read before there is an install.
-    timeout_s = parse_duration(timeout) or parse_duration(BUILD_TIMEOUT) or 0.0
-    return BuildTarget(part, type_, source, key, timeout_s)
+    return parse_duration(timeout) or parse_duration(BUILD_TIMEOUT) or 0.0
 
 
 def _make_folder_source(

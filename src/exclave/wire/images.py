@@ -31,6 +31,26 @@ class PinnedImage(Request):
     """Whether nodes need the login of the Stack to pull it."""
 
 
+class ImageSource(Request):
+    """An image of another registry; the build resolves its tag to a digest and copies it."""
+
+    type: Literal["image"] = "image"
+    image: Annotated[str, StringConstraints(max_length=500, pattern=r"^[^\s\x00]+$")]
+    """As people write it, such as `nginx` or `ghcr.io/acme/app`."""
+    tag: Annotated[str, StringConstraints(max_length=128)] = ""
+    update_policy: Annotated[str, StringConstraints(max_length=200)] = ""
+    """A constraint for versions: the highest tag that fits is taken."""
+    registry: Literal["public", "ecr", "gar", "acr"] = "public"
+    """Whose login is used; `public` is also for names and passwords of the build runner."""
+    region: Annotated[str, StringConstraints(max_length=60)] = ""
+    role: Annotated[str, StringConstraints(max_length=300)] = ""
+    """The role, service account or client id that reads the image."""
+    verification: Annotated[
+        dict[str, Annotated[str, StringConstraints(max_length=20_000)]], Field(max_length=20)
+    ] = {}
+    """What the signatures of the image must be."""
+
+
 class RegistryRef(Request):
     """The registry that an install's images are copied into; the runner logs in to it."""
 

@@ -11,6 +11,7 @@ from pydantic import (
 )
 
 from exclave.base import job_limits
+from exclave.wire.images import ImageSource
 from exclave.wire.images import ImageSpec as ImageSpec
 from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.kubernetes import HelmSpec as HelmSpec
@@ -173,7 +174,9 @@ ArtifactType = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$
 """What an artifact is to be used as; a runner refuses to build a type that it cannot check."""
 ACTION_SOURCE: Final = "action_source"
 """The type of artifacts that steps of actions run in."""
-BuildSource = Annotated[UploadedSource | GitSource | ChartSource, Field(discriminator="type")]
+BuildSource = Annotated[
+    UploadedSource | GitSource | ChartSource | ImageSource, Field(discriminator="type")
+]
 
 
 class BuildSpec(Request):

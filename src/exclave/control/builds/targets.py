@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from exclave.appconfig.model.kinds.actions import Action, ActionStep
 from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.container_image import ContainerImage
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.shared import Repos
 from exclave.base.errors import InvalidInput
@@ -50,7 +51,7 @@ def _make_part_target(
     component: str, definition: Component | Sandbox, facts: SourceFacts
 ) -> BuildTarget | None:
     type_ = find_type(definition)
-    if type_ is None or not isinstance(definition, Repos):
+    if type_ is None or not isinstance(definition, Repos | ContainerImage):
         return None
     return make_target(
         definition,

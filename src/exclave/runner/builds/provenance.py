@@ -13,6 +13,7 @@ from exclave.base.digests import canonical_json
 from exclave.base.json_values import JsonObject
 from exclave.runner.builds.recipe import BuiltArtifact
 from exclave.wire.envelope import decode_bytes, public_text
+from exclave.wire.images import ImageSource
 from exclave.wire.runner import Dispatch
 from exclave.wire.specs import BuildSource, BuildSpec, ChartSource, GitSource, UploadedSource
 
@@ -95,6 +96,8 @@ def _describe_source(source: BuildSource, commit: str) -> Mapping[str, object]:
             return {"uri": f"git+{source.url}@{source.ref}", "digest": {"gitCommit": commit}}
         case ChartSource():
             return {"uri": f"{source.url}#{source.chart}", "name": source.version or "newest"}
+        case ImageSource():
+            return {"uri": f"docker://{source.image}", "name": source.tag or source.update_policy}
         case UploadedSource():
             uri = f"urn:exclave:config:{source.config_id}"
             return {"uri": uri, "digest": _name(source.archive_digest)}

@@ -9,6 +9,7 @@ from typing import Protocol
 from exclave.base.json_values import JsonObject
 from exclave.client.oci.client import ArtifactConfig
 from exclave.client.oci.documents import PushedManifest
+from exclave.client.oci.repository import OciRepository
 from exclave.runner.builds.charts.downloads import ChartDownloads
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.git.fetch import GitFetcher
@@ -34,6 +35,10 @@ class Registry(Protocol):
         config: ArtifactConfig = ...,
     ) -> PushedManifest:
         """Push one file as an artifact."""
+        ...
+
+    def open_repository(self, repository: str) -> OciRepository:
+        """Return one repository, to copy images into it."""
         ...
 
 

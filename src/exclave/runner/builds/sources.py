@@ -10,6 +10,7 @@ from exclave.runner.builds.recipe import BuildWork
 from exclave.runner.builds.source_checks import locate_folder
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
+from exclave.wire.images import ImageSource
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import ChartSource, GitSource, UploadedSource
 
@@ -38,8 +39,8 @@ async def fetch_folder(work: BuildWork) -> FetchedFolder:
             root, commit = checkout.root, checkout.commit
         case UploadedSource():
             root = await _fetch_uploaded(work.context, source)
-        case ChartSource():
-            message = f"a `{work.spec.type}` is not built from a chart repository"
+        case ChartSource() | ImageSource():
+            message = f"a `{work.spec.type}` is not built from a source of type `{source.type}`"
             raise WorkFailed(Reason.SOURCE_INVALID, message)
     work.begin("check")
     return FetchedFolder(root, await _locate(work.context, root, source.directory), commit)

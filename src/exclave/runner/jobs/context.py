@@ -1,8 +1,10 @@
 """The context that the steps of one job run in: commands, stop request, deadline, log, folder."""
 
+import asyncio
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from exclave.base.clock import Clock
 from exclave.runner.jobs.environment import ChildSettings, build_env
@@ -16,6 +18,8 @@ from exclave.runner.processes.child import Command
 from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
+
+T = TypeVar("T")
 
 TIMEOUT_GRACE_S = 60.0
 """How long a command may take to end after its timeout before it is killed."""
@@ -125,6 +129,28 @@ class JobContext:
         kept = CapturingLog(self.log, quiet=quiet, most=most_bytes)
         code = await self.run(command, name=name, log=kept)
         return Captured(code, kept.read(Stream.STDOUT), kept.read(Stream.STDERR), kept.truncated)
+
+    async def guard(self, work: Coroutine[Any, Any, T], *, name: str) -> T:
+        """Await work of the runner itself, such as a transfer; cancel it at a stop or timeout.
+
+        Raises `Stopped` as `run` does. `name` stands for the work in messages.
+        """
+        self.check(name)
+        task = asyncio.ensure_future(work)
+        left_s = max(0.0, self.deadline - self.clock.monotonic())
+        try:
+            await wait_first(self.clock, left_s, self.stop.wait(), asyncio.wait({task}))
+        finally:
+            is_done = task.done()
+            if not is_done:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        if is_done:
+            return task.result()
+        if self.stop.reason is not None:
+            reason = self.stop.reason
+            raise Stopped(end_by_stop(reason, f"stopped in {name}: {reason}"))
+        raise self._time_out(name)
 
     async def pause(self, seconds: float) -> None:
         """Sleep, at most until the deadline. Raises `Stopped` as `check` does."""

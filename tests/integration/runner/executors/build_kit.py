@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exclave.base.archives import pack_folder
 from exclave.base.digests import canonical_json, digest_bytes
 from exclave.client.oci.documents import PushedManifest
+from exclave.client.oci.repository import OciRepository
 from exclave.client.transport import Link
 from exclave.runner.builds.charts.downloads import ChartDownloads
 from exclave.runner.builds.recipe import BuildTools, Registry
@@ -50,6 +52,9 @@ class FakeRegistry:
         self.pushed.append({**document, "data": data, "subject": subject})
         body = canonical_json({name: str(value) for name, value in document.items()})
         return PushedManifest(digest_bytes(body), len(body))
+
+    def open_repository(self, repository: str) -> OciRepository:
+        pytest.fail(f"an image is copied to {repository}, which needs a real registry")
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Builds of images: copies of images from elsewhere, pinned to their digest."""
