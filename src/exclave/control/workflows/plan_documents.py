@@ -3,13 +3,14 @@
 import json
 from collections.abc import Callable
 
-from exclave.domain.tf_addresses import read_address, read_name
+from exclave.domain.resource_addresses import read_resource_address
+from exclave.domain.tf_addresses import read_name
 
 _READERS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
-    ("resources", "address", read_address),
-    ("resources", "previous", read_address),
-    ("drift", "address", read_address),
-    ("drift", "previous", read_address),
+    ("resources", "address", read_resource_address),
+    ("resources", "previous", read_resource_address),
+    ("drift", "address", read_resource_address),
+    ("drift", "previous", read_resource_address),
     ("outputs", "name", read_name),
 )
 

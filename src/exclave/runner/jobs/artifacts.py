@@ -32,12 +32,7 @@ async def fetch_artifact(
 ) -> None:
     """Pull an artifact and unpack it into a new folder of the workspace."""
     layer = job.folder / f"{target.name}.tar"
-    try:
-        async with open_registry(job.uplink) as registry:
-            await registry.pull_layer(artifact.repository, artifact.digest, layer)
-    except Problem as problem:
-        message = f"{artifact.repository}@{artifact.digest} cannot be pulled: {problem.message}"
-        raise WorkFailed(Reason.ARTIFACT_UNAVAILABLE, message) from problem
+    await pull_file(open_registry, job, artifact, layer)
     try:
         await asyncio.to_thread(_unpack, layer, workspace, target)
     except ArchiveProblem as problem:
@@ -45,6 +40,18 @@ async def fetch_artifact(
         raise WorkFailed(Reason.ARTIFACT_TAMPERED, message) from problem
     finally:
         layer.unlink(missing_ok=True)
+
+
+async def pull_file(
+    open_registry: OpenPuller, job: JobRun, artifact: Artifact, target: Path
+) -> None:
+    """Pull the layer of an artifact into a file; every digest is verified."""
+    try:
+        async with open_registry(job.uplink) as registry:
+            await registry.pull_layer(artifact.repository, artifact.digest, target)
+    except Problem as problem:
+        message = f"{artifact.repository}@{artifact.digest} cannot be pulled: {problem.message}"
+        raise WorkFailed(Reason.ARTIFACT_UNAVAILABLE, message) from problem
 
 
 def _unpack(layer: Path, workspace: Workspace, target: Path) -> None:

@@ -128,6 +128,7 @@ def test_a_sensitive_whole_hides_all_of_it() -> None:
             "sensitive": True,
             "unknown": False,
             "forces_replacement": False,
+            "ignored": False,
         }
     ]
 

@@ -1,0 +1,1 @@
+"""Jobs of components that are Kubernetes objects: planned, applied, scanned, torn down."""

@@ -1,0 +1,221 @@
+"""Applies an approved plan: checked against the cluster first, followed until all is ready."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from exclave.base.json_values import object_or_empty
+from exclave.runner.kube.api.objects import ObjectId
+from exclave.runner.kube.changes.apply import Applier, find_stale
+from exclave.runner.kube.changes.model import WantedObject
+from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
+from exclave.runner.kube.changes.removal import RemovedObject, Remover
+from exclave.runner.kube.changes.state import (
+    KubeState,
+    PlanMark,
+    StateObject,
+    finish,
+    key_of,
+    unite,
+)
+from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.outputs import gather_outputs
+from exclave.runner.kube.rollouts.diagnosis import Cause
+from exclave.runner.kube.rollouts.endpoints import Downtime, EndpointWatch
+from exclave.runner.kube.rollouts.ready import needs_wait
+from exclave.runner.kube.rollouts.waiting import RolloutWait, Unready, describe_unready
+from exclave.runner.outcomes import WorkFailed
+from exclave.runner.states.journal_file import JournalFile, send_regularly
+from exclave.wire.jobs import JsonValue, OutcomeState, Reason
+from exclave.wire.runner import Outcome
+from exclave.wire.specs import PlanRef
+
+_MOST_NAMED: Final = 5
+_LAST_S: Final = 10.0
+"""The end of a job's time, which is kept for explaining what is not ready."""
+_PRUNE_S: Final = 60.0
+
+NoteChange = Callable[[str, ObjectId], None]
+
+
+async def check_plan(job: ManifestJob, plan: PlanFile) -> KubeState:
+    """Return the state; raise if the plan does not fit it or the cluster any more."""
+    state = await job.open_state()
+    if plan.cluster != state.cluster:
+        raise _stale("it was made for another cluster")
+    if (plan.serial, plan.lineage) != (state.serial, state.lineage):
+        raise _stale(f"it was made for the state {plan.serial}, and this is {state.serial}")
+    moved = await find_stale(job.client, plan.changes)
+    if moved:
+        names = ", ".join(change.id.address for change in moved[:_MOST_NAMED])
+        more = f" and {len(moved) - _MOST_NAMED} more" if len(moved) > _MOST_NAMED else ""
+        raise _stale(f"somebody has changed {names}{more} since")
+    return state
+
+
+async def apply_plan(job: ManifestJob, plan: PlanFile) -> Outcome:
+    """Apply objects, follow their rollout, prune what is gone, and return the outcome."""
+    state = await check_plan(job, plan)
+    lock_id = await job.lock_state()
+    try:
+        async with open_journal(job) as note:
+            return await _apply(job, plan, state, lock_id, note)
+    finally:
+        await job.store.unlock(lock_id)
+
+
+async def _apply(
+    job: ManifestJob, plan: PlanFile, state: KubeState, lock_id: str, note: NoteChange
+) -> Outcome:
+    context = job.context
+    made = tuple(dict.fromkeys((*state.namespaces_made, *plan.namespaces)))
+    united = unite(state, (entry.id for entry in plan.objects), make_mark(job.spec.plan))
+    state = await job.write_state(lock_id, replace(united, namespaces_made=made))
+    applier = Applier(job.client, context.clock, job.owner, note, until=context.deadline - _LAST_S)
+    async with _count_endpoints(job, plan.objects) as downtimes:
+        await applier.make_namespaces(plan.namespaces)
+        await applier.apply_all(plan.objects, {change.id: change for change in plan.changes})
+        await _wait_ready(job, plan.objects)
+        lowest = downtimes()
+    _check_downtime(job, lowest)
+    leftovers = await _prune(job, plan, note)
+    kept = [change for change in plan.changes if change.action == "keep"]
+    objects = [
+        *_list_applied(plan, applier),
+        *(_to_state(change) for change in (*leftovers, *kept)),
+    ]
+    state = await job.write_state(lock_id, finish(state, objects, healthy=True))
+    return _succeed(state, plan, await gather_outputs(job, plan.objects))
+
+
+async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject]) -> None:
+    context = job.context
+    waited = [entry.id for entry in objects if needs_wait(entry.value)]
+    wait = RolloutWait(job.client, context.clock, context.log.system)
+    unready = await wait.wait(waited, until=context.deadline - _LAST_S)
+    if not unready:
+        return
+    for entry in unready:
+        for line in entry.log:
+            context.log.system(f"{entry.id.name}: {line}")
+    raise WorkFailed(_choose_reason(unready), describe_unready(unready))
+
+
+def _choose_reason(unready: Sequence[Unready]) -> Reason:
+    known = any(entry.cause is not Cause.WAITING for entry in unready)
+    return Reason.ROLLOUT_FAILED if known else Reason.TIMEOUT
+
+
+async def _prune(job: ManifestJob, plan: PlanFile, note: NoteChange) -> list[PlannedChange]:
+    """Remove what is no longer wanted; return what does not go away yet."""
+    clock = job.context.clock
+    doomed = [change for change in plan.changes if change.action == "delete"]
+    remover = Remover(job.client, clock, note)
+    until = min(clock.monotonic() + _PRUNE_S, job.context.deadline - _LAST_S)
+    entries = [RemovedObject(change.id, change.uid) for change in doomed]
+    leftovers = await remover.remove_all(entries, until=until)
+    for leftover in leftovers:
+        job.context.log.system(f"warning: {leftover.id.address} {leftover.text}")
+    left = {leftover.id for leftover in leftovers}
+    return [change for change in doomed if change.id in left]
+
+
+@asynccontextmanager
+async def open_journal(job: ManifestJob) -> AsyncIterator[NoteChange]:
+    """Keep a journal of every change, synced before the change is made."""
+    run, context = job.context.job, job.context
+    journal = JournalFile(run.folder, job.spec.workspace, context.mask)
+    sending = asyncio.create_task(send_regularly(run.folder, run.uplink, context.clock))
+
+    def note(action: str, object_id: ObjectId) -> None:
+        journal.write({"type": f"object_{action}", "object": object_id.address})
+        context.log.system(f"{action} {object_id.address}")
+
+    try:
+        yield note
+        journal.end()
+    finally:
+        journal.close()
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _count_endpoints(
+    job: ManifestJob, objects: Sequence[WantedObject]
+) -> AsyncIterator[Callable[[], list[Downtime]]]:
+    """Count the ready endpoints of the Services meanwhile."""
+    services: dict[str, list[str]] = {}
+    for entry in objects:
+        is_service = (entry.id.group, entry.id.kind) == ("", "Service")
+        if is_service and object_or_empty(entry.value.get("spec")).get("selector"):
+            services.setdefault(entry.id.namespace, []).append(entry.id.name)
+    watches = [
+        EndpointWatch(job.client, job.context.clock, namespace, names)
+        for namespace, names in services.items()
+    ]
+    tasks = [asyncio.create_task(watch.follow()) for watch in watches]
+    try:
+        yield lambda: [downtime for watch in watches for downtime in watch.summarize()]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _check_downtime(job: ManifestJob, downtimes: Sequence[Downtime]) -> None:
+    for downtime in downtimes:
+        warning = "" if downtime.lowest else "warning: "
+        job.context.log.system(warning + downtime.text)
+    down = [downtime.text for downtime in downtimes if not downtime.lowest]
+    if down and job.spec.wait.no_downtime:
+        raise WorkFailed(Reason.ROLLOUT_FAILED, "\n".join(down))
+
+
+def _list_applied(plan: PlanFile, applier: Applier) -> list[StateObject]:
+    uids = {change.id: change.uid for change in plan.changes}
+    return [
+        StateObject(*key_of(entry.id), applier.find_uid(entry.id) or uids.get(entry.id, ""))
+        for entry in plan.objects
+    ]
+
+
+def _to_state(change: PlannedChange) -> StateObject:
+    return StateObject(*key_of(change.id), change.uid)
+
+
+def _succeed(state: KubeState, plan: PlanFile, outputs: dict[str, JsonValue]) -> Outcome:
+    counts = {
+        name: sum(change.action == action for change in plan.changes)
+        for name, action in _SUMMARY.items()
+    }
+    reported: dict[str, JsonValue] = {
+        "outputs": outputs,
+        "sensitive_outputs": [],
+        "serial": state.serial,
+        "lineage": state.lineage,
+        "summary": dict(counts),
+    }
+    return Outcome(
+        state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, exit_code=0, outputs=reported
+    )
+
+
+def make_mark(plan: PlanRef | None) -> PlanMark:
+    """Return which plan the state is of."""
+    return PlanMark("", "") if plan is None else PlanMark(plan.execution_id, plan.digest)
+
+
+def _stale(why: str) -> WorkFailed:
+    return WorkFailed(Reason.PLAN_STALE, f"the plan is stale: {why}; plan again")
+
+
+_SUMMARY: Final = {
+    "add": "create",
+    "change": "update",
+    "replace": "replace",
+    "destroy": "delete",
+    "keep": "keep",
+}

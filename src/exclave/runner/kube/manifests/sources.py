@@ -1,0 +1,87 @@
+"""Where the objects of a plan come from: a text, an artifact, or what was planned before."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple, cast
+
+from exclave.base.json_values import Json, JsonObject, object_or_empty
+from exclave.base.secrets import Secret
+from exclave.runner.jobs.placeholders import Filler
+from exclave.runner.kube.api.objects import ObjectsRefused, SourceObject, identify, read_objects
+from exclave.runner.kube.api.yaml_reader import YamlRefused
+from exclave.runner.kube.changes.model import WantedObject
+from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
+from exclave.runner.kube.changes.reading import list_made_kinds, place_objects
+from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.logs.secret_spellings import is_maskable
+from exclave.runner.outcomes import WorkFailed
+from exclave.runner.plans.sealed_plans import digest_plan, open_plan
+from exclave.wire.jobs import JsonValue, Reason
+
+_MOST_HIDDEN = 500
+
+
+class PlanSource(NamedTuple):
+    """What is wanted, with the marks of its owner, and which kinds it makes itself."""
+
+    digest: str
+    wanted: Sequence[WantedObject]
+    new_kinds: frozenset[tuple[str, str, str]] = frozenset()
+
+
+async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource:
+    """Return the objects of a text, with placeholders filled in after it was parsed."""
+    try:
+        sources = await asyncio.to_thread(read_objects, text)
+        filled = [_fill(source, filler) for source in sources]
+        discovery = await job.client.discover()
+        placed = place_objects(filled, discovery, job.spec.namespace)
+    except (ObjectsRefused, YamlRefused) as refused:
+        raise WorkFailed(Reason.OBJECT_REFUSED, refused.message) from refused
+    _hide_secrets(job, [wanted.value for wanted in placed])
+    marked = [WantedObject(wanted.id, job.owner.mark(wanted.value)) for wanted in placed]
+    made = frozenset(tuple(kind[:3]) for kind in list_made_kinds(filled))
+    digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    return PlanSource(digest, marked, cast("frozenset[tuple[str, str, str]]", made))
+
+
+async def reopen_plan(job: ManifestJob, execution_id: str, digest: str) -> PlanFile:
+    """Return an earlier plan of this part, verified by its digest."""
+    data = await open_plan(job.context.job.uplink, job.sealer, job.spec.workspace, execution_id)
+    if digest_plan(data) != digest:
+        message = "the plan that was deployed is not the one that is stored: deploy again"
+        raise WorkFailed(Reason.PLAN_MISSING, message)
+    plan = read_plan(data)
+    _hide_secrets(job, [wanted.value for wanted in plan.objects])
+    return plan
+
+
+def read_plan(data: bytes) -> PlanFile:
+    """Return the plan in unsealed bytes."""
+    try:
+        return read_plan_file(data)
+    except ValueError as error:
+        raise WorkFailed(Reason.PLAN_MISSING, f"{error}: plan again") from error
+
+
+def _fill(source: SourceObject, filler: Filler) -> SourceObject:
+    filled = filler.fill_json(cast("JsonValue", source.value))
+    value = cast("JsonObject", filled)
+    return SourceObject(source.document, source.line, identify(value), value)
+
+
+def _hide_secrets(job: ManifestJob, values: Sequence[JsonObject]) -> None:
+    """Mask the values of Secrets wherever they might be printed."""
+    texts: list[str] = []
+    for value in values:
+        if value.get("kind") == "Secret":
+            for name in ("data", "stringData"):
+                texts += _list_texts(object_or_empty(value.get(name)))
+    if texts:
+        job.context.log.hide(Secret(text) for text in texts[:_MOST_HIDDEN])
+
+
+def _list_texts(values: JsonObject) -> list[str]:
+    texts: list[Json] = list(values.values())
+    return [text for text in texts if isinstance(text, str) and is_maskable(text)]

@@ -1,0 +1,177 @@
+"""Tears a part down: says what goes and what stays, and does not forget what does not go."""
+
+from dataclasses import replace
+from typing import Final
+
+from exclave.base.errors import Problem
+from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty, text_or_empty
+from exclave.runner.kube.api.discovery import Resource
+from exclave.runner.kube.api.lists import Selection
+from exclave.runner.kube.api.objects import ObjectId, identify
+from exclave.runner.kube.changes.known import KnownObject, find_known
+from exclave.runner.kube.changes.model import ObjectChange
+from exclave.runner.kube.changes.ownership import read_uid
+from exclave.runner.kube.changes.plan_file import PlanFile
+from exclave.runner.kube.changes.prune import decide_prune
+from exclave.runner.kube.changes.removal import RemovedObject, Remover, describe_leftovers
+from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
+from exclave.runner.kube.manifests.applying import check_plan, make_mark, open_journal
+from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.planning import Planned
+from exclave.runner.kube.rollouts.pods import write_selector
+from exclave.runner.outcomes import WorkFailed
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import Outcome
+
+_LAST_S: Final = 10.0
+_EMPTYING_S: Final = 30.0
+_CLAIM: Final = Resource(
+    "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True
+)
+_ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
+_IGNORED_KINDS: Final = frozenset({"Event", "Endpoints", "EndpointSlice", "PodMetrics"})
+
+
+async def plan_teardown(job: ManifestJob, state: KubeState) -> Planned:
+    """Return what a teardown removes and what it leaves."""
+    changes: list[ObjectChange] = []
+    for entry in await find_known(job.client, state.objects):
+        changes += await _plan_object(job, entry)
+    removes_namespace = job.spec.teardown.namespace
+    for name in state.namespaces_made:
+        live = await job.client.get(ObjectId("", "v1", "Namespace", "", name))
+        if live is not None:
+            note = "if nothing else is in it then" if removes_namespace else "others may use it"
+            changes.append(
+                ObjectChange(
+                    identify({"apiVersion": "v1", "kind": "Namespace", **live}),
+                    "delete" if removes_namespace else "keep",
+                    live=live,
+                    notes=(note,),
+                )
+            )
+    namespaces = tuple(state.namespaces_made) if removes_namespace else ()
+    return Planned("teardown", "", state, changes, None, namespaces)
+
+
+async def _plan_object(job: ManifestJob, entry: KnownObject) -> list[ObjectChange]:
+    decision = decide_prune(entry.known, entry.live, job.owner)
+    if decision.action == "forget" or entry.live is None:
+        return []
+    if entry.id.kind == "CustomResourceDefinition":
+        note = "removing it would remove every object of its kind"
+        return [ObjectChange(entry.id, "keep", live=entry.live, notes=(note,))]
+    notes = (decision.note,) if decision.note else ()
+    change = ObjectChange(entry.id, decision.action, live=entry.live, notes=notes)
+    return [change, *await _plan_claims(job, entry.id, entry.live)]
+
+
+async def _plan_claims(
+    job: ManifestJob, object_id: ObjectId, live: JsonObject
+) -> list[ObjectChange]:
+    """Return what happens to the claims that a StatefulSet has made."""
+    templates = list_or_empty(object_or_empty(live.get("spec")).get("volumeClaimTemplates"))
+    if object_id.kind != "StatefulSet" or not templates:
+        return []
+    prefixes = tuple(
+        f"{text_or_empty(object_or_empty(object_or_empty(template).get('metadata')).get('name'))}"
+        f"-{object_id.name}-"
+        for template in templates
+    )
+    selection = Selection(object_id.namespace, write_selector(live))
+    claims = (await job.client.list_objects(_CLAIM, selection)).items
+    removes = job.spec.teardown.volumes
+    return [
+        ObjectChange(
+            identify(claim),
+            "delete" if removes else "keep",
+            live=claim,
+            notes=("it holds data of the StatefulSet",),
+        )
+        for claim in claims
+        if identify(claim).name.startswith(prefixes)
+    ]
+
+
+async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
+    """Remove the objects of a plan; what does not go stays in the state and fails the job."""
+    state = await check_plan(job, plan)
+    lock_id = await job.lock_state()
+    clock = job.context.clock
+    try:
+        async with open_journal(job) as note:
+            remover = Remover(job.client, clock, note)
+            entries = [
+                RemovedObject(change.id, change.uid)
+                for change in plan.changes
+                if change.action == "delete" and change.id.kind != "Namespace"
+            ]
+            leftovers = await remover.remove_all(entries, until=job.context.deadline - _LAST_S)
+            own = [change for change in plan.changes if change.id.kind == "Namespace"]
+            if not leftovers:
+                for change in own:
+                    if change.action == "delete":
+                        await _remove_namespace(job, remover, change.id, change.uid)
+        objects = tuple(StateObject(*key_of(entry.id), entry.uid) for entry in leftovers)
+        ended = replace(
+            state,
+            serial=state.serial + 1,
+            objects=objects,
+            namespaces_made=state.namespaces_made if leftovers else (),
+            plan=make_mark(job.spec.plan),
+            healthy=None,
+        )
+        ended = await job.write_state(lock_id, ended)
+    finally:
+        await job.store.unlock(lock_id)
+    if leftovers:
+        raise WorkFailed(Reason.LEFTOVERS, describe_leftovers(leftovers))
+    return Outcome(
+        state=OutcomeState.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        exit_code=0,
+        outputs={
+            "outputs": {},
+            "sensitive_outputs": [],
+            "serial": ended.serial,
+            "lineage": ended.lineage,
+            "summary": {"destroy": len(entries)},
+        },
+    )
+
+
+async def _remove_namespace(
+    job: ManifestJob, remover: Remover, object_id: ObjectId, uid: str
+) -> None:
+    """Remove a namespace that the part made, if nothing of others is in it."""
+    clock = job.context.clock
+    until = min(clock.monotonic() + _EMPTYING_S, job.context.deadline - _LAST_S)
+    while others := await _list_others(job, object_id.name):
+        if clock.monotonic() >= until:
+            names = ", ".join(others[:3])
+            text = f"the namespace `{object_id.name}` stays: {names} is in it"
+            job.context.log.system(text)
+            return
+        await clock.sleep(0.5)
+    entry = RemovedObject(object_id, uid)
+    await remover.remove_all([entry], until=job.context.deadline - _LAST_S)
+
+
+async def _list_others(job: ManifestJob, namespace: str) -> list[str]:
+    """Return the addresses of objects in a namespace that do not come with every namespace."""
+    discovery = await job.client.discover()
+    others: list[str] = []
+    for resource in discovery.preferred.values():
+        listable = resource.namespaced and "list" in resource.verbs
+        if not listable or resource.kind in _IGNORED_KINDS:
+            continue
+        try:
+            listed = await job.client.list_objects(resource, Selection(namespace))
+        except Problem as problem:
+            return [f"what cannot be listed ({problem.message})"]
+        others += [
+            identify(value).address
+            for value in listed.items
+            if (resource.kind, identify(value).name) not in _ALWAYS_THERE and read_uid(value)
+        ]
+    return others
