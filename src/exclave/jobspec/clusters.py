@@ -26,9 +26,9 @@ def make_cluster(
 
     On a customer's own machine the Stack names the cluster, unless the outputs have a kubeconfig.
     """
-    found = outputs.get("cluster")
-    cluster = object_or_empty(found)
-    inline = _find_kubeconfig(found, cluster, outputs)
+    output = outputs.get("cluster")
+    cluster = object_or_empty(output)
+    inline = _find_kubeconfig(output, cluster, outputs)
     if inline:
         return InlineCluster(kubeconfig=inline)
     if target is Cloud.LOCAL:
@@ -38,12 +38,12 @@ def make_cluster(
     return _make_cloud_cluster(cluster, owner, target, role)
 
 
-def _find_kubeconfig(found: Json, cluster: JsonObject, outputs: JsonObject) -> str:
+def _find_kubeconfig(output: Json, cluster: JsonObject, outputs: JsonObject) -> str:
     """Return the placeholder of a kubeconfig; only placeholders are taken, never a credential.
 
     Of a sensitive output nothing is known but its name, so `cluster` itself may be a placeholder.
     """
-    candidates = (found, cluster.get("kube_config"), outputs.get("kube_config"))
+    candidates = (output, cluster.get("kube_config"), outputs.get("kube_config"))
     texts = (text_or_empty(candidate) for candidate in candidates)
     return next((text for text in texts if text.startswith(_PLACEHOLDER)), "")
 
