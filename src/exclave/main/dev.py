@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Dev:
 
 
 @contextlib.asynccontextmanager
-async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
+async def run_dev(settings: ServerSettings, kubeconfigs: Sequence[str] = ()) -> AsyncIterator[Dev]:
     """Run everything while the block lasts; later starts reuse the data folder."""
     async with run_control_plane(settings, runs_stacks=True) as running:
         deps = running.deps
@@ -48,7 +48,7 @@ async def run_dev(settings: ServerSettings) -> AsyncIterator[Dev]:
         build = QueueId((await who_am_i(deps, user)).org.build_queue_id)
         children = [
             asyncio.create_task(_keep_runner(settings, running, user, "build", build)),
-            asyncio.create_task(DevStacks(settings.data, running, user).run()),
+            asyncio.create_task(DevStacks(settings.data, running, user, kubeconfigs).run()),
         ]
         try:
             await _wait_until_up(deps, user, build)

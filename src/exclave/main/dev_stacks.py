@@ -1,6 +1,7 @@
 """Stacks on the developer's machine: one for each install created with `--here`."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from exclave.base.errors import Problem
@@ -29,10 +30,13 @@ _PAGE = 200
 class DevStacks:
     """Runs, restarts and removes the Stacks of this machine, as customers do on theirs."""
 
-    def __init__(self, data: Path, running: Running, user: User) -> None:
+    def __init__(
+        self, data: Path, running: Running, user: User, kubeconfigs: Sequence[str] = ()
+    ) -> None:
         self._root = data.resolve() / "stacks"
         self._running = running
         self._user = user
+        self._options = [word for text in kubeconfigs for word in ("--kubeconfig", text)]
         self._kept: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()
         """Stacks that could not be removed; the next start tries again."""
@@ -77,7 +81,8 @@ class DevStacks:
             except Problem as problem:
                 log.warning("stack_not_made", install=install, message=problem.message)
             else:
-                words = build_program_argv("up", "--foreground", "--folder", str(folder.path))
+                place = ("--foreground", "--folder", str(folder.path))
+                words = build_program_argv("up", *place, *self._options)
                 code = await run_child(words, self._root / f"{install}.log", clean_environment())
                 log.warning("stack_exited", install=install, code=code)
             await asyncio.sleep(_RESTART_S)

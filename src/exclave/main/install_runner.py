@@ -9,10 +9,12 @@ from exclave.base.ids import Randomness
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.registry_access import OpenRegistry
-from exclave.runner.executors.action import ActionExecutor
+from exclave.runner.executors.action import ActionExecutor, ClusterTools
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
+from exclave.runner.kube.access.clusters import ClusterConnector
+from exclave.runner.kube.access.command_access import CommandAccess
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.terraform.module import TerraformSettings
@@ -28,8 +30,11 @@ def make_install_executors(
     registry: OpenRegistry,
     clock: Clock,
     randomness: Randomness,
+    connector: ClusterConnector,
 ) -> dict[JobKind, Executor]:
     """Return the executors of `terraform` and `action` jobs; they share the runner's seal key."""
+    finder = ToolFinder(build_tool_settings(settings, config, children))
+    clusters = ClusterTools(CommandAccess(connector, randomness), finder)
     sealer = Sealer(config.data, randomness)
     kit = TerraformKit(
         children=children,
@@ -38,14 +43,14 @@ def make_install_executors(
         ),
         secrets=secrets,
         sealer=sealer,
-        finder=ToolFinder(build_tool_settings(settings, config, children)),
+        finder=finder,
         open_registry=registry,
         clock=clock,
         randomness=randomness,
     )
     return {
         JobKind.TERRAFORM: TerraformExecutor(kit),
-        JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock),
+        JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock, clusters),
     }
 
 

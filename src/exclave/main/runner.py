@@ -13,6 +13,7 @@ from exclave.base.logs import Log
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
 from exclave.main.build_runner import make_build_executor
+from exclave.main.cluster_access import make_connector
 from exclave.main.install_runner import make_install_executors
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
@@ -25,6 +26,8 @@ from exclave.runner.executors.secrets import SecretsExecutor
 from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
+from exclave.runner.kube.access.clusters import ClusterConnector
+from exclave.runner.kube.access.probe import ClusterProbe
 from exclave.runner.logs.spooled_log import bind_open_log
 from exclave.runner.loops.kill_switch_watch import watch_switch
 from exclave.runner.processes.cell import make_cells
@@ -83,16 +86,18 @@ async def run_runner(settings: RunnerSettings, stack: StackFolder | None = None)
     advise = _advise_by_file(config) if stack is None else stack.format_secret_command
     secrets = FileSecrets(config.secrets_file, advise)
     held = collect_held(settings, config, stack)
+    connector = make_connector(config, find_path(settings), held.note_token)
     duties: list[Duty] = [watch_switch, send_rescued_states]
     if stack is not None:
         isolated = bool(config.run_as)
-        duties.append(Reporter(stack, stack_api, secrets, isolated=isolated).run)
+        probe = ClusterProbe(connector, clock, randomness)
+        duties.append(Reporter(stack, stack_api, secrets, probe, isolated=isolated).run)
     runner = Runner(
         config,
         api=api,
         clock=clock,
         randomness=randomness,
-        executors=build_executors(settings, config, secrets, held, advise),
+        executors=build_executors(settings, config, secrets, held, advise, connector),
         open_log=bind_open_log(clock, randomness, held=held.find),
         held=held,
         cells=cells,
@@ -133,11 +138,12 @@ def build_executors(
     secrets: SecretStore,
     held: HeldSecrets,
     advise: Callable[[str], str],
+    connector: ClusterConnector,
 ) -> dict[JobKind, Executor]:
     """Return an executor for each kind of job."""
     clock = SystemClock()
     children = ChildSettings(
-        path=settings.path or os.environ.get("PATH", os.defpath),
+        path=find_path(settings),
         proxy=config.proxy,
         no_proxy=settings.no_proxy or None,
         ca_bundle=config.ca_bundle,
@@ -146,7 +152,7 @@ def build_executors(
         settings.registry_username, settings.registry_password_file, held.note_token
     )
     installs = make_install_executors(
-        settings, config, children, secrets, registry, clock, SystemRandomness()
+        settings, config, children, secrets, registry, clock, SystemRandomness(), connector
     )
     return {
         JobKind.SCRIPT: ScriptExecutor(children, secrets, clock),
@@ -155,6 +161,11 @@ def build_executors(
         JobKind.SECRETS: SecretsExecutor(secrets, SystemRandomness(), advise),
         **installs,
     }
+
+
+def find_path(settings: RunnerSettings) -> str:
+    """Return PATH of children: the setting, or that of this process."""
+    return settings.path or os.environ.get("PATH", os.defpath)
 
 
 def list_pinned(stack: StackFolder) -> dict[str, str]:

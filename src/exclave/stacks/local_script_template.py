@@ -60,6 +60,8 @@ def main() -> int:
         words += ["--input", pair]
     for pair in args.secret_file:
         words += ["--secret-file", pair]
+    for kubeconfig in args.kubeconfig:
+        words += ["--kubeconfig", kubeconfig]
     if args.foreground:
         os.execv(python, words)  # noqa: S606 - the runner takes the place of this script
     return subprocess.call(words, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
@@ -90,6 +92,13 @@ def read_arguments() -> argparse.Namespace:
         default=[],
         metavar="NAME=FILE",
         help="read a secret from a file",
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE[:CONTEXT]",
+        help="let jobs use a cluster; only the path is stored",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()

@@ -106,6 +106,9 @@ class ActionSpec(Request):
     steps: Annotated[list[ActionStep], Field(min_length=1, max_length=100)]
     env: Env = {}
     role: Annotated[str, StringConstraints(max_length=200)] = ""
+    kube_config: Literal["none", "optional", "required"] = "none"
+    """Whether commands get access to `cluster`; `optional` access is given where it is known."""
+    cluster: ClusterRef | None = None
     timeout_s: TimeoutS = 3600.0
 
 

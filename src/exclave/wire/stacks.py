@@ -120,6 +120,13 @@ class StackCreated(Reply):
     instructions: StackInstructions
 
 
+class ReportedCluster(Request):
+    """A cluster that the customer named; neither its address nor a credential is sent."""
+
+    reachable: bool
+    version: Annotated[str, StringConstraints(max_length=100)] = ""
+
+
 class StackReport(Request):
     """What a Stack reports: facts about where it runs, names of secrets, inputs.
 
@@ -131,6 +138,7 @@ class StackReport(Request):
     secrets: Annotated[dict[Name, bool], Field(max_length=500)] = {}
     inputs: Annotated[dict[StackInputName, InputText], Field(max_length=500)] = {}
     sensitive_inputs: Annotated[list[StackInputName], Field(max_length=500)] = []
+    clusters: Annotated[dict[Name, ReportedCluster], Field(max_length=20)] = {}
 
 
 class StackReply(Reply):

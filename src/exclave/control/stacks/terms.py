@@ -52,9 +52,14 @@ def show_terms(terms: StackTerms) -> wire.StackTerms:
 
 
 def build_outputs(facts: StackFacts, terms: StackTerms, report: StackReport) -> dict[str, Json]:
-    """Return the Stack's outputs: facts, references to secrets, the customer's inputs."""
+    """Return the Stack's outputs: facts, references to secrets, inputs, clusters."""
+    clusters: dict[str, Json] = {
+        name: {"reachable": cluster.reachable, "version": cluster.version}
+        for name, cluster in report.clusters.items()
+    }
     return {
         **facts.to_outputs(),
+        **({"kubernetes": clusters} if clusters else {}),
         **{f"{secret.name}_arn": refer_to_secret(secret.name) for secret in terms.secrets},
         "secrets": {
             secret.name: report.secrets.get(secret.name, False) for secret in terms.secrets

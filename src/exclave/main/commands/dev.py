@@ -11,6 +11,7 @@ from exclave.main.demo import run_demo
 from exclave.main.dev import Dev, run_dev
 from exclave.main.server import watch_signals
 from exclave.main.settings import ServerSettings, read_settings
+from exclave.runner.kube.access.named_kubeconfigs import format_option, parse_option
 
 
 @click.command()
@@ -23,12 +24,20 @@ from exclave.main.settings import ServerSettings, read_settings
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Deploy the app in this directory first, as a demo.",
 )
+@click.option(
+    "--kubeconfig",
+    "kubeconfigs",
+    multiple=True,
+    metavar="[NAME=]FILE[:CONTEXT]",
+    help="Let installs created with --here use a cluster. Can be repeated.",
+)
 @click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo; 0 if it succeeded.")
 def dev(
     data: Path | None,
     control_port: int | None,
     runner_port: int | None,
     app: Path | None,
+    kubeconfigs: tuple[str, ...],
     *,
     then_exit: bool,
 ) -> None:
@@ -43,13 +52,16 @@ def dev(
         runner_port=runner_port,
     )
     begin_logs("warning" if settings.log_level == "info" else settings.log_level)
-    run_async(_run(settings, app, then_exit=then_exit))
+    named = [format_option(*parse_option(text)) for text in kubeconfigs]
+    run_async(_run(settings, app, named, then_exit=then_exit))
 
 
-async def _run(settings: ServerSettings, app: Path | None, *, then_exit: bool) -> None:
+async def _run(
+    settings: ServerSettings, app: Path | None, kubeconfigs: list[str], *, then_exit: bool
+) -> None:
     stopping = watch_signals()
     print_err("Starting the control plane and a build runner …")
-    async with run_dev(settings) as running:
+    async with run_dev(settings, kubeconfigs) as running:
         _say_addresses(settings, running)
         succeeded = (
             True if app is None else await _run_demo(running, app, stopping, to_the_end=then_exit)

@@ -9,6 +9,7 @@ import click
 from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict
 from exclave.base.ids import SystemRandomness
+from exclave.main.cluster_access import make_connector
 from exclave.main.commands.common import (
     answer,
     begin_logs,
@@ -16,7 +17,7 @@ from exclave.main.commands.common import (
     json_option,
     run_async,
 )
-from exclave.main.runner import audit_file, build_config, run_runner
+from exclave.main.runner import audit_file, build_config, find_path, run_runner
 from exclave.main.settings import RunnerSettings, read_settings
 from exclave.runner.audit import verify_audit
 from exclave.runner.doctor.doctor import diagnose
@@ -58,7 +59,9 @@ def group(
 @click.pass_obj
 def doctor(settings: RunnerSettings, *, json_mode: bool) -> None:
     """Check every hop between this machine and the control plane, and report which one fails."""
-    findings = asyncio.run(diagnose(build_config(settings), SystemClock(), SystemRandomness()))
+    config = build_config(settings)
+    connector = make_connector(config, find_path(settings), lambda _: None)
+    findings = asyncio.run(diagnose(config, connector, SystemClock(), SystemRandomness()))
     lines = []
     for finding in findings:
         fix = f"\n        {finding.fix}" if finding.fix else ""

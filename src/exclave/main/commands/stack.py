@@ -33,6 +33,7 @@ from exclave.main.stack import (
     supervise,
 )
 from exclave.runner.executions.kill_switch import disable_runner, enable_runner
+from exclave.runner.kube.access.named_kubeconfigs import keep_kubeconfigs
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import Refusal, ReportReply, StackFolder
 from exclave.runner.stack.systemd import write_unit
@@ -73,10 +74,18 @@ def verb(body: Callable[..., None]) -> Callable[..., None]:
     metavar="NAME=FILE",
     help="Read a secret from a file. Can be repeated.",
 )
+@click.option(
+    "--kubeconfig",
+    "kubeconfigs",
+    multiple=True,
+    metavar="[NAME=]FILE[:CONTEXT]",
+    help="Let jobs use a cluster; only the path is stored. Can be repeated.",
+)
 def up(
     folder: Path,
     pairs: tuple[str, ...],
     files: tuple[str, ...],
+    kubeconfigs: tuple[str, ...],
     *,
     foreground: bool,
     systemd: bool,
@@ -87,6 +96,7 @@ def up(
     if set_up(stack, environment()):
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
+    keep_kubeconfigs(stack.runner, kubeconfigs)
     if message := describe_isolation(stack):
         print_err(message)
     if systemd:

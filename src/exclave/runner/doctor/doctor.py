@@ -9,6 +9,7 @@ from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.access_token import Session
 from exclave.runner.control_plane.identity import IDENTITY, load_identity, load_key
 from exclave.runner.data_folder import DataFolder, DataFolderInUse
+from exclave.runner.doctor.clusters import check_clusters
 from exclave.runner.doctor.findings import Finding as Finding
 from exclave.runner.doctor.findings import ok, within
 from exclave.runner.doctor.machine import (
@@ -19,11 +20,14 @@ from exclave.runner.doctor.machine import (
 )
 from exclave.runner.doctor.network import check_network
 from exclave.runner.doctor.tools import check_tools
+from exclave.runner.kube.access.clusters import ClusterConnector
 
 _TOKEN = "token"  # noqa: S105 - the name of a check
 
 
-async def diagnose(config: RunnerConfig, clock: Clock, randomness: Randomness) -> list[Finding]:
+async def diagnose(
+    config: RunnerConfig, connector: ClusterConnector, clock: Clock, randomness: Randomness
+) -> list[Finding]:
     """Check everything from the data folder to the token; never changes the folder's identity."""
     findings = [
         check_folder(config),
@@ -35,7 +39,8 @@ async def diagnose(config: RunnerConfig, clock: Clock, randomness: Randomness) -
     reachable = all(finding.state != "fail" for finding in findings)
     if reachable and (config.data / IDENTITY).exists():
         findings.append(await within(_TOKEN, _build_token_check(config, clock, randomness)))
-    return [*findings, *await check_tools()]
+    clusters = await check_clusters(connector, clock, randomness)
+    return [*findings, *clusters, *await check_tools()]
 
 
 def _build_token_check(

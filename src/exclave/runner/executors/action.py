@@ -1,5 +1,9 @@
 """Executor of `action` jobs: runs the steps in order; the first failure ends the job."""
 
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,12 +16,17 @@ from exclave.runner.jobs.outputs import merge_outputs, read_line_outputs
 from exclave.runner.jobs.placeholders import Filler, gather_values
 from exclave.runner.jobs.step_outcome import mask_outputs, run_step
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, Workspace
+from exclave.runner.kube.access.command_access import CommandAccess
+from exclave.runner.kube.api.errors import classify
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
+from exclave.runner.tools.finder import ToolFinder
+from exclave.runner.tools.job_tools import find_job_tool
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
+from exclave.wire.kubernetes import InlineCluster
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import ActionSpec, ActionStep
 
@@ -33,6 +42,8 @@ class _Action:
     spec: ActionSpec
     filler: Filler
     open_registry: OpenPuller
+    access_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the access to a cluster; they win over those of the action."""
     outputs: dict[str, JsonValue] = field(default_factory=dict)
     outputs_by_step: dict[str, JsonValue] = field(default_factory=dict)
 
@@ -75,6 +86,7 @@ class _Action:
             "NUON_ACTIONS_ROOT": str(workspace.work),
             "NUON_ACTIONS_OUTPUT_FILEPATH": str(outputs),
             "EXCLAVE_OUTPUTS": str(outputs),
+            **self.access_env,
         }
         return Command(_build_argv(workspace, number, step, folder), env, folder)
 
@@ -84,6 +96,26 @@ class _Action:
         if self.outputs_by_step:
             outputs["steps"] = self.outputs_by_step
         return mask_outputs(self.context.mask, outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTools:
+    """What actions need to work on clusters."""
+
+    access: CommandAccess
+    finder: ToolFinder
+
+    async def find_kubectl(self, context: JobContext) -> dict[str, str]:
+        """Return a PATH with kubectl; nothing but a line of the log if there is none."""
+        path = context.children.path
+        if shutil.which("kubectl", path=path) is not None:
+            return {}
+        try:
+            tool = await find_job_tool(self.finder, context, "kubectl")
+        except WorkFailed as failed:
+            context.log.system(f"kubectl is not on PATH: {failed.message}")
+            return {}
+        return {"PATH": f"{Path(tool.path).parent}{os.pathsep}{path}"}
 
 
 class ActionExecutor(Executor):
@@ -96,6 +128,7 @@ class ActionExecutor(Executor):
         sealer: Sealer,
         open_registry: OpenPuller,
         clock: Clock,
+        clusters: ClusterTools | None = None,
         *,
         keep_free_bytes: int = KEEP_FREE_BYTES,
     ) -> None:
@@ -104,11 +137,12 @@ class ActionExecutor(Executor):
         self._sealer = sealer
         self._open_registry = open_registry
         self._clock = clock
+        self._clusters = clusters
         self._keep_free_bytes = keep_free_bytes
 
     async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         """Run the steps and return the outcome, with secrets masked."""
-        return await run_guarded(job, log, self._run(job, log, stop))
+        return await run_guarded(job, log, self._run(job, log, stop), classify=classify)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         spec = job.dispatch.spec
@@ -119,8 +153,26 @@ class ActionExecutor(Executor):
             job, log, stop, clock=self._clock, children=self._settings, limits=limits
         )
         texts = [*spec.env.values(), *(text for step in spec.steps for text in step.env.values())]
+        if isinstance(spec.cluster, InlineCluster):
+            texts.append(spec.cluster.kubeconfig)
         filler = await gather_values(job, log, texts, self._secrets, self._sealer)
-        return await _Action(context, spec, filler, self._open_registry).run()
+        async with self._open_cluster(context, spec, filler) as env:
+            return await _Action(context, spec, filler, self._open_registry, env).run()
+
+    @asynccontextmanager
+    async def _open_cluster(
+        self, context: JobContext, spec: ActionSpec, filler: Filler
+    ) -> AsyncIterator[dict[str, str]]:
+        """Yield the variables with which commands reach the cluster, and kubectl on their PATH."""
+        if self._clusters is None or spec.kube_config == "none":
+            yield {"NUON_KUBECONFIG_ENABLED": "false"}
+            return
+        required = spec.kube_config == "required"
+        access = self._clusters.access
+        async with access.open(context, spec.cluster, filler.fill, required=required) as env:
+            has_cluster = "KUBECONFIG" in env
+            path = await self._clusters.find_kubectl(context) if has_cluster else {}
+            yield {**env, **path}
 
 
 def _fill(filler: Filler, env: dict[str, str]) -> dict[str, str]:

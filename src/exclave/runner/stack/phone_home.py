@@ -10,11 +10,12 @@ from exclave.client.retry import RetryPolicy, is_passing
 from exclave.client.stacks import StackApi
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.executions.deps import Deps
+from exclave.runner.kube.access.probe import ClusterProbe
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.stack.folder import ReportReply, StackFolder
 from exclave.runner.stack.machine_facts import collect_facts
-from exclave.wire.stacks import INPUT_SECRET, StackReport, StackTerms
+from exclave.wire.stacks import INPUT_SECRET, ReportedCluster, StackReport, StackTerms
 
 _log = Log("runner.stack")
 
@@ -31,12 +32,19 @@ class Reporter:
     """Reports the Stack to the control plane; never sends the value of a secret."""
 
     def __init__(
-        self, folder: StackFolder, api: StackApi, secrets: SecretStore, *, isolated: bool = False
+        self,
+        folder: StackFolder,
+        api: StackApi,
+        secrets: SecretStore,
+        probe: ClusterProbe | None = None,
+        *,
+        isolated: bool = False,
     ) -> None:
         self._folder = folder
         self._isolated = isolated
         self._api = api
         self._secrets = secrets
+        self._probe = probe
 
     async def run(self, deps: Deps) -> None:
         """Report, then watch for changes, as long as the runner runs."""
@@ -77,7 +85,15 @@ class Reporter:
                 for declared in terms.inputs
                 if declared.sensitive and f"{INPUT_SECRET}{declared.name}" in there
             ],
+            clusters=await self._describe_clusters(),
         )
+
+    async def _describe_clusters(self) -> dict[str, ReportedCluster]:
+        probed = {} if self._probe is None else await self._probe.read()
+        return {
+            name: ReportedCluster(reachable=cluster.reachable, version=cluster.version)
+            for name, cluster in probed.items()
+        }
 
     async def _send(self, deps: Deps, report: StackReport, digest: str) -> None:
         try:

@@ -12,11 +12,16 @@ from exclave.base.clock import SystemClock
 from exclave.base.ids import SystemRandomness
 from exclave.runner.config import RunnerConfig
 from exclave.runner.doctor.doctor import Finding, diagnose
+from exclave.runner.kube.access.clusters import ClusterConnector
+from exclave.runner.kube.access.named_kubeconfigs import read_kubeconfigs
 from tests.support.certificates import make_certificate
 
 
 async def examine(config: RunnerConfig) -> dict[str, Finding]:
-    findings = await diagnose(config, SystemClock(), SystemRandomness())
+    connector = ClusterConnector(
+        SystemClock(), lambda _: None, lambda: read_kubeconfigs(config.data)
+    )
+    findings = await diagnose(config, connector, SystemClock(), SystemRandomness())
     return {one.name: one for one in findings}
 
 
