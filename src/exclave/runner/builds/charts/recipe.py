@@ -10,17 +10,17 @@ from exclave.base.json_values import JsonObject
 from exclave.client.oci.client import ArtifactConfig
 from exclave.runner.builds.charts.chart_files import Chart, read_chart
 from exclave.runner.builds.charts.dependencies import add_dependencies
-from exclave.runner.builds.charts.packing import (
-    CONFIG_TYPE,
-    LAYER_TYPE,
-    pack_chart,
-    unpack_chart,
-)
 from exclave.runner.builds.charts.registry import fetch_from_registry
 from exclave.runner.builds.charts.repository import FetchedChart, fetch_from_repository
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
 from exclave.runner.builds.sources import fetch_folder
 from exclave.runner.commands import helm
+from exclave.runner.helm.packages import (
+    CONFIG_TYPE,
+    LAYER_TYPE,
+    pack_chart,
+    unpack_chart,
+)
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command

@@ -16,9 +16,9 @@ from exclave.client.oci.downloads import pull_blob
 from exclave.client.problems import RemoteProblem
 from exclave.client.transport import build_tls, open_transport
 from exclave.runner.builds.charts.downloads import ChartDownloads, make_login
-from exclave.runner.builds.charts.packing import CONFIG_TYPE, LAYER_TYPE
 from exclave.runner.builds.charts.repository import FetchedChart
 from exclave.runner.builds.charts.versions import ChartVersion, choose_version
+from exclave.runner.helm.packages import CONFIG_TYPE, LAYER_TYPE
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason

@@ -1,4 +1,4 @@
-"""A chart as one layer: the same files give the same bytes, whoever packs them."""
+"""Packages of charts: unpacked within limits, packed so that the same files give the same bytes."""
 
 import gzip
 import hashlib

@@ -1,0 +1,1 @@
+"""Releases of charts: values, rendering, frozen charts, records, plan, apply, teardown."""

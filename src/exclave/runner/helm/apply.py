@@ -1,0 +1,274 @@
+"""Apply a planned release: exactly the approved content, then wait, clean up, verify."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from exclave.runner.commands import helm
+from exclave.runner.helm.comparing import CrdOwner
+from exclave.runner.helm.context import HelmContext
+from exclave.runner.helm.failures import explain_helm
+from exclave.runner.helm.outputs import collect_outputs
+from exclave.runner.helm.plan_meta import ReleasePlan, read_release_plan
+from exclave.runner.helm.records import (
+    EXECUTION_LABEL,
+    PLAN_LABEL,
+    QUEUE_LABEL,
+    list_records,
+)
+from exclave.runner.helm.recovery import recover
+from exclave.runner.helm.rendered import read_release
+from exclave.runner.kube.api.objects import ObjectId
+from exclave.runner.kube.changes.apply import Applier, find_stale
+from exclave.runner.kube.changes.cleaning import clean
+from exclave.runner.kube.changes.ownership import read_uid
+from exclave.runner.kube.changes.parallel import run_all
+from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
+from exclave.runner.kube.changes.reading import place_objects
+from exclave.runner.kube.changes.removal import RemovedObject, Remover, describe_leftovers
+from exclave.runner.kube.changes.state import (
+    KubeState,
+    PlanMark,
+    StateObject,
+    finish,
+    key_of,
+    unite,
+)
+from exclave.runner.kube.rollouts.ready import needs_wait
+from exclave.runner.kube.rollouts.waiting import RolloutWait, describe_unready
+from exclave.runner.outcomes import WorkFailed
+from exclave.runner.plans.sealed_plans import fetch_plan
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.runner import Outcome
+
+Note = Callable[[str, ObjectId], None]
+"""Writes to the journal what happens to which object, before it happens."""
+
+_MARGIN_S = 5
+"""What is left of the timeout for storing the state."""
+_PRUNE_S = 60
+_PLAN_LABEL_CHARS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The plan of an apply, verified."""
+
+    plan: PlanFile
+    release: ReleasePlan
+    digest: str
+    state: KubeState
+
+
+async def open_approved(job: HelmContext) -> Approved:
+    """Fetch the approved plan; raise if the cluster or the state is not as it was planned for."""
+    data = await fetch_plan(job.context.job, job.sealer, job.spec.workspace, job.spec.plan)
+    try:
+        plan = read_plan_file(data)
+        release = read_release_plan(plan)
+    except ValueError as error:
+        raise WorkFailed(Reason.PLAN_MISSING, f"the plan cannot be read: {error}") from error
+    cluster = await job.client.read_cluster_uid()
+    state = await job.state.read(
+        cluster=cluster, namespace=job.spec.namespace, release=job.spec.release
+    )
+    if (plan.cluster, plan.serial, plan.lineage) != (cluster, state.serial, state.lineage):
+        message = "the state of the part changed since the plan: plan again"
+        raise WorkFailed(Reason.PLAN_STALE, message)
+    digest = "" if job.spec.plan is None else job.spec.plan.digest
+    return Approved(plan, release, digest, state)
+
+
+async def apply_release(job: HelmContext, note: Note) -> Outcome:
+    """Run an apply job of a deploy."""
+    approved = await open_approved(job)
+    await check_fresh(job, approved)
+    await job.state.lock("apply")
+    state = await _begin_state(job, approved)
+    await _prepare(job, approved, note)
+    await _run_helm(job, approved)
+    failure = await _wait_ready(job, approved)
+    if failure is None:
+        await _prune(job, approved, note)
+        await _verify(job, approved)
+    final = await _end_state(job, approved, state, is_healthy=failure is None)
+    await job.state.unlock()
+    if failure is not None:
+        raise failure
+    outputs = await collect_outputs(job, approved.release, approved.plan.objects, final)
+    return Outcome(
+        state=OutcomeState.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        exit_code=0,
+        outputs={"outputs": outputs, "sensitive_outputs": []},
+    )
+
+
+async def check_fresh(job: HelmContext, approved: Approved) -> None:
+    """Raise if the release or an object that is changed moved since the plan."""
+    planned, spec = approved.release, job.spec
+    records = await list_records(job.client, planned.driver, spec.namespace, spec.release)
+    revision = records[-1].revision if records else 0
+    if revision != planned.revision:
+        message = (
+            f"the release is at revision {revision}, and the plan was made for {planned.revision}:"
+            " plan again"
+        )
+        raise WorkFailed(Reason.PLAN_STALE, message)
+    stale = await find_stale(job.client, approved.plan.changes)
+    if stale:
+        names = ", ".join(change.id.address for change in stale[:5])
+        message = f"changed since the plan: {names}: plan again"
+        raise WorkFailed(Reason.PLAN_STALE, message)
+
+
+async def _begin_state(job: HelmContext, approved: Approved) -> KubeState:
+    """Store the union of old and planned objects, so that a crash leaves a superset."""
+    execution = "" if job.spec.plan is None else job.spec.plan.execution_id
+    mark = PlanMark(execution, approved.digest, approved.release.revision + 1)
+    planned = [wanted.id for wanted in approved.plan.objects]
+    state = unite(approved.state, planned, mark)
+    made = tuple(dict.fromkeys([*state.namespaces_made, *approved.plan.namespaces]))
+    return await job.state.write(replace(state, namespaces_made=made))
+
+
+async def _prepare(job: HelmContext, approved: Approved, note: Note) -> None:
+    """Do what Helm cannot: recover, make namespaces and CRDs, remove what has to be replaced."""
+    planned, spec = approved.release, job.spec
+    if planned.recovery is not None:
+        records = await list_records(job.client, planned.driver, spec.namespace, spec.release)
+        job.context.log.system(planned.recovery.note)
+        await recover(job.client, planned.driver, records, planned.recovery)
+    applier = Applier(job.client, job.context.clock, CrdOwner(), note, job.context.deadline)
+    await applier.make_namespaces(approved.plan.namespaces)
+    changes = {change.id: change for change in approved.plan.changes}
+    await applier.apply_all(planned.crds, changes)
+    replaced = [
+        RemovedObject(change.id, change.uid)
+        for change in approved.plan.changes
+        if change.action == "replace"
+    ]
+    remover = Remover(job.client, job.context.clock, note)
+    left = await job.context.guard(
+        remover.remove_all(replaced, until=job.context.deadline),
+        name="the removal of what is replaced",
+    )
+    if left:
+        raise WorkFailed(Reason.LEFTOVERS, f"cannot be replaced: {describe_leftovers(left)}")
+
+
+async def _run_helm(job: HelmContext, approved: Approved) -> None:
+    planned, spec, workspace = approved.release, job.spec, job.context.workspace
+    chart, values = workspace.folder / "frozen.tgz", workspace.folder / "shown-values.json"
+    workspace.write(chart, planned.chart)
+    workspace.write(values, planned.values)
+    argv = helm.upgrade(
+        job.tool,
+        spec.release,
+        chart,
+        spec.namespace,
+        values=values,
+        wait="legacy" if planned.waits_for_pods else "hookOnly",
+        timeout_s=_left_s(job),
+        labels=_write_labels(job, approved),
+        take_ownership=planned.take_ownership,
+    )
+    printed = await job.run_helm("upgrade", argv, planned.driver)
+    if printed.code != 0:
+        raise explain_helm("upgrade", printed.stderr, job.context.mask)
+
+
+def _write_labels(job: HelmContext, approved: Approved) -> Mapping[str, str]:
+    digest = approved.digest.removeprefix("sha256:")[:_PLAN_LABEL_CHARS]
+    return {
+        EXECUTION_LABEL: job.context.job.uplink.execution_id,
+        QUEUE_LABEL: job.queue,
+        PLAN_LABEL: digest,
+    }
+
+
+def _left_s(job: HelmContext) -> int:
+    left = job.context.deadline - job.context.clock.monotonic()
+    return max(1, int(left) - _MARGIN_S)
+
+
+async def _wait_ready(job: HelmContext, approved: Approved) -> WorkFailed | None:
+    """Wait for the rollout; return the failure, so that the state can be stored before."""
+    waiting = [wanted.id for wanted in approved.plan.objects if needs_wait(wanted.value)]
+    rollout = RolloutWait(job.client, job.context.clock, job.context.log.system)
+    until = job.context.deadline - _MARGIN_S
+    unready = await job.context.guard(rollout.wait(waiting, until=until), name="the rollout")
+    if not unready:
+        return None
+    for entry in unready:
+        for line in entry.log:
+            job.context.log.system(f"{entry.id.name}: {line}")
+    return WorkFailed(Reason.ROLLOUT_FAILED, describe_unready(unready))
+
+
+async def _prune(job: HelmContext, approved: Approved, note: Note) -> None:
+    """Remove what no longer belongs to the release: Helm forgets what failed revisions made."""
+    removed = [
+        RemovedObject(change.id, change.uid)
+        for change in approved.plan.changes
+        if change.action == "delete"
+    ]
+    remover = Remover(job.client, job.context.clock, note)
+    until = min(job.context.deadline, job.context.clock.monotonic() + _PRUNE_S)
+    left = await job.context.guard(
+        remover.remove_all(removed, until=until), name="the removal of old objects"
+    )
+    if left:
+        message = f"not wanted any more, but still there: {describe_leftovers(left)}"
+        raise WorkFailed(Reason.LEFTOVERS, message)
+
+
+async def _verify(job: HelmContext, approved: Approved) -> None:
+    """Raise if the record does not say what was approved."""
+    planned, spec = approved.release, job.spec
+    records = await list_records(job.client, planned.driver, spec.namespace, spec.release)
+    last = records[-1] if records else None
+    if last is None or last.status != "deployed":
+        status = "there is no record" if last is None else f"it is {last.status}"
+        raise WorkFailed(
+            Reason.RUNNER_ERROR, f"helm ended, but the release is not deployed: {status}"
+        )
+    discovery = await job.client.discover()
+    sources = read_release(last.release).objects
+    placed = place_objects(sources, discovery, spec.namespace)
+    recorded = {key_of(entry.id): clean(job.owner.mark(entry.value)) for entry in placed}
+    wanted = {key_of(entry.id): clean(entry.value) for entry in approved.plan.objects}
+    if recorded != wanted:
+        different = sorted(
+            "/".join(part for part in key if part)
+            for key in recorded.keys() | wanted.keys()
+            if recorded.get(key) != wanted.get(key)
+        )
+        message = f"the release differs from what was approved: {', '.join(different[:5])}"
+        raise WorkFailed(Reason.RUNNER_ERROR, message)
+
+
+async def _end_state(
+    job: HelmContext, approved: Approved, state: KubeState, *, is_healthy: bool
+) -> KubeState:
+    """Store the objects of the release with their uids; a failed rollout keeps the union."""
+    lives = await find_uids(job, [wanted.id for wanted in approved.plan.objects])
+    objects = [
+        StateObject(*key_of(wanted.id), lives.get(wanted.id, ""))
+        for wanted in approved.plan.objects
+    ]
+    known = {entry.key for entry in objects}
+    if not is_healthy:
+        objects += [entry for entry in state.objects if entry.key not in known]
+    revision = approved.release.revision + 1
+    final = replace(finish(state, objects, healthy=is_healthy), revision=revision)
+    return await job.state.write(final)
+
+
+async def find_uids(job: HelmContext, ids: Sequence[ObjectId]) -> dict[ObjectId, str]:
+    """Return the uids of objects that exist."""
+
+    async def look(object_id: ObjectId) -> str:
+        return read_uid(await job.client.get(object_id) or {})
+
+    uids = await run_all(ids, look)
+    return {object_id: uid for object_id, uid in zip(ids, uids, strict=True) if uid}

@@ -1,0 +1,73 @@
+"""What the steps of one helm job share: the cluster, the tool, the state."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from exclave.base.json_values import JsonObject
+from exclave.runner.commands import helm
+from exclave.runner.commands.helm import Argv
+from exclave.runner.helm.freeze import Change
+from exclave.runner.helm.ownership import ReleaseOwner
+from exclave.runner.helm.records import Driver
+from exclave.runner.helm.stored_state import StateSession
+from exclave.runner.helm.values import write_values
+from exclave.runner.jobs.context import Captured, JobContext
+from exclave.runner.jobs.placeholders import Filler
+from exclave.runner.kube.api.client import ClusterClient
+from exclave.runner.processes.child import Command
+from exclave.runner.secrets.sealing import Sealer
+from exclave.wire.kubernetes import HelmSpec
+
+
+@dataclass(frozen=True, slots=True)
+class HelmContext:
+    """One job of a release. Made by the executor."""
+
+    context: JobContext
+    spec: HelmSpec
+    client: ClusterClient
+    state: StateSession
+    sealer: Sealer
+    filler: Filler
+    tool: str
+    kubeconfig: Path
+    changes: Sequence[Change] = ()
+    """What is changed in every object while a chart is frozen, such as images that are pinned."""
+    opa: str = ""
+    """The program that evaluates policies, if there are any."""
+
+    @property
+    def owner(self) -> ReleaseOwner:
+        """The release as the owner of its objects."""
+        spec = self.spec
+        return ReleaseOwner(spec.release, spec.namespace, take_ownership=spec.take_ownership)
+
+    @property
+    def queue(self) -> str:
+        """The queue of the install, which is on every record that this install makes."""
+        return self.context.job.uplink.queue_id
+
+    @property
+    def chart(self) -> Path:
+        """The folder of the chart in the workspace."""
+        return self.context.workspace.work / "chart"
+
+    async def run_helm(self, name: str, argv: Argv, driver: Driver) -> Captured:
+        """Run helm against the cluster's proxy; its errors are in the log, its answer is not."""
+        workspace = self.context.workspace
+        ours = {"KUBECONFIG": str(self.kubeconfig), "HELM_DRIVER": driver}
+        env = self.context.build_env(helm.build_helm_env(workspace.home), ours)
+        command = Command(argv, _drop_proxy(env), workspace.work)
+        return await self.context.capture(command, name=f"`helm {name}`")
+
+    def write_values(self, name: str, values: JsonObject) -> Path:
+        """Write a file of values for helm; only the job's user can read it."""
+        file = self.context.workspace.folder / name
+        self.context.workspace.write(file, write_values(values))
+        return file
+
+
+def _drop_proxy(env: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without a web proxy: the cluster's proxy is on the loopback."""
+    return {name: value for name, value in env.items() if not name.upper().endswith("_PROXY")}

@@ -1,0 +1,49 @@
+"""What Helm's words mean: its exit code is 1 for everything."""
+
+import re
+from collections.abc import Callable
+
+from exclave.runner.outcomes import WorkFailed
+from exclave.wire.jobs import Reason
+
+_LOG_LINE = re.compile(r"^level=\S+ msg=.*$", re.MULTILINE)
+_TABLE: tuple[tuple[str, Reason, str], ...] = (
+    (
+        "another operation (install/upgrade/rollback) is in progress",
+        Reason.RELEASE_BUSY,
+        "somebody's Helm works on the release; plan again once it is done",
+    ),
+    ("Too long: must have at most 1048576", Reason.OBJECT_REFUSED, "split the chart"),
+    ("invalid ownership metadata", Reason.OBJECT_REFUSED, "set `take_ownership` to adopt it"),
+    ("failed pre-install", Reason.HOOK_FAILED, ""),
+    ("failed post-install", Reason.HOOK_FAILED, ""),
+    ("pre-upgrade hooks failed", Reason.HOOK_FAILED, ""),
+    ("post-upgrade hooks failed", Reason.HOOK_FAILED, ""),
+    ("hooks failed", Reason.HOOK_FAILED, ""),
+    ("execution error at", Reason.SYNTAX, ""),
+    ("values don't meet the specifications of the schema", Reason.SYNTAX, ""),
+    ("parse error at", Reason.SYNTAX, ""),
+    ("error calling", Reason.SYNTAX, ""),
+    ("YAML parse error", Reason.SYNTAX, ""),
+    ("connection refused", Reason.CLUSTER_UNREACHABLE, ""),
+    ("no such host", Reason.CLUSTER_UNREACHABLE, ""),
+    ("is forbidden", Reason.ACCESS_DENIED, "give the runner's role this right in the cluster"),
+    ("Unauthorized", Reason.ACCESS_DENIED, ""),
+    ("chart requires kubeVersion", Reason.OBJECT_REFUSED, ""),
+    ("conflict", Reason.PLAN_STALE, ""),
+    ("admission webhook", Reason.OBJECT_REFUSED, ""),
+    ("is invalid", Reason.OBJECT_REFUSED, ""),
+)
+"""The first row whose words Helm complaint wins."""
+_LONGEST = 2000
+
+
+def explain_helm(command: str, printed: str, mask: Callable[[str], str]) -> WorkFailed:
+    """Return the failure of a helm command, classified by what it complaint."""
+    complaint = _LOG_LINE.sub("", printed).strip()
+    sentence = complaint.rpartition("Error: ")[2].strip() or "it failed without a word"
+    for words, reason, hint in _TABLE:
+        if words in sentence:
+            advice = f": {hint}" if hint else ""
+            return WorkFailed(reason, mask(f"{sentence[:_LONGEST]}{advice}"))
+    return WorkFailed(Reason.EXIT_CODE, mask(f"helm {command}: {sentence[:_LONGEST]}"))

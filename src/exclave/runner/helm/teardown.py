@@ -1,0 +1,169 @@
+"""Remove a release: what goes, what stays and why, and what does not go away."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty, text_or_empty
+from exclave.runner.commands import helm
+from exclave.runner.helm.apply import Approved, Note, check_fresh, open_approved
+from exclave.runner.helm.comparing import Compared, list_known
+from exclave.runner.helm.context import HelmContext
+from exclave.runner.helm.failures import explain_helm
+from exclave.runner.helm.plan import ReleaseFacts, hand_in, read_facts
+from exclave.runner.helm.plan_meta import ReleasePlan
+from exclave.runner.kube.api.discovery import Resource
+from exclave.runner.kube.api.lists import Selection
+from exclave.runner.kube.api.objects import ObjectId, identify
+from exclave.runner.kube.changes.describe import count_changes, describe_changes
+from exclave.runner.kube.changes.ignoring import IgnoreRules
+from exclave.runner.kube.changes.known import compare_known
+from exclave.runner.kube.changes.model import ObjectChange
+from exclave.runner.kube.changes.removal import (
+    Leftover,
+    RemovedObject,
+    Remover,
+    describe_leftovers,
+)
+from exclave.runner.kube.changes.state import StateObject, finish, key_of
+from exclave.runner.kube.rollouts.pods import write_selector
+from exclave.runner.outcomes import WorkFailed
+from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.plans import PlanDocument
+from exclave.wire.runner import Outcome
+
+_CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
+_PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+_MARGIN_S = 10
+
+
+async def plan_teardown(job: HelmContext) -> Outcome:
+    """Plan the removal of a release: every object of the state and of the records."""
+    facts = await read_facts(job)
+    known = list_known(facts.state, facts.records, job.spec.namespace)
+    changes = await compare_known(job.client, known, (), job.owner)
+    changes += await _compare_claims(job, changes)
+    compared = Compared((), changes, namespaces=_list_namespaces(job, facts))
+    resources = describe_changes(
+        changes, job.context.mask, module=job.spec.release, ignore=IgnoreRules(())
+    )
+    document = PlanDocument(
+        destroy=True,
+        tool="helm",
+        resources=resources,
+        summary=count_changes(resources),
+        notes=_write_notes(job, facts, compared),
+    )
+    plan = ReleasePlan(
+        release=job.spec.release,
+        driver=facts.driver,
+        revision=facts.revision,
+        chart=b"",
+        values=b"{}",
+        recovery=facts.recovery,
+    )
+    return await hand_in(job, facts, compared, plan, document)
+
+
+async def apply_teardown(job: HelmContext, note: Note) -> Outcome:
+    """Remove what was approved, and verify that it is gone."""
+    approved = await open_approved(job)
+    await check_fresh(job, approved)
+    await job.state.lock("teardown")
+    state = replace(approved.state, serial=approved.state.serial + 1)
+    state = await job.state.write(state)
+    await _uninstall(job, approved)
+    removed = [
+        RemovedObject(change.id, change.uid)
+        for change in approved.plan.changes
+        if change.action == "delete"
+    ]
+    remover = Remover(job.client, job.context.clock, note)
+    until = job.context.deadline - _MARGIN_S
+    left = await job.context.guard(remover.remove_all(removed, until=until), name="the removal")
+    await _remove_namespaces(job, approved, note)
+    objects = [StateObject(*key_of(entry.id), entry.uid) for entry in left]
+    final = replace(finish(state, objects, healthy=False), healthy=None, plan=None, revision=0)
+    await job.state.write(final)
+    await job.state.unlock()
+    return _end(left)
+
+
+def _end(left: Sequence[Leftover]) -> Outcome:
+    if left:
+        raise WorkFailed(Reason.LEFTOVERS, describe_leftovers(left))
+    return Outcome(
+        state=OutcomeState.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        exit_code=0,
+        outputs={"outputs": {}, "sensitive_outputs": []},
+    )
+
+
+async def _uninstall(job: HelmContext, approved: Approved) -> None:
+    """Let Helm remove the release with its hooks; an object that stays is found afterwards."""
+    if not approved.release.revision:
+        return
+    left_s = job.context.deadline - job.context.clock.monotonic()
+    timeout_s = max(1, int(left_s) - _MARGIN_S)
+    argv = helm.uninstall(job.tool, job.spec.release, job.spec.namespace, timeout_s=timeout_s)
+    printed = await job.run_helm("uninstall", argv, approved.release.driver)
+    if printed.code != 0:
+        failure = explain_helm("uninstall", printed.stderr, job.context.mask)
+        if failure.reason in {Reason.HOOK_FAILED, Reason.CLUSTER_UNREACHABLE, Reason.ACCESS_DENIED}:
+            raise failure
+        # With an object that is held by a finalizer Helm fails although it removed its record.
+        job.context.log.system(failure.message)
+
+
+async def _compare_claims(job: HelmContext, changes: Sequence[ObjectChange]) -> list[ObjectChange]:
+    """Return the claims that StatefulSets made: they stay, unless the app wants otherwise."""
+    claims: list[ObjectChange] = []
+    for change in changes:
+        if change.id.kind != "StatefulSet" or change.live is None:
+            continue
+        templates = list_or_empty(
+            object_or_empty(change.live.get("spec")).get("volumeClaimTemplates")
+        )
+        if not templates:
+            continue
+        selection = Selection(change.id.namespace, write_selector(change.live))
+        listed = await job.client.list_objects(_CLAIMS, selection)
+        claims += [_decide_claim(job, change.id, claim) for claim in listed.items]
+    return claims
+
+
+def _decide_claim(job: HelmContext, owner: ObjectId, claim: JsonObject) -> ObjectChange:
+    value: JsonObject = {**claim, "apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    if job.spec.teardown.volumes:
+        return ObjectChange(identify(value), "delete", live=value)
+    note = f"StatefulSet {owner.name} made it: the data stays (teardown.volumes removes it)"
+    return ObjectChange(identify(value), "keep", live=value, notes=(note,))
+
+
+def _list_namespaces(job: HelmContext, facts: ReleaseFacts) -> list[str]:
+    made = job.spec.namespace in facts.state.namespaces_made
+    return [job.spec.namespace] if made and job.spec.teardown.namespace else []
+
+
+async def _remove_namespaces(job: HelmContext, approved: Approved, note: Note) -> None:
+    """Remove the namespace that the part made, if no pod and no claim is left in it."""
+    for name in approved.plan.namespaces:
+        for resource in (_PODS, _CLAIMS):
+            listed = await job.client.list_objects(resource, Selection(name))
+            if listed.items:
+                job.context.log.system(f"the namespace {name} stays: it is not empty")
+                return
+        object_id = ObjectId("", "v1", "Namespace", "", name)
+        live = await job.client.get(object_id)
+        if live is not None:
+            note("delete", object_id)
+            uid = text_or_empty(object_or_empty(live.get("metadata")).get("uid"))
+            await job.client.delete(object_id, uid=uid)
+
+
+def _write_notes(job: HelmContext, facts: ReleaseFacts, compared: Compared) -> list[str]:
+    notes = [] if facts.recovery is None else [facts.recovery.note]
+    if not compared.namespaces:
+        notes.append(f"the namespace {job.spec.namespace} stays")
+    notes.append("CRDs of the chart stay: other releases may use them")
+    return notes

@@ -1,0 +1,133 @@
+"""Releases that somebody left half done: recovered by rule, or left alone with a reason."""
+
+import asyncio
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from exclave.base.json_values import list_or_empty, object_or_empty, text_or_empty
+from exclave.runner.helm.records import EXECUTION_LABEL, QUEUE_LABEL
+from exclave.runner.processes import procfs
+from exclave.wire.jobs import OutcomeState, Reason
+from tests.support.helm import HelmHarness
+from tests.support.kubernetes_tools import need_helm3
+
+HANG = {"annotations.bed/fail": "hang"}
+
+
+def list_statuses(bench: HelmHarness) -> list[str]:
+    """Return the statuses of all revisions, the oldest first."""
+    listed = list_or_empty(bench.get("secrets?labelSelector=owner=helm").get("items"))
+    labels = [
+        object_or_empty(object_or_empty(object_or_empty(item).get("metadata")).get("labels"))
+        for item in listed
+    ]
+    ordered = sorted(labels, key=lambda entry: int(text_or_empty(entry.get("version"))))
+    return [text_or_empty(entry.get("status")) for entry in ordered]
+
+
+def mark_pending(bench: HelmHarness, labels: dict[str, str]) -> None:
+    """Make the newest record one of an upgrade that has not ended."""
+    revision = len(list_statuses(bench))
+    path = f"/api/v1/namespaces/{bench.namespace}/secrets/sh.helm.release.v1.web.v{revision}"
+    answer = bench.cluster.api.patch(
+        path,
+        json={"metadata": {"labels": {"status": "pending-upgrade", **labels}}},
+        headers={"Content-Type": "application/merge-patch+json"},
+    )
+    assert answer.is_success, answer.text
+
+
+async def test_a_pending_release_of_a_dead_execution_is_recovered(bench: HelmHarness) -> None:
+    await bench.deploy()
+    mark_pending(bench, {EXECUTION_LABEL: "exe_dead", QUEUE_LABEL: str(bench.queue)})
+
+    planned = await bench.plan_release(sets={"greeting": "bye"})
+    applied = await bench.apply_release(planned)
+
+    notes = (await bench.read_plan(planned))["notes"]
+    assert any("revision 1 (pending-upgrade) is marked failed" in note for note in notes)
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    assert list_statuses(bench)[-1] == "deployed"
+
+
+async def test_a_pending_release_of_somebody_else_is_left_alone_until_a_person_decides(
+    bench: HelmHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exclave.runner.helm.plan._BUSY_PAUSE_S", 0.01)
+    await bench.deploy()
+    mark_pending(bench, {EXECUTION_LABEL: "exe_other", QUEUE_LABEL: "que_other"})
+
+    busy = await bench.plan_release()
+    taken = await bench.plan_release(take_over_release=True, sets={"greeting": "bye"})
+    applied = await bench.apply_release(taken)
+
+    assert busy.outcome.reason is Reason.RELEASE_BUSY
+    assert "--take-over-release" in busy.outcome.message
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+
+
+async def test_what_only_a_failed_revision_made_is_removed(bench: HelmHarness) -> None:
+    await bench.deploy()
+    failed = await bench.deploy(
+        sets={"extra": "true", "annotations.bed/fail": "image"}, timeout_s=12.0
+    )
+    assert bench.has("configmaps/web-extra")
+
+    repaired = await bench.deploy()
+
+    assert failed.outcome.reason is Reason.ROLLOUT_FAILED
+    assert "web" in failed.outcome.message
+    assert repaired.outcome.state is OutcomeState.SUCCEEDED, repaired.text
+    assert not bench.has("configmaps/web-extra")
+
+
+async def test_a_first_install_that_failed_is_upgraded_by_the_next_deploy(
+    bench: HelmHarness,
+) -> None:
+    failed = await bench.deploy(sets={"annotations.bed/fail": "crash"}, timeout_s=12.0)
+    repaired = await bench.deploy()
+
+    assert failed.outcome.reason is Reason.ROLLOUT_FAILED
+    assert repaired.outcome.state is OutcomeState.SUCCEEDED, repaired.text
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_killing_helm_at_any_moment_is_repaired_by_the_next_deploy(
+    bench: HelmHarness, seed: int
+) -> None:
+    rng = random.Random(seed)
+    if seed % 2:
+        await bench.deploy()
+    planned = await bench.plan_release(sets={"extra": "true", "greeting": str(seed)})
+    applying = asyncio.create_task(bench.apply_release(planned))
+    await asyncio.sleep(rng.uniform(0.0, 1.2))
+    for folder in bench.executions.glob("*"):
+        for process in procfs.list_marked(folder.name):
+            os.kill(process, signal.SIGKILL)
+    await applying
+
+    repaired = await bench.deploy(sets={"greeting": "last"})
+
+    assert repaired.outcome.state is OutcomeState.SUCCEEDED, repaired.text
+    assert list_statuses(bench)[-1] == "deployed"
+    assert not bench.has("configmaps/web-extra")
+    data = object_or_empty(bench.get("configmaps/web-settings").get("data"))
+    assert data["greeting"] == "last"
+
+
+async def test_a_release_that_helm_3_made_is_taken_over(bench: HelmHarness, tmp_path: Path) -> None:
+    chart = tmp_path / "module"
+    bench.call_helm("install", "web", str(chart), helm=need_helm3())
+
+    planned = await bench.plan_release(sets={"greeting": "bye"})
+    applied = await bench.apply_release(planned)
+    again = await bench.plan_release(scan=True)
+
+    assert planned.outcome.state is OutcomeState.SUCCEEDED, planned.text
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    assert list_statuses(bench) == ["superseded", "deployed"]
+    assert again.outputs["noop"] is True

@@ -1,0 +1,103 @@
+"""Releases from plan to teardown: real Helm, a real API server."""
+
+import base64
+import json
+
+from exclave.base.json_values import object_or_empty, text_or_empty
+from exclave.wire.jobs import OutcomeState, Reason
+from tests.support.helm import HelmHarness
+
+
+async def test_a_release_is_planned_applied_and_then_there_is_nothing_left_to_do(
+    bench: HelmHarness,
+) -> None:
+    planned = await bench.plan_release()
+    actions = await bench.read_actions(planned)
+    applied = await bench.apply_release(planned)
+    password = object_or_empty(bench.get("secrets/web-generated").get("data")).get("password")
+
+    assert planned.outcome.state is OutcomeState.SUCCEEDED, planned.text
+    assert set(actions.values()) == {"create"}
+    assert f"apps/Deployment/{bench.namespace}/web" in actions
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    outputs = applied.outputs["outputs"]
+    assert outputs["release"]["revision"] == 1
+    assert outputs["release"]["version"] == "1.2.3"
+    assert outputs["services"][bench.namespace]["web"]["metadata"]["name"] == "web"
+    plan = await bench.read_plan(planned)
+    assert base64.b64decode(text_or_empty(password)).decode() not in json.dumps(plan)
+
+
+async def test_a_second_plan_shows_the_fields_that_change_and_hides_secrets(
+    bench: HelmHarness,
+) -> None:
+    await bench.deploy()
+
+    planned = await bench.plan_release(sets={"greeting": "bye", "replicas": "2"})
+    document = await bench.read_plan(planned)
+
+    changes = {entry["name"]: entry for entry in document["resources"]}
+    assert changes["web-settings"]["attributes"][0]["path"] == "data.greeting"
+    assert changes["web-settings"]["attributes"][0]["after"] == "bye"
+    assert changes["web"]["attributes"][0]["path"] == "spec.replicas"
+    secret = changes["web-generated"]["attributes"][0]
+    assert (secret["sensitive"], secret["before"], secret["after"]) == (True, None, None)
+
+
+async def test_what_was_approved_is_what_is_applied_also_if_it_is_random(
+    bench: HelmHarness,
+) -> None:
+    planned = await bench.plan_release()
+    other = await bench.plan_release()
+
+    applied = await bench.apply_release(planned)
+
+    assert planned.outputs["digest"] != other.outputs["digest"]
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    stale = await bench.apply_release(other)
+    assert stale.outcome.reason is Reason.PLAN_STALE
+
+
+async def test_objects_that_left_the_chart_are_removed(bench: HelmHarness) -> None:
+    await bench.deploy(sets={"extra": "true"})
+    assert bench.has("configmaps/web-extra")
+
+    planned = await bench.plan_release()
+    applied = await bench.apply_release(planned)
+
+    actions = await bench.read_actions(planned)
+    assert actions[f"ConfigMap/{bench.namespace}/web-extra"] == "delete"
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    assert not bench.has("configmaps/web-extra")
+
+
+async def test_a_teardown_leaves_nothing(bench: HelmHarness) -> None:
+    await bench.deploy()
+
+    removed = await bench.deploy(destroy=True)
+
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert not bench.has("deployments/web")
+    assert not bench.has("secrets/web-generated")
+    listed = bench.get("secrets?labelSelector=owner=helm")
+    assert listed["items"] == []
+
+
+async def test_a_scan_finds_a_hand_edit_and_nothing_else(bench: HelmHarness) -> None:
+    await bench.deploy()
+    clean = await bench.plan_release(scan=True)
+    path = f"/api/v1/namespaces/{bench.namespace}/configmaps/web-settings"
+    answer = bench.cluster.api.patch(
+        path,
+        json={"data": {"greeting": "hacked", "added": "x"}},
+        headers={"Content-Type": "application/merge-patch+json"},
+    )
+    assert answer.is_success
+
+    drifted = await bench.plan_release(scan=True)
+
+    assert clean.outputs["noop"] is True
+    actions = await bench.read_actions(drifted)
+    assert actions == {f"ConfigMap/{bench.namespace}/web-settings": "update"}
+    document = await bench.read_plan(drifted)
+    assert [entry["path"] for entry in document["resources"][0]["attributes"]] == ["data.greeting"]
