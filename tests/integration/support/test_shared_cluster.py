@@ -127,7 +127,7 @@ def test_the_cluster_listens_on_loopback_only(cluster: Cluster) -> None:
     assert listeners == {"127.0.0.1"}
 
 
-def test_a_client_certificate_opens_the_cluster(cluster: Cluster) -> None:
+def test_a_client_certificate_opens_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
     argv = [
         str(need_kubectl()),
         f"--server={cluster.server}",
@@ -136,7 +136,9 @@ def test_a_client_certificate_opens_the_cluster(cluster: Cluster) -> None:
         f"--client-key={cluster.folder}/client.key",
         *("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"),
     ]
-    done = subprocess.run(argv, env={"HOME": "/"}, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        argv, env={"HOME": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
 
     assert done.stdout == "certificate-admin"
 

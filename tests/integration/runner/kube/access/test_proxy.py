@@ -19,6 +19,7 @@ from exclave.runner.kube.access.tls import make_tls
 from exclave.runner.kube.access.tokens import FixedToken
 from exclave.runner.kube.api.connection import Connection, Credential, NoCredential
 from tests.support.kubernetes import Cluster
+from tests.support.kubernetes_tools import need_kubectl
 from tests.support.scripted_api import Reply, ScriptedApi, refuse, say
 
 
@@ -54,7 +55,11 @@ async def open_proxy(
 async def run_kubectl(config: Path, *words: str) -> tuple[int, str]:
     env = {"PATH": os.environ["PATH"], "KUBECONFIG": str(config), "HOME": str(config.parent)}
     process = await asyncio.create_subprocess_exec(
-        "kubectl", *words, env=env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        str(need_kubectl()),
+        *words,
+        env=env,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
     )
     printed, _ = await asyncio.wait_for(process.communicate(), 60)
     return process.returncode or 0, printed.decode()
