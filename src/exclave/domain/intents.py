@@ -15,6 +15,17 @@ from exclave.domain.workflows import WorkflowKind
 
 
 @dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """A plan that was applied before, whose content a rollback plans again."""
+
+    execution: str
+    """The one that uploaded it."""
+    digest: str
+    config: str
+    """The config version that it was made of."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanPart:
     """Plan the sandbox or a component; a gate and an apply follow."""
 
@@ -24,6 +35,10 @@ class PlanPart:
     """Approve the plan without a person if all policies pass."""
     delay_s: float | None = None
     """How long the runner waits first; set when the plan is made again."""
+    rollback_to: StoredPlan | None = None
+    """Plan what was deployed then, instead of what the app says now."""
+    take_over: bool = False
+    """Take a release over although another Helm seems to work on it."""
 
     @property
     def component(self) -> str:
@@ -174,8 +189,7 @@ def write_intent(intent: Intent) -> dict[str, Json]:
     """Return an intent as JSON, without the values of its workflow."""
     match intent:
         case PlanPart():
-            delay: JsonObject = {} if intent.delay_s is None else {"delay_s": intent.delay_s}
-            return {"do": "plan", "auto": intent.auto, **_write_part(intent), **delay}
+            return {"do": "plan", "auto": intent.auto, **_write_part(intent), **_write_more(intent)}
         case ScanPart(part):
             component = intent.component
             fields: JsonObject = {
@@ -230,6 +244,8 @@ def _read_intent(stored: JsonObject) -> Intent | None:
                 destroy=_read_flag(stored, "destroy"),
                 auto=bool(stored.get("auto")),
                 delay_s=_read_delay(stored),
+                rollback_to=_read_stored_plan(stored),
+                take_over=bool(stored.get("take_over")),
             )
         case "apply":
             part, plan = _read_text(stored, "part"), _read_text(stored, "plan")
@@ -288,6 +304,15 @@ def _read_delay(stored: JsonObject) -> float | None:
     return value
 
 
+def _read_stored_plan(stored: JsonObject) -> StoredPlan | None:
+    plan = stored.get("rollback_to")
+    if plan is None:
+        return None
+    fields = require_object(plan, _name("rollback_to"))
+    texts = (_read_text(fields, key) for key in ("execution", "digest", "config"))
+    return StoredPlan(*texts)
+
+
 def _read_texts(stored: JsonObject, key: str) -> dict[str, str]:
     texts = require_object(stored.get(key, {}), _name(key))
     return {name: require_text(text, _name(f"{key}.{name}")) for name, text in texts.items()}
@@ -295,6 +320,23 @@ def _read_texts(stored: JsonObject, key: str) -> dict[str, str]:
 
 def _name(key: str) -> str:
     return f"`{key}` of a stored intent"
+
+
+def _write_more(intent: PlanPart) -> dict[str, Json]:
+    """Return the fields of a plan that most plans do not have."""
+    fields: dict[str, Json] = {}
+    if intent.delay_s is not None:
+        fields["delay_s"] = intent.delay_s
+    if intent.rollback_to is not None:
+        plan = intent.rollback_to
+        fields["rollback_to"] = {
+            "execution": plan.execution,
+            "digest": plan.digest,
+            "config": plan.config,
+        }
+    if intent.take_over:
+        fields["take_over"] = True
+    return fields
 
 
 def _write_part(intent: PlanPart | ApplyPart | SyncPart) -> dict[str, Json]:

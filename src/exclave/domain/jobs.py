@@ -30,6 +30,14 @@ class JobKind(StrEnum):
     SECRETS = "secrets"
 
 
+IDEMPOTENT = frozenset({JobKind.HELM, JobKind.MANIFEST, JobKind.IMAGE})
+"""Kinds whose changes may be made twice: a lost apply needs a new plan, and no person.
+
+Their runner compares what it finds with what was approved before it changes anything, and keeps a
+list of all that it may have created.
+"""
+
+
 class JobState(StrEnum):
     """Where a job stands; the last four never change."""
 
@@ -217,10 +225,20 @@ def end_by_result(
             return end_unfinished(reason, mutating=mutating, attempts=attempts, timings=timings)
 
 
-def end_unfinished(reason: Reason, *, mutating: bool, attempts: int, timings: Timings) -> JobEnding:
-    """Decide about work that stopped half-way: repeat what only reads, never what changes."""
+def end_unfinished(
+    reason: Reason,
+    *,
+    mutating: bool,
+    attempts: int,
+    timings: Timings,
+    kind: JobKind | None = None,
+) -> JobEnding:
+    """Decide about work that stopped half-way: repeat what only reads, never what changes.
+
+    The lanes of a lost change stay blocked, unless its kind is one that plans find their way from.
+    """
     if mutating:
-        return JobEnding(JobState.LOST, reason, blocks_lanes=True)
+        return JobEnding(JobState.LOST, reason, blocks_lanes=kind not in IDEMPOTENT)
     if attempts < timings.max_attempts:
         return JobEnding(JobState.QUEUED, reason)
     return JobEnding(JobState.LOST, Reason.TOO_MANY_ATTEMPTS)

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
-from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart
+from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart, StoredPlan
 from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
 from exclave.jobspec.texts import read_timeout, render_label, render_policies
 from exclave.jobspec.workspaces import name_workspace
@@ -26,6 +26,7 @@ class ClusterFields(TypedDict):
     images: list[PinnedImage]
     policies: list[RegoPolicy]
     plan: PlanRef | None
+    rollback_to: PlanRef | None
     delay_s: float
     timeout_s: float
 
@@ -39,6 +40,7 @@ def fill_plan(
     fields["policies"] = render_policies(facts.render, facts.policies)
     if isinstance(intent, PlanPart):
         fields["delay_s"] = intent.delay_s or 0.0
+        fields["rollback_to"] = _name_plan(intent.rollback_to)
     return fields
 
 
@@ -53,7 +55,8 @@ def fill_apply(
 
 def is_rendered(facts: PlanFacts, intent: PlanPart | ScanPart) -> bool:
     """Return whether a plan is made of what the app says now, not of what was deployed."""
-    return not intent.destroy and not facts.is_drift_scan
+    rolls_back = isinstance(intent, PlanPart) and intent.rollback_to is not None
+    return not (intent.destroy or rolls_back or facts.is_drift_scan)
 
 
 def _fill(
@@ -73,9 +76,14 @@ def _fill(
         images=_sort_images(facts.images),
         policies=[],
         plan=None,
+        rollback_to=None,
         delay_s=0.0,
         timeout_s=read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout")),
     )
+
+
+def _name_plan(plan: StoredPlan | None) -> PlanRef | None:
+    return None if plan is None else PlanRef(execution_id=plan.execution, digest=plan.digest)
 
 
 def _sort_images(images: Sequence[PinnedImage]) -> list[PinnedImage]:

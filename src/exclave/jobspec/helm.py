@@ -35,6 +35,7 @@ def make_helm_plan(
         sets=render_map(facts.render, definition.values, f"{part}: values") if is_new else {},
         overrides=facts.render(override, f"{part}: helm_values of the install"),
         take_ownership=definition.take_ownership,
+        take_over_release=isinstance(intent, PlanPart) and intent.take_over,
         crds=_choose_crds(definition),
     )
 

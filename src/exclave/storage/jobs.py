@@ -13,7 +13,7 @@ from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
-from exclave.storage.tables.core import jobs, lanes
+from exclave.storage.tables.core import jobs, lanes, workflows
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
 
@@ -39,6 +39,34 @@ _LOCK = Prepared(_JOB.where(*_MINE).with_for_update(), Job)
 def find_job(tx: Tx, org: OrgId, job: JobId, *, lock: bool = False) -> Job | None:
     """Find a job of this org."""
     return tx.first(_LOCK if lock else _FIND, org=org, job=job)
+
+
+class AppliedPlan(NamedTuple):
+    """A job that applied a plan, and the step that it belongs to."""
+
+    workflow_id: WorkflowId
+    step: int
+    spec: JsonObject
+    finished_at: datetime
+
+
+def list_applied(
+    tx: Tx, org: OrgId, queue: QueueId, step_name: str, *, limit: int
+) -> Sequence[AppliedPlan]:
+    """List the jobs of a queue that ended well and whose steps have this name, newest first."""
+    return tx.all(
+        select(jobs.c.workflow_id, jobs.c.step, jobs.c.spec, jobs.c.finished_at)
+        .join(workflows, (workflows.c.org_id == org) & (workflows.c.id == jobs.c.workflow_id))
+        .where(
+            jobs.c.org_id == org,
+            workflows.c.queue_id == queue,
+            jobs.c.step_name == step_name,
+            jobs.c.state == JobState.SUCCEEDED,
+        )
+        .order_by(jobs.c.id.desc())
+        .limit(limit),
+        AppliedPlan,
+    )
 
 
 class Queued(NamedTuple):

@@ -1,7 +1,7 @@
 """Installs over the Control API."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
 
@@ -10,6 +10,7 @@ from exclave.domain.workflows import WorkflowKind as WorkflowKind
 from exclave.wire.identity import RunnerReply
 from exclave.wire.jobs import JsonValue, LaneReply
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
+from exclave.wire.spec_fields import Digest
 from exclave.wire.workflows import WorkflowReply, WorkflowSummary
 
 InputName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
@@ -192,6 +193,10 @@ class StartWork(Request):
     """Of a drift scan: scan the sandbox too."""
     dependents: bool = False
     plan_only: bool = False
+    rollback_to: Literal["previous"] | Digest | None = None
+    """Of a deploy of one chart or manifest: deploy an earlier plan of it again."""
+    take_over_release: bool = False
+    """Of a deploy: take Helm releases over although somebody else seems to work on them."""
     approve_all: bool | None = None
     """None: the install's own setting."""
 

@@ -15,6 +15,7 @@ from exclave.domain.intents import (
     PlanPart,
     RunAction,
     ScanPart,
+    StoredPlan,
     SyncPart,
     SyncSecrets,
     WorkflowValues,
@@ -28,6 +29,18 @@ RECORDED: list[tuple[str, Intent]] = [
     ('"do": "runner"', AwaitRunner()),
     ('"do": "secrets"', SyncSecrets()),
     ('"do": "event"', AwaitEvent()),
+    (
+        (
+            '"do": "plan", "auto": false, "part": "component:web", "component": "web", "destroy": false, '
+            '"rollback_to": {"execution": "exe_1", "digest": "sha256:1", "config": "cfg_1"}, '
+            '"take_over": true'
+        ),
+        PlanPart(
+            "component:web",
+            rollback_to=StoredPlan("exe_1", "sha256:1", "cfg_1"),
+            take_over=True,
+        ),
+    ),
     (
         '"do": "sync", "part": "component:web", "component": "web", "destroy": false',
         SyncPart("component:web"),

@@ -6,7 +6,7 @@ import pytest
 
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, ValuesFile
 from exclave.appconfig.model.kinds.policies import Policy
-from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
+from exclave.domain.intents import ApplyPart, PlanPart, ScanPart, StoredPlan
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ApplyFacts, PlanFacts
 from exclave.jobspec.helm import make_helm_apply, make_helm_plan
@@ -72,6 +72,20 @@ def test_a_teardown_or_drift_scan_needs_no_values_so_they_cannot_break_it(
 
     assert (spec.values, spec.sets, spec.overrides) == ([], {}, "")
     assert (spec.destroy, spec.scan) == (intent.destroy, given.is_drift_scan)
+
+
+def test_a_rollback_plans_what_was_deployed_then() -> None:
+    then = StoredPlan(PLAN.execution_id, PLAN.digest, "cfg_1")
+
+    spec = make_helm_plan(CHART, facts("a: 1"), PlanPart("component:web", rollback_to=then))
+
+    assert (spec.rollback_to, spec.values, spec.overrides) == (PLAN, [], "")
+
+
+def test_a_release_is_taken_over_only_when_somebody_asked_for_it() -> None:
+    assert not make_helm_plan(CHART, facts(), INTENT).take_over_release
+    asked = PlanPart("component:web", take_over=True)
+    assert make_helm_plan(CHART, facts(), asked).take_over_release
 
 
 def test_a_plan_alone_is_made_of_what_the_app_says_now() -> None:

@@ -77,6 +77,11 @@ async def deprovision(
 @_all
 @click.option("--dependents", is_flag=True, help="Include components that depend on them.")
 @_plan_only
+@click.option(
+    "--take-over-release",
+    is_flag=True,
+    help="Take Helm releases over although another Helm seems to work on them.",
+)
 @approve_option
 @wait_option
 async def deploy(
@@ -87,6 +92,7 @@ async def deploy(
     everything: bool,
     dependents: bool,
     plan_only: bool,
+    take_over_release: bool,
     approve_all: bool,
     wait: bool,
 ) -> int | None:
@@ -99,6 +105,28 @@ async def deploy(
         components=list(components),
         dependents=dependents,
         plan_only=plan_only,
+        take_over_release=take_over_release,
+        approve_all=approve_all,
+        wait=wait,
+    )
+
+
+@verb(group, "rollback")
+@install_argument
+@click.argument("component")
+@click.option("--to", metavar="DIGEST", help="The plan to go back to; the one before by default.")
+@approve_option
+@wait_option
+async def rollback(
+    session: Session, install: str, component: str, *, to: str | None, approve_all: bool, wait: bool
+) -> int | None:
+    """Deploy an earlier plan of a chart or manifest again."""
+    return await _start(
+        session,
+        install,
+        WorkflowKind.DEPLOY,
+        components=[component],
+        rollback_to=to or "previous",
         approve_all=approve_all,
         wait=wait,
     )

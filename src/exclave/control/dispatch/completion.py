@@ -89,7 +89,11 @@ def end_interrupted(
     job = jobs.find_job(tx, execution.org_id, execution.job_id)
     attempts = job.attempts if job is not None else 0
     ending = end_unfinished(
-        reason, mutating=execution.mutating, attempts=attempts, timings=deps.timings
+        reason,
+        mutating=execution.mutating,
+        attempts=attempts,
+        timings=deps.timings,
+        kind=None if job is None else job.kind,
     )
     return end_execution(tx, deps, execution, ending, expected, details)
 

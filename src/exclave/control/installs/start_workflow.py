@@ -62,6 +62,7 @@ def begin_install_workflow(
         refuse_crowd(tx, org, QueueId(install))
     request = request or Request()
     outline = _narrow(load_outline(tx, org, app_install, config), request)
+    outline = _specialise(outline, request)
     asks_two = is_on(tx, org)
     if asks_two:
         outline = ask_for_every_plan(outline)
@@ -124,6 +125,19 @@ def _narrow(outline: Outline, request: Request) -> Outline:
     if not request.plan_only:
         return outline
     return replace(outline, hooks=())
+
+
+def _specialise(outline: Outline, request: Request) -> Outline:
+    """Return the outline in which the components of a rollback or take-over say so."""
+    if request.rollback_to is None and not request.take_over:
+        return outline
+    components = tuple(
+        replace(component, rollback_to=request.rollback_to, take_over=request.take_over)
+        if component.name in request.components or not request.components
+        else component
+        for component in outline.components
+    )
+    return replace(outline, components=components)
 
 
 def _refuse_gone(install: AppInstall, kind: WorkflowKind) -> None:

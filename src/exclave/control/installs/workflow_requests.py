@@ -8,15 +8,18 @@ from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.installs.access import get_app_install
 from exclave.control.installs.inputs import show_begun
+from exclave.control.installs.rollbacks import find_earlier_plan
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.installs import AppInstall
+from exclave.domain.intents import StoredPlan
 from exclave.storage.engine.database import Tx
 from exclave.wire.installs import StartWork
 from exclave.wire.workflows import WorkflowReply
 
 _ON_COMPONENTS = frozenset({WorkflowKind.DEPLOY, WorkflowKind.TEARDOWN, WorkflowKind.DRIFT_SCAN})
+_DEPLOYS = frozenset({WorkflowKind.DEPLOY, WorkflowKind.DEPLOY_ALL})
 _PLANNABLE = frozenset(
     {
         WorkflowKind.DEPLOY,
@@ -69,7 +72,25 @@ def _read_request(tx: Tx, org: OrgId, install: AppInstall, body: StartWork) -> R
         sandbox=sandbox,
         dependents=body.dependents,
         plan_only=body.plan_only,
+        rollback_to=_find_rollback(tx, org, install, body, components),
+        take_over=_check_take_over(body),
     )
+
+
+def _find_rollback(
+    tx: Tx, org: OrgId, install: AppInstall, body: StartWork, components: tuple[str, ...]
+) -> StoredPlan | None:
+    if body.rollback_to is None:
+        return None
+    if body.kind is not WorkflowKind.DEPLOY or len(components) != 1 or body.plan_only:
+        raise InvalidInput("a rollback is a deploy of exactly one component")
+    return find_earlier_plan(tx, org, install, components[0], body.rollback_to)
+
+
+def _check_take_over(body: StartWork) -> bool:
+    if body.take_over_release and body.kind not in _DEPLOYS:
+        raise InvalidInput(f"`{body.kind}` takes no release over; a deploy does")
+    return body.take_over_release
 
 
 def _list_components(tx: Tx, org: OrgId, install: AppInstall) -> tuple[str, ...]:

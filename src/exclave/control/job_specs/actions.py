@@ -5,13 +5,14 @@ from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookStep
 from exclave.appconfig.model.kinds.secrets import Secret
 from exclave.control.definitions import list_definitions
 from exclave.control.install_state.reported_outputs import load_outputs
+from exclave.control.job_specs.cluster_access import find_cluster
 from exclave.control.job_specs.context import Scope
 from exclave.domain.actions import NewActionRun
 from exclave.domain.builds import name_action_source
 from exclave.domain.intents import RunAction, WorkflowValues
 from exclave.jobspec.actions import adapt_action, make_action, make_action_job
 from exclave.jobspec.facts import ActionFacts
-from exclave.jobspec.secrets import make_secrets_job
+from exclave.jobspec.secrets import goes_into_cluster, make_secrets_job
 from exclave.storage import install_parts
 from exclave.wire.specs import ActionSpec, SecretsSpec
 
@@ -82,5 +83,7 @@ def _read_runbook(scope: Scope, values: WorkflowValues) -> dict[str, object]:
 
 def make_secrets(scope: Scope) -> SecretsSpec:
     """Return the job that finds out which secrets the customer has provided."""
-    secrets = list_definitions(scope.tx, scope.org, scope.config_id, Secret)
-    return make_secrets_job(secrets.values(), scope.render)
+    secrets = [*list_definitions(scope.tx, scope.org, scope.config_id, Secret).values()]
+    copied = any(goes_into_cluster(secret) for secret in secrets)
+    cluster = find_cluster(scope, "", "") if copied else None
+    return make_secrets_job(secrets, scope.render, cluster)

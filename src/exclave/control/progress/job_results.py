@@ -29,7 +29,8 @@ from exclave.domain.intents import (
     read_intent,
     with_delay,
 )
-from exclave.domain.jobs import EndedJob, JobKind, JobState, Reason
+from exclave.domain.jobs import IDEMPOTENT, EndedJob, JobKind, JobState, Reason
+from exclave.domain.workflow_records import StepRecord
 from exclave.flow.events import GateDecision
 from exclave.storage import install_parts, steps
 from exclave.storage.engine.database import Tx
@@ -160,7 +161,22 @@ def _record_apply(
         parts.note_gone(tx, org, job.queue_id, intent.part, job.workflow_id)
         return
     outputs = results.read_outputs(finished.outputs)
-    parts.note_deployed(tx, org, job.queue_id, intent.part, values.config, outputs, job.workflow_id)
+    config = _find_config(tx, job, intent, values)
+    parts.note_deployed(tx, org, job.queue_id, intent.part, config, outputs, job.workflow_id)
+
+
+def _find_config(
+    tx: Tx, job: EndedJob, intent: PlanPart | ApplyPart | SyncPart, values: WorkflowValues
+) -> str:
+    """Return the config that is deployed now; that of an earlier plan after a rollback."""
+    if isinstance(intent, ApplyPart) and job.kind in IDEMPOTENT:
+        stored = read_intent(_find_plan_step(tx, job, intent.plan).spec)
+        planned = None if stored is None else stored.intent
+    else:
+        planned = intent
+    if isinstance(planned, PlanPart) and planned.rollback_to is not None:
+        return planned.rollback_to.config
+    return values.config
 
 
 def _skips_noops(tx: Tx, org: OrgId, plan: PlanPart, values: WorkflowValues) -> bool:
@@ -263,9 +279,14 @@ def _find_again(
         return None
     key = (job.org_id, job.workflow_id)
     name = intent.plan if isinstance(intent, ApplyPart) else job.step_name
-    plan = next(step for step in steps.list_steps(tx, *key) if step.name == name)
+    plan = _find_plan_step(tx, job, name)
     steps.set_spec(tx, key, plan.position, with_delay(plan.spec, delay_s))
     return plan.position
+
+
+def _find_plan_step(tx: Tx, job: EndedJob, name: str) -> StepRecord:
+    listed = steps.list_steps(tx, job.org_id, job.workflow_id)
+    return next(step for step in listed if step.name == name)
 
 
 def _find_definition(

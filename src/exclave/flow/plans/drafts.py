@@ -105,7 +105,13 @@ def _add_planned_component(
     graph: GraphBuilder, component: Component, after: Front, *, destroy: bool
 ) -> Front:
     name, auto = component.name, component.auto_approve and not destroy
-    plan = PlanPart(name_part(name), destroy, auto)
+    plan = PlanPart(
+        name_part(name),
+        destroy,
+        auto,
+        rollback_to=None if destroy else component.rollback_to,
+        take_over=component.take_over,
+    )
     stem = f"{slug(name)}.destroy" if destroy else slug(name)
     dot = "-" if destroy else "."
     return _add_planned(graph, stem, dot, component_lane(name), plan, after)

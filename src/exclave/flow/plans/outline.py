@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from exclave.domain.installs import DeployShape
+from exclave.domain.intents import StoredPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,10 @@ class Component:
     deployed: bool = False
     auto_approve: bool = False
     shape: DeployShape = DeployShape.PLANNED
+    rollback_to: StoredPlan | None = None
+    """The plan whose content is deployed again, instead of what the app says now."""
+    take_over: bool = False
+    """Whether its release is taken over from another Helm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,10 @@ class Request:
     """Whether the sandbox is included: changed inputs affect it, or it is scanned for drift."""
     dependents: bool = False
     plan_only: bool = False
+    rollback_to: StoredPlan | None = None
+    """Of a deploy of one component: what it goes back to."""
+    take_over: bool = False
+    """Of a deploy: take releases over from another Helm."""
     new_stack: bool = False
     """The customer's Stack has to report first: the app asks for more than before."""
     action: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
 from exclave.domain.intents import AwaitBuilds, AwaitRunner, AwaitStack, SyncSecrets
-from exclave.domain.lanes import SANDBOX
+from exclave.domain.lanes import SANDBOX, SECRETS
 from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
     add_action,
@@ -72,7 +72,7 @@ def _add_whole(
 def _add_secrets(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
     front = add_hooks(graph, outline, "pre-secrets-sync", front)
     if outline.has_secrets:
-        front = graph.job("secrets", front, SyncSecrets())
+        front = graph.job("secrets", front, SyncSecrets(), lanes=[SECRETS])
     return add_hooks(graph, outline, "post-secrets-sync", front)
 
 

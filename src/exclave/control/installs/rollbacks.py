@@ -1,0 +1,76 @@
+"""Find the plan that a component goes back to: one that was applied and became healthy."""
+
+from collections.abc import Sequence
+
+from exclave.appconfig.model.kinds.components import Component
+from exclave.base.errors import Conflict, InvalidInput, NotFound
+from exclave.base.json_values import object_or_empty, text_or_empty
+from exclave.control.definitions import find_definition
+from exclave.control.job_specs.component_types import PlannedType, find_type
+from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.installs import AppInstall
+from exclave.domain.intents import StoredPlan, read_intent
+from exclave.domain.lanes import slug
+from exclave.storage import jobs, steps
+from exclave.storage.engine.database import Tx
+
+KEPT = 5
+"""The plans of a component that it can go back to, beside the one that is deployed."""
+_LOOKED_AT = 50
+PREVIOUS = "previous"
+
+
+def find_earlier_plan(
+    tx: Tx, org: OrgId, install: AppInstall, component: str, wanted: str
+) -> StoredPlan:
+    """Return the plan with a digest, or the one before the plan that is deployed."""
+    _refuse_others(tx, org, install, component)
+    plans = list_earlier_plans(tx, org, install, component)
+    if wanted == PREVIOUS:
+        if not plans:
+            raise Conflict(
+                f"`{component}` was never deployed otherwise",
+                hint="A rollback needs an earlier deploy that ended well.",
+            )
+        return plans[0]
+    plan = next((plan for plan in plans if plan.digest == wanted), None)
+    if plan is None:
+        known = ", ".join(plan.digest for plan in plans) or "none"
+        raise NotFound(
+            f"`{component}` has no earlier plan `{wanted}`", hint=f"It can go back to: {known}."
+        )
+    return plan
+
+
+def list_earlier_plans(
+    tx: Tx, org: OrgId, install: AppInstall, component: str
+) -> Sequence[StoredPlan]:
+    """List the plans that were applied before the one that is deployed now, newest first."""
+    found: dict[str, StoredPlan] = {}
+    queue, name = QueueId(install.id), f"{slug(component)}.apply"
+    for applied in jobs.list_applied(tx, org, queue, name, limit=_LOOKED_AT):
+        plan = object_or_empty(applied.spec.get("plan"))
+        execution = text_or_empty(plan.get("execution_id"))
+        digest = text_or_empty(plan.get("digest"))
+        config = _find_config(tx, org, applied)
+        if execution and digest and config:
+            found.setdefault(digest, StoredPlan(execution, digest, config))
+    return list(found.values())[1 : KEPT + 1]
+
+
+def _find_config(tx: Tx, org: OrgId, applied: jobs.AppliedPlan) -> str:
+    specs = steps.load_specs(tx, (org, applied.workflow_id), [applied.step])
+    stored = read_intent(specs[applied.step])
+    return "" if stored is None else stored.values.config
+
+
+def _refuse_others(tx: Tx, org: OrgId, install: AppInstall, component: str) -> None:
+    definition = find_definition(tx, org, install.config_id, Component, component)
+    if definition is None:
+        raise InvalidInput(f"the app has no component `{component}`")
+    type_ = find_type(definition)
+    if not isinstance(type_, PlannedType) or not type_.needs_cluster:
+        raise InvalidInput(
+            f"a component of type `{definition.type}` cannot be rolled back",
+            hint="Sync the config version that you want and deploy it.",
+        )
