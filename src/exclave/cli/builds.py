@@ -1,5 +1,7 @@
 """`exclave builds`: builds of an app's components."""
 
+from collections.abc import Iterator
+
 import click
 
 from exclave.base.errors import Conflict
@@ -9,6 +11,7 @@ from exclave.cli.logs import print_log
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.terminal import clean_line
 from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.images import ImageSource
@@ -131,6 +134,7 @@ def _show(session: Session, build: BuildReply) -> None:
         ("part", build.part),
         ("state", build.state),
         ("error", build.error),
+        ("policies", "\n".join(_show_findings(build))),
         ("source", _show_source(build)),
         ("commit", build.commit),
         ("artifact", f"{build.repository}@{build.digest}" if build.digest else ""),
@@ -143,6 +147,11 @@ def _show(session: Session, build: BuildReply) -> None:
         ("finished", show_time(build.finished_at)),
     ]
     session.out.show(build, session.out.details(pairs))
+
+
+def _show_findings(build: BuildReply) -> Iterator[str]:
+    for finding in build.policies:
+        yield f"{finding.level} {clean_line(finding.name)}: {clean_line(finding.message)}"
 
 
 def _show_source(build: BuildReply) -> str:

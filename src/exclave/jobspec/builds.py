@@ -1,8 +1,8 @@
 """The job that builds a part of a config version, and the key under which its result is reused."""
 
 import posixpath
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from exclave.appconfig.model.formats import parse_duration
@@ -13,13 +13,21 @@ from exclave.appconfig.model.kinds.container_image import (
     GcpGar,
 )
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
+from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repo, Repos
 from exclave.base.digests import digest_json
 from exclave.base.errors import InvalidInput
 from exclave.jobspec.facts import SourceFacts
 from exclave.wire.builds import expand_repo
 from exclave.wire.images import ImageSource
-from exclave.wire.specs import BuildSource, BuildSpec, ChartSource, GitSource, UploadedSource
+from exclave.wire.specs import (
+    BuildSource,
+    BuildSpec,
+    ChartSource,
+    GitSource,
+    RegoPolicy,
+    UploadedSource,
+)
 
 FORMAT = 1
 """The format of artifacts: a new one makes every part be built again."""
@@ -35,6 +43,8 @@ class BuildTarget:
     source: BuildSource
     key: str
     timeout_s: float
+    policies: tuple[RegoPolicy, ...] = ()
+    """What the artifact has to pass before it can be used."""
 
 
 def make_target(
@@ -120,6 +130,19 @@ def _make_chart_source(chart: HelmRepo) -> tuple[BuildSource, Mapping[str, str]]
     return ChartSource(url=chart.repo_url, chart=chart.chart, version=chart.version), identity
 
 
+def add_policies(target: BuildTarget, policies: Sequence[Policy]) -> BuildTarget:
+    """Return the target with the policies of its artifact; other policies make it another build.
+
+    There is no install yet, so that templates in them cannot be rendered: they are Rego as it is.
+    """
+    if not policies:
+        return target
+    wanted = tuple(RegoPolicy(name=policy.name, rego=policy.contents) for policy in policies)
+    texts = [[policy.name, policy.rego] for policy in wanted]
+    key = digest_json({"target": target.key, "policies": texts})
+    return replace(target, key=key, policies=wanted)
+
+
 def make_build_job(target: BuildTarget, *, build_id: str, repository: str) -> BuildSpec:
     """Return the job that builds a part and pushes the artifact to a repository."""
     return BuildSpec(
@@ -128,5 +151,6 @@ def make_build_job(target: BuildTarget, *, build_id: str, repository: str) -> Bu
         type=target.type,
         source=target.source,
         repository=repository,
+        policies=list(target.policies),
         timeout_s=target.timeout_s,
     )

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from exclave.domain.builds import BuildState as BuildState
 from exclave.wire.model import Id, Reply, Request
+from exclave.wire.plans import PolicyFinding
 from exclave.wire.specs import BuildSource
 
 _OWNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+")
@@ -39,6 +40,10 @@ class BuildReply(Reply):
     size: int = 0
     provenance: str = ""
     error: str = ""
+    policies: Annotated[
+        list[PolicyFinding],
+        Field(description="What policies say about a built image; only of a single build."),
+    ] = []
     workflow_id: Id | None = None
     job_id: Id | None = None
     configs: Annotated[list[int], Field(description="Config versions that pin this build.")] = []

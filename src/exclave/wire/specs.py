@@ -185,7 +185,8 @@ BuildSource = Annotated[
 class BuildSpec(Request):
     """Fetch a source, pack it into an artifact, push it with its provenance.
 
-    Outputs: `digest` (of the manifest), `commit`, `size`, `files`, `provenance` (its digest).
+    Outputs: `digest` (of the manifest), `commit`, `size`, `files`, `provenance` (its digest),
+    `policies` (findings about an image, if there are any).
     """
 
     kind: Literal["build"] = "build"
@@ -194,7 +195,17 @@ class BuildSpec(Request):
     type: ArtifactType
     source: BuildSource
     repository: Repository
+    policies: Annotated[list[RegoPolicy], Field(max_length=100)] = []
+    """What an image has to pass before the build can be used."""
     timeout_s: TimeoutS = 300.0
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_policies(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what runners before policies of images do not know, unless it is used."""
+        fields: dict[str, object] = dump(self)
+        if not self.policies:
+            del fields["policies"]
+        return fields
 
 
 class WantedSecret(Request):

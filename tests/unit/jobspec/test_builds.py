@@ -1,8 +1,9 @@
 """What is built for a part, and when a build can be used again."""
 
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
+from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.shared import Repo, Repos
-from exclave.jobspec.builds import BuildTarget, make_build_job, make_target
+from exclave.jobspec.builds import BuildTarget, add_policies, make_build_job, make_target
 from exclave.wire.specs import ChartSource, GitSource, UploadedSource
 from tests.unit.jobspec.jobspec_kit import CONFIG, DIGEST, SOURCES
 
@@ -58,3 +59,20 @@ def test_a_build_job_is_made_of_its_target() -> None:
 
     assert (spec.part, spec.type, spec.source) == ("component:db", "helm_chart", made.source)
     assert spec.timeout_s == 300.0
+
+
+def test_policies_are_part_of_the_key_so_that_a_changed_one_is_evaluated_again() -> None:
+    plain = target(GIT, type_="image_build")
+    first = add_policies(plain, [Policy(name="root", contents="package nuon")])
+    second = add_policies(plain, [Policy(name="root", contents="package nuon\n\ndeny := 1")])
+
+    assert add_policies(plain, []) == plain
+    assert len({plain.key, first.key, second.key}) == 3
+    spec = make_build_job(first, build_id=f"bui_{'a' * 26}", repository="apps/a")
+    assert [(policy.name, policy.rego) for policy in spec.policies] == [("root", "package nuon")]
+
+
+def test_a_job_without_policies_is_one_that_older_runners_read() -> None:
+    spec = make_build_job(target(GIT), build_id=f"bui_{'a' * 26}", repository="apps/a")
+
+    assert "policies" not in spec.model_dump(mode="json")

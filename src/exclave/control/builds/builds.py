@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.access import require
@@ -20,13 +20,15 @@ from exclave.domain.four_eyes import Author
 from exclave.domain.identity import OrgId, Right, ScopeKind, User, allows, list_granted
 from exclave.domain.workflows import NewStep, NewWorkflow, StepKind, WorkflowId
 from exclave.jobspec.builds import BuildTarget, make_build_job
-from exclave.storage import apps, builds, configs, queues, registry_blobs, steps, workflows
+from exclave.storage import apps, builds, configs, jobs, queues, registry_blobs, steps, workflows
 from exclave.storage.engine.database import Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.model import Page
+from exclave.wire.plans import PolicyFinding
 from exclave.wire.specs import BuildSource, GitSource
 
 _SOURCE: TypeAdapter[BuildSource] = TypeAdapter(BuildSource)
+_FINDINGS: TypeAdapter[list[PolicyFinding]] = TypeAdapter(list[PolicyFinding])
 
 
 def ensure_builds(tx: Tx, deps: Deps, org: OrgId, by: str, config_id: str) -> list[str]:
@@ -119,7 +121,8 @@ async def show_build(deps: Deps, user: User, build: str) -> BuildReply:
         if row is None:
             raise NotFound("there is no such build")
         require(user, Right.READ, app=row.app_id, noun="build")
-        return _show_row(row, _list_versions(tx, user.org, [row]))
+        reply = _show_row(row, _list_versions(tx, user.org, [row]))
+        return reply.model_copy(update={"policies": _list_findings(tx, row)})
 
     return await deps.db.read(show)
 
@@ -223,6 +226,17 @@ def _show(tx: Tx, org: OrgId, build: str) -> BuildReply:
     if row is None:
         raise NotFound("there is no such build")
     return _show_row(row, _list_versions(tx, org, [row]))
+
+
+def _list_findings(tx: Tx, build: Build) -> list[PolicyFinding]:
+    """Return what policies say about a built image, as its runner reported it."""
+    job = None if build.job_id is None else jobs.find_job(tx, build.org_id, build.job_id)
+    if job is None:
+        return []
+    try:
+        return _FINDINGS.validate_python(job.outputs.get("policies", []))
+    except ValidationError:
+        return []
 
 
 def _list_versions(tx: Tx, org: OrgId, rows: Sequence[Build]) -> Mapping[str, list[int]]:

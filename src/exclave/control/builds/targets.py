@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from exclave.appconfig.model.kinds.actions import Action, ActionStep
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.container_image import ContainerImage
+from exclave.appconfig.model.kinds.policies import IMAGE_POLICIES, Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.shared import Repos
 from exclave.base.errors import InvalidInput
-from exclave.control.definitions import list_definitions
-from exclave.control.job_specs.component_types import find_type
+from exclave.control.definitions import list_definitions, list_policies
+from exclave.control.job_specs.component_types import find_type, select_policies
 from exclave.domain.builds import name_action_source
 from exclave.domain.configs import Config
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import name_part
-from exclave.jobspec.builds import BuildTarget, make_target
+from exclave.jobspec.builds import BuildTarget, add_policies, make_target
 from exclave.jobspec.facts import SourceFacts
 from exclave.storage.engine.database import Tx
 from exclave.wire.specs import ACTION_SOURCE
@@ -28,8 +29,12 @@ def list_targets(tx: Tx, org: OrgId, config: Config) -> Sequence[BuildTarget]:
         **list_definitions(tx, org, config.id, Component),
     }
     actions = list_definitions(tx, org, config.id, Action)
+    policies = list_policies(tx, org, config.id)
     targets = [
-        *(_make_part_target(name, definition, facts) for name, definition in parts.items()),
+        *(
+            _make_part_target(name, definition, facts, policies)
+            for name, definition in parts.items()
+        ),
         *(_make_step_target(name, step, facts) for name, a in actions.items() for step in a.steps),
     ]
     return [target for target in targets if target is not None]
@@ -48,18 +53,24 @@ def find_target(targets: Sequence[BuildTarget], text: str) -> BuildTarget:
 
 
 def _make_part_target(
-    component: str, definition: Component | Sandbox, facts: SourceFacts
+    component: str,
+    definition: Component | Sandbox,
+    facts: SourceFacts,
+    policies: Sequence[Policy],
 ) -> BuildTarget | None:
     type_ = find_type(definition)
     if type_ is None or not isinstance(definition, Repos | ContainerImage):
         return None
-    return make_target(
+    target = make_target(
         definition,
         facts,
         part=name_part(component),
         type_=type_.artifact,
         timeout=definition.build_timeout,
     )
+    if target is None or type_.policy not in IMAGE_POLICIES:
+        return target
+    return add_policies(target, select_policies(policies, type_, component))
 
 
 def _make_step_target(action: str, step: ActionStep, facts: SourceFacts) -> BuildTarget | None:

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from exclave.appconfig.model.fields import evolve
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
-from exclave.control.definitions import list_definitions
+from exclave.control.definitions import list_policies
 from exclave.control.job_specs.cluster_access import find_cluster, list_images
 from exclave.control.job_specs.component_types import (
     PlannedType,
@@ -104,6 +103,5 @@ def _find_override(scope: Scope, definition: Component | Sandbox) -> str:
 
 
 def _load_policies(scope: Scope, type_: PlannedType[Any], component: str) -> tuple[Policy, ...]:
-    policies = list_definitions(scope.tx, scope.org, scope.config_id, Policy)
-    named = [evolve(policy, name=policy.name or name) for name, policy in policies.items()]
-    return select_policies(named, type_, component)
+    policies = list_policies(scope.tx, scope.org, scope.config_id)
+    return select_policies(policies, type_, component)

@@ -17,6 +17,7 @@ from exclave.runner.jobs.context import JobContext
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.tools.finder import Tool, ToolFinder
 from exclave.runner.tools.job_tools import find_job_tool
+from exclave.wire.plans import PolicyFinding
 from exclave.wire.specs import BuildSpec
 
 
@@ -99,6 +100,8 @@ class BuiltArtifact:
     commit: str = ""
     materials: tuple[JsonObject, ...] = ()
     """What was fetched beside the source, as resource descriptors of the provenance."""
+    findings: tuple[PolicyFinding, ...] = ()
+    """What policies say about it; none of them denies it."""
 
 
 Recipe = Callable[[BuildWork], Awaitable[BuiltArtifact]]

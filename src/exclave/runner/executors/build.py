@@ -32,7 +32,7 @@ from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guar
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, write_private
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
-from exclave.wire.jobs import OutcomeState, Reason
+from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
 
@@ -115,13 +115,15 @@ class BuildExecutor(Executor):
 
 
 def _succeed(built: BuiltArtifact, attached: PushedManifest) -> Outcome:
-    outputs = {
+    outputs: dict[str, JsonValue] = {
         "digest": built.pushed.digest,
         "commit": built.commit,
         "size": built.size,
         "files": built.files,
         "provenance": attached.digest,
     }
+    if built.findings:
+        outputs["policies"] = [finding.model_dump(mode="json") for finding in built.findings]
     return Outcome(state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs=outputs)
 
 

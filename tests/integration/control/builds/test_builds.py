@@ -1,6 +1,7 @@
 """Builds of config versions: pinned by key, shared, tried again, waited for."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from exclave.appconfig.stored.parts import FrozenPart
 from exclave.base.digests import digest_json
 from exclave.base.errors import Forbidden, InvalidInput, NotFound
+from exclave.base.json_values import JsonObject
 from exclave.control.builds import builds
+from exclave.control.job_specs import component_types
 from exclave.control.workflows import jobs, workflows
 from exclave.domain.configs import NewConfig
 from exclave.domain.four_eyes import Author
@@ -17,6 +20,7 @@ from exclave.domain.jobs import JobId, JobKind
 from exclave.domain.workflows import WorkflowId, WorkflowState
 from exclave.storage import apps, configs, queues
 from exclave.storage import builds as stored
+from exclave.storage import jobs as stored_jobs
 from exclave.storage.engine.database import Tx
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
 from exclave.wire.jobs import OutcomeState, Reason
@@ -72,6 +76,12 @@ class Vendor:
 
     async def show(self, build: str) -> BuildReply:
         return await builds.show_build(self.deps, self.world.user, build)
+
+    async def read_spec(self, build: BuildReply) -> JsonObject:
+        job = JobId(build.job_id or "")
+        row = await self.deps.db.read(lambda tx: stored_jobs.find_job(tx, self.org, job))
+        assert row is not None
+        return row.spec
 
     async def create(self, part: str, commit: str | None = None) -> BuildReply:
         wish = NewBuild(app="demo", part=part, commit=commit)
@@ -332,3 +342,57 @@ async def test_a_wrong_part_or_a_commit_of_the_app_directory_is_refused(vendor: 
         await vendor.create("web", "d" * 40)
 
     assert caught.value.advice == "Its parts: web."
+
+
+ROOT_RULE = {
+    "name": "root",
+    "type": "docker_build",
+    "engine": "opa",
+    "components": ["web"],
+    "contents": "package nuon",
+}
+
+
+@pytest.fixture
+def images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the components of the tests by policies when they are built, as images are."""
+    types = component_types.COMPONENT_TYPES
+    checked = replace(types["terraform_module"], policy="docker_build")
+    monkeypatch.setattr(component_types, "COMPONENT_TYPES", {**types, "terraform_module": checked})
+
+
+@pytest.mark.usefixtures("images")
+async def test_an_image_is_built_with_its_policies_and_again_if_they_change(
+    vendor: Vendor,
+) -> None:
+    both = {"db": git("acme/db"), "web": git("acme/web")}
+    _, first = await vendor.sync(both, policy=ROOT_RULE)
+    found = {"name": "root", "level": "pass", "message": "runs as 1000"}
+    passed = BUILT.model_copy(update={"outputs": {**BUILT.outputs, "policies": [found]}})
+    await vendor.peer.work(passed)
+
+    _, same = await vendor.sync(both, policy=ROOT_RULE)
+    _, changed = await vendor.sync(both, policy={**ROOT_RULE, "contents": "package nuon\n"})
+
+    shown = {build.part: build for build in [await vendor.show(one) for one in first]}
+    web, db = [await vendor.read_spec(shown[f"component:{name}"]) for name in ("web", "db")]
+    assert (web["policies"], "policies" in db) == (
+        [{"name": "root", "rego": "package nuon"}],
+        False,
+    )
+    assert [one.message for one in shown["component:web"].policies] == ["runs as 1000"]
+    assert same == []
+    assert [(await vendor.show(one)).part for one in changed] == ["component:web"]
+
+
+@pytest.mark.usefixtures("images")
+async def test_a_denied_image_is_no_build_that_can_be_used(vendor: Vendor) -> None:
+    message = "component `web`, step policies: policy `root` denies this image: it runs as root"
+    config, [made] = await vendor.sync({"web": git("acme/web")}, policy=ROOT_RULE)
+    denied = Outcome(state=OutcomeState.FAILED, reason=Reason.POLICY_DENIED, message=message)
+
+    await vendor.peer.work(denied)
+
+    shown = await vendor.show(made)
+    assert (shown.state, shown.error, shown.digest) == (BuildState.FAILED, message, "")
+    assert len(await vendor.ensure(config)) == 1

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.support.images import (
     push_image,
 )
 from tests.support.registries import PASSWORD, USERNAME, serve_registry
+from tests.support.tools import need_tool
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 OTHER_KEY = ec.derive_private_key(8, ec.SECP256R1())
@@ -51,9 +53,10 @@ class Shop:
     async def push(self, image: MadeImage, tag: str = "") -> str:
         return await push_image(self.elsewhere, image, self.folder, tag)
 
-    async def build(self, **source: Any) -> Outcome:
+    async def build(self, *policies: str, **source: Any) -> Outcome:
         wanted = {"type": "image", "image": f"{self.host}/acme/app", **source}
-        return await self.site.build(wanted, type="image_copy")
+        rules = [{"name": "rule", "rego": rego} for rego in policies]
+        return await self.site.build(wanted, type="image_copy", policies=rules)
 
     def read_log(self) -> str:
         return "\n".join(self.site.bench.texts(Stream.SYSTEM))
@@ -289,3 +292,28 @@ async def test_a_stop_ends_a_copy_and_leaves_no_files(shop: Shop) -> None:
     assert not await shop.own.has_manifest(image.digest)
     folder = shop.site.bench.folder / "blobs"
     assert list(folder.glob("*")) == []
+
+
+async def test_a_policy_sees_the_image_before_it_is_copied(shop: Shop) -> None:
+    opa = shop.site.folder / "tools" / "opa"
+    opa.parent.mkdir()
+    shutil.copy(need_tool("opa"), opa)
+    image = make_image(make_layer(1), config={"config": {"User": "root"}})
+    await shop.push(image, "1.2")
+    rego = """
+package nuon
+
+deny contains msg if {
+  input.metadata.user == "root"
+  msg := sprintf("%s %s runs as root", [input.tag, input.digest])
+}
+"""
+
+    outcome = await shop.build(rego, tag="1.2")
+
+    assert (outcome.state, outcome.reason) == (OutcomeState.FAILED, Reason.POLICY_DENIED)
+    assert outcome.message == (
+        "component `db`, step policies: policy `rule` denies this image:"
+        f" 1.2 {image.digest} runs as root"
+    )
+    assert not await shop.own.has_manifest(image.digest)

@@ -9,6 +9,8 @@ COMPONENT_POLICIES = (
     "terraform_module", "helm_chart", "kubernetes_manifest", "container_image", "docker_build",
     "pulumi",
 )  # fmt: skip
+IMAGE_POLICIES = ("container_image", "docker_build")
+"""Those that look at an image when it is built; the others look at plans."""
 OLD_POLICIES: Mapping[str, str] = dict.fromkeys(
     ("runner_job_terraform_deploy", "runner_job_helm_deploy", "runner_job_action_workflow"), ""
 )

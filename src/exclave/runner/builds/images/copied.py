@@ -8,9 +8,11 @@ from exclave.client.oci.documents import PushedManifest
 from exclave.client.oci.repository import OciRepository
 from exclave.runner.builds.charts.downloads import make_login
 from exclave.runner.builds.charts.versions import choose_version
+from exclave.runner.builds.image_policies import KnownImage, check_image
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
 from exclave.runner.images.copy import ImageCopy
 from exclave.runner.images.graph import ImageNode, read_graph
+from exclave.runner.images.metadata import read_metadata
 from exclave.runner.images.references import ImageName, parse_image
 from exclave.runner.images.registries import explain_refusal, open_image_repository
 from exclave.runner.images.signatures import check_signed, read_key
@@ -57,11 +59,14 @@ async def _copy(
         work.begin("verify")
         await check_signed(repository, digest, read_key(source.verification), folder)
         work.context.log.system(f"{digest} is signed with the key of [verification]")
-    work.begin("copy")
     image = await read_graph(repository, digest)
+    known = KnownImage(name.repository, tag, digest)
+    findings = await check_image(work, known, lambda: read_metadata(repository, image, folder))
+    work.begin("copy")
     await _transfer(work, repository, image, folder)
     pushed = PushedManifest(image.digest, len(image.data), image.media_type)
-    return BuiltArtifact(pushed, "", image.size, materials=(_describe(name, tag, digest),))
+    materials = (_describe(name, tag, digest),)
+    return BuiltArtifact(pushed, "", image.size, materials=materials, findings=findings)
 
 
 async def _resolve(
