@@ -6,6 +6,7 @@ from pathlib import Path
 from exclave.base.clock import Clock
 from exclave.base.errors import InvalidInput
 from exclave.base.ids import Randomness
+from exclave.main.cluster_executors import make_cluster_executors
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.registry_access import OpenRegistry
@@ -32,7 +33,7 @@ def make_install_executors(
     randomness: Randomness,
     connector: ClusterConnector,
 ) -> dict[JobKind, Executor]:
-    """Return the executors of `terraform` and `action` jobs; they share the runner's seal key."""
+    """Return the executors of jobs of installs; they share the runner's seal key."""
     finder = ToolFinder(build_tool_settings(settings, config, children))
     clusters = ClusterTools(CommandAccess(connector, randomness), finder)
     sealer = Sealer(config.data, randomness)
@@ -51,6 +52,9 @@ def make_install_executors(
     return {
         JobKind.TERRAFORM: TerraformExecutor(kit),
         JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock, clusters),
+        **make_cluster_executors(
+            children, secrets, sealer, finder, registry, connector, clock, randomness
+        ),
     }
 
 
