@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from exclave.runner.commands import opa, terraform
+from exclave.runner.commands import helm, opa, terraform
 
 
 def test_lines_of_terraform() -> None:
@@ -40,3 +40,32 @@ def test_lines_of_opa() -> None:
         "data.nuon",
     )
     assert "--v0-compatible" in evaluate(old_syntax=True)
+
+
+def test_lines_of_helm_hold_files_and_no_values() -> None:
+    render = helm.render("helm", "web", Path("/c"), "app", values=Path("/v.json"))
+    upgrade = helm.upgrade(
+        "helm",
+        "web",
+        Path("/c.tgz"),
+        "app",
+        values=Path("/v.json"),
+        wait="hookOnly",
+        timeout_s=60,
+        labels={"a": "b", "c": "d"},
+        take_ownership=True,
+    )
+
+    assert " ".join(render) == (
+        "helm upgrade --install web /c --namespace app --create-namespace --dry-run=server"
+        " --output=json --server-side=true --force-conflicts --reset-values --skip-crds"
+        " --values=/v.json"
+    )
+    assert " ".join(upgrade) == (
+        "helm upgrade --install web /c.tgz --namespace app --output=json --server-side=true"
+        " --force-conflicts --reset-values --skip-crds --wait=hookOnly --timeout=60s"
+        " --history-max=10 --labels=a=b,c=d --take-ownership --values=/v.json"
+    )
+    assert " ".join(helm.uninstall("helm", "web", "app", timeout_s=9)) == (
+        "helm uninstall web --namespace app --wait=hookOnly --ignore-not-found --timeout=9s"
+    )
