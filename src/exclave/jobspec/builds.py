@@ -13,6 +13,7 @@ from exclave.appconfig.model.kinds.container_image import (
     GcpGar,
 )
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repo, Repos
 from exclave.base.digests import digest_json
@@ -25,6 +26,7 @@ from exclave.wire.specs import (
     BuildSpec,
     ChartSource,
     GitSource,
+    KustomizeOptions,
     RegoPolicy,
     UploadedSource,
 )
@@ -45,6 +47,7 @@ class BuildTarget:
     timeout_s: float
     policies: tuple[RegoPolicy, ...] = ()
     """What the artifact has to pass before it can be used."""
+    kustomize: KustomizeOptions | None = None
 
 
 def make_target(
@@ -68,8 +71,13 @@ def make_target(
         source, identity = _make_folder_source(definition.repo, facts, is_connected=is_connected)
     else:
         return None
-    key = digest_json({"format": FORMAT, "type": type_, "source": identity})
-    return BuildTarget(part, type_, source, key, _read_timeout(timeout))
+    options = _read_options(definition)
+    described: dict[str, object] = {}
+    if options is not None:
+        # An overlay may refer to folders beside its own: of an upload, everything counts.
+        described = {"kustomize": options.model_dump(), "upload": _find_upload(source)}
+    key = digest_json({"format": FORMAT, "type": type_, "source": identity, **described})
+    return BuildTarget(part, type_, source, key, _read_timeout(timeout), kustomize=options)
 
 
 def make_image_source(definition: ContainerImage) -> ImageSource:
@@ -106,6 +114,23 @@ def make_image_source(definition: ContainerImage) -> ImageSource:
 def _read_timeout(timeout: str) -> float:
     # A timeout that is a template cannot be read before there is an install.
     return parse_duration(timeout) or parse_duration(BUILD_TIMEOUT) or 0.0
+
+
+def _find_upload(source: BuildSource) -> str:
+    return source.archive_digest if isinstance(source, UploadedSource) else ""
+
+
+def _read_options(definition: Repos) -> KustomizeOptions | None:
+    """Return how an overlay is built; None if the part is something else."""
+    overlay = definition.kustomize if isinstance(definition, KubernetesManifest) else None
+    if overlay is None:
+        return None
+    return KustomizeOptions(
+        path=posixpath.normpath(overlay.path),
+        patches=list(overlay.patches),
+        enable_helm=overlay.enable_helm,
+        restrict=overlay.load_restrictor != "none",
+    )
 
 
 def _make_folder_source(
@@ -152,5 +177,6 @@ def make_build_job(target: BuildTarget, *, build_id: str, repository: str) -> Bu
         source=target.source,
         repository=repository,
         policies=list(target.policies),
+        kustomize=target.kustomize,
         timeout_s=target.timeout_s,
     )

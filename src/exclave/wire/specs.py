@@ -182,6 +182,21 @@ BuildSource = Annotated[
 ]
 
 
+RelativePath = Annotated[
+    str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^/\x00][^\x00]*$")
+]
+
+
+class KustomizeOptions(Request):
+    """How an overlay is built; paths are relative to the folder of the source."""
+
+    path: RelativePath
+    patches: Annotated[list[RelativePath], Field(max_length=100)] = []
+    enable_helm: bool = False
+    restrict: bool = True
+    """Whether the overlay may read no files outside of its own folder."""
+
+
 class BuildSpec(Request):
     """Fetch a source, pack it into an artifact, push it with its provenance.
 
@@ -197,14 +212,18 @@ class BuildSpec(Request):
     repository: Repository
     policies: Annotated[list[RegoPolicy], Field(max_length=100)] = []
     """What an image has to pass before the build can be used."""
+    kustomize: KustomizeOptions | None = None
+    """Only for overlays."""
     timeout_s: TimeoutS = 300.0
 
     @model_serializer(mode="wrap")
-    def _leave_out_no_policies(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Leave out what runners before policies of images do not know, unless it is used."""
+    def _leave_out_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what older runners do not know, unless it is used."""
         fields: dict[str, object] = dump(self)
         if not self.policies:
             del fields["policies"]
+        if self.kustomize is None:
+            del fields["kustomize"]
         return fields
 
 

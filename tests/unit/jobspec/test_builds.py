@@ -1,10 +1,11 @@
 """What is built for a part, and when a build can be used again."""
 
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest, Kustomize
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.shared import Repo, Repos
 from exclave.jobspec.builds import BuildTarget, add_policies, make_build_job, make_target
-from exclave.wire.specs import ChartSource, GitSource, UploadedSource
+from exclave.wire.specs import ChartSource, GitSource, KustomizeOptions, UploadedSource
 from tests.unit.jobspec.jobspec_kit import CONFIG, DIGEST, SOURCES
 
 HERE = Repos(public_repo=Repo(repo=".", directory="./infra"))
@@ -76,3 +77,22 @@ def test_a_job_without_policies_is_one_that_older_runners_read() -> None:
     spec = make_build_job(target(GIT), build_id=f"bui_{'a' * 26}", repository="apps/a")
 
     assert "policies" not in spec.model_dump(mode="json")
+
+
+def overlay(*patches: str) -> KubernetesManifest:
+    return KubernetesManifest(
+        type="kubernetes_manifest",
+        name="web",
+        namespace="shop",
+        public_repo=Repo(repo="acme/infra", directory="k8s"),
+        kustomize=Kustomize(path="overlays/prod/", patches=patches),
+    )
+
+
+def test_how_an_overlay_is_built_is_part_of_its_key() -> None:
+    plain, patched = (target(overlay(*names), type_="kustomize") for names in ((), ("p.yaml",)))
+
+    assert plain.kustomize == KustomizeOptions(path="overlays/prod")
+    assert plain.key != patched.key
+    spec = make_build_job(patched, build_id=f"bui_{'a' * 26}", repository="apps/a")
+    assert spec.kustomize == KustomizeOptions(path="overlays/prod", patches=["p.yaml"])

@@ -5,6 +5,7 @@ from functools import partial
 
 from exclave.runner.builds.charts.recipe import build_chart
 from exclave.runner.builds.images.copied import copy_image
+from exclave.runner.builds.kustomize import build_kustomize
 from exclave.runner.builds.packed_folder import pack_source
 from exclave.runner.builds.recipe import Recipe
 from exclave.runner.builds.source_checks import check_files, check_module
@@ -14,6 +15,7 @@ from exclave.wire.specs import ACTION_SOURCE
 
 RECIPES: Mapping[str, Recipe] = {
     "helm_chart": build_chart,
+    "kustomize": build_kustomize,
     "terraform_module": partial(pack_source, check=check_module),
     "image_copy": copy_image,
     ACTION_SOURCE: partial(pack_source, check=check_files),

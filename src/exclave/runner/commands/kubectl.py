@@ -1,0 +1,15 @@
+"""Command lines of kubectl."""
+
+from pathlib import Path
+
+Argv = tuple[str, ...]
+
+
+def kustomize(tool: str, overlay: Path, *, restrict: bool, helm: str = "") -> Argv:
+    """Print the objects of an overlay; `helm` is the program for charts in it, if they are allowed.
+
+    With `restrict`, an overlay reads no files outside of its own folder.
+    """
+    restrictor = "LoadRestrictionsRootOnly" if restrict else "LoadRestrictionsNone"
+    charts = ("--enable-helm", "--helm-command", helm) if helm else ()
+    return (tool, "kustomize", str(overlay), "--load-restrictor", restrictor, *charts)
