@@ -1,6 +1,7 @@
 """The parts of an install runner that other runners lack: Terraform, actions, and their tools."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from exclave.base.clock import Clock
@@ -11,7 +12,9 @@ from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.registry_access import OpenRegistry
 from exclave.runner.executors.action import ActionExecutor, ClusterTools
+from exclave.runner.executors.image import ImageExecutor, ImageKit
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
+from exclave.runner.images.stack_registry import read_registry
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.kube.access.clusters import ClusterConnector
@@ -54,6 +57,15 @@ def make_install_executors(
         JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock, clusters),
         **make_cluster_executors(
             children, secrets, sealer, finder, registry, connector, clock, randomness
+        ),
+        JobKind.IMAGE: ImageExecutor(
+            ImageKit(
+                open_registry=registry,
+                secrets=secrets,
+                read_registry=partial(read_registry, config.data),
+                link=replace(config.link, url=""),
+                clock=clock,
+            )
         ),
     }
 

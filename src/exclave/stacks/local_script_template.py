@@ -62,6 +62,7 @@ def main() -> int:
         words += ["--secret-file", pair]
     for kubeconfig in args.kubeconfig:
         words += ["--kubeconfig", kubeconfig]
+    words += ["--registry", args.registry] if args.registry else []
     if args.foreground:
         os.execv(python, words)  # noqa: S606 - the runner takes the place of this script
     return subprocess.call(words, stdin=subprocess.DEVNULL)  # noqa: S603 - words, no shell
@@ -99,6 +100,12 @@ def read_arguments() -> argparse.Namespace:
         default=[],
         metavar="[NAME=]FILE[:CONTEXT]",
         help="let jobs use a cluster; only the path is stored",
+    )
+    parser.add_argument(
+        "--registry",
+        default="",
+        metavar="URL[/FOLDER]",
+        help="copy images of the app into this registry",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return parser.parse_args()

@@ -33,6 +33,7 @@ from exclave.main.stack import (
     supervise,
 )
 from exclave.runner.executions.kill_switch import disable_runner, enable_runner
+from exclave.runner.images.stack_registry import keep_registry
 from exclave.runner.kube.access.named_kubeconfigs import keep_kubeconfigs
 from exclave.runner.stack import lifecycle
 from exclave.runner.stack.folder import Refusal, ReportReply, StackFolder
@@ -81,11 +82,18 @@ def verb(body: Callable[..., None]) -> Callable[..., None]:
     metavar="[NAME=]FILE[:CONTEXT]",
     help="Let jobs use a cluster; only the path is stored. Can be repeated.",
 )
+@click.option(
+    "--registry",
+    default="",
+    metavar="URL[/FOLDER]",
+    help="Copy images of the app into this registry; only the address is stored.",
+)
 def up(
     folder: Path,
     pairs: tuple[str, ...],
     files: tuple[str, ...],
     kubeconfigs: tuple[str, ...],
+    registry: str,
     *,
     foreground: bool,
     systemd: bool,
@@ -97,6 +105,7 @@ def up(
         asyncio.run(lifecycle.stop(stack, SystemClock()))
     keep_values(stack, pairs, files)
     keep_kubeconfigs(stack.runner, kubeconfigs)
+    keep_registry(stack.runner, registry)
     if message := describe_isolation(stack):
         print_err(message)
     if systemd:

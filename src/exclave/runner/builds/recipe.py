@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from exclave.client.oci.repository import OciRepository
 from exclave.runner.builds.charts.downloads import ChartDownloads
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.git.fetch import GitFetcher
+from exclave.runner.images.cloud_logins import CloudLogins
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.tools.finder import Tool, ToolFinder
@@ -67,6 +68,7 @@ class BuildTools:
     fetcher: GitFetcher
     finder: ToolFinder
     charts: ChartDownloads
+    clouds: CloudLogins = field(default_factory=CloudLogins)
 
 
 @dataclass(frozen=True, slots=True)

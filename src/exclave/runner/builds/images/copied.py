@@ -4,6 +4,7 @@ from pathlib import Path
 
 from exclave.base.errors import Problem
 from exclave.base.json_values import JsonObject
+from exclave.client.oci.auth import Login
 from exclave.client.oci.documents import PushedManifest
 from exclave.client.oci.repository import OciRepository
 from exclave.runner.builds.charts.downloads import make_login
@@ -34,11 +35,10 @@ async def copy_image(work: BuildWork) -> BuiltArtifact:
         raise WorkFailed(Reason.SOURCE_INVALID, f"a `{source.type}` source is no image")
     name = parse_image(source.image)
     await work.tools.charts.check_address(name.url)
-    credential = work.tools.charts.find_credential(work.context, f"{name.url}/{name.path}")
     opened = open_image_repository(
         work.tools.charts.link,
         name,
-        make_login(credential),
+        await _log_in(work, source, name),
         lambda token: work.context.log.hide([token]),
     )
     try:
@@ -46,6 +46,22 @@ async def copy_image(work: BuildWork) -> BuiltArtifact:
             return await work.context.guard(_copy(work, source, name, repository), name="the copy")
     except Problem as problem:
         raise explain_refusal(problem, f"`{name.repository}`", advice=_LOGIN) from problem
+
+
+async def _log_in(work: BuildWork, source: ImageSource, name: ImageName) -> Login | None:
+    """Return the login that the build runner holds for the registry, or that its cloud gives it."""
+    context = work.context
+    credential = work.tools.charts.find_credential(context, f"{name.url}/{name.path}")
+    if credential is not None or source.registry == "public":
+        return make_login(credential)
+    return await work.tools.clouds.log_in(
+        source.registry,
+        name,
+        context.clock,
+        lambda token: context.log.hide([token]),
+        region=source.region,
+        role=source.role,
+    )
 
 
 async def _copy(

@@ -69,10 +69,15 @@ def presign(
 
 
 def sign_post(
-    keys: AwsKeys, scope: SignedFor, host: str, body: bytes, content_type: str
+    keys: AwsKeys,
+    scope: SignedFor,
+    host: str,
+    body: bytes,
+    content_type: str,
+    more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the headers of a signed POST to `/`."""
-    signed = {"content-type": content_type, "host": host, "x-amz-date": scope.stamp}
+    """Return the headers of a signed POST to `/`; `more` are headers that are signed too."""
+    signed = {"content-type": content_type, "host": host, "x-amz-date": scope.stamp, **(more or {})}
     if keys.session_token is not None:
         signed["x-amz-security-token"] = keys.session_token.reveal()
     signature = _sign(keys, scope, _canonical("POST", "", signed, body))
