@@ -11,6 +11,8 @@ from exclave.wire.jobs import Reason
 _DOCKER_HUB = "docker.io"
 _API_HOSTS = {_DOCKER_HUB: "registry-1.docker.io", "index.docker.io": "registry-1.docker.io"}
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
+_LABEL = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_HOST = re.compile(rf"({_LABEL}(\.{_LABEL})*|\[[0-9a-f:]+\])(:\d{{1,5}})?")
 _NAME = re.compile(r"[a-z0-9]+((\.|__?|-+|/)[a-z0-9]+)*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
@@ -49,7 +51,7 @@ def parse_image(text: str) -> ImageName:
     if not slash and tag.isdecimal() and "." in last:
         _refuse(text)
     host, _, path = expand_image(f"{head}{slash}{last}").partition("/")
-    if not _NAME.fullmatch(path) or not host or (tag and not _TAG.fullmatch(tag)):
+    if not _NAME.fullmatch(path) or not _HOST.fullmatch(host) or (tag and not _TAG.fullmatch(tag)):
         _refuse(text)
     if digest and not _DIGEST.fullmatch(digest):
         _refuse(text)
