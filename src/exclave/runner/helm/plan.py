@@ -31,6 +31,7 @@ from exclave.runner.kube.changes.plan_file import (
     write_plan,
 )
 from exclave.runner.kube.changes.state import KubeState
+from exclave.runner.kube.images import pin_images
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.plan_outcomes import end_plan
 from exclave.runner.plans.reviews import ReviewedObject, check_reviews
@@ -99,7 +100,14 @@ async def plan_release(job: HelmContext) -> Outcome:
 
 async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, ReleasePlan]:
     rendering = await render_release(job, facts.driver, is_upgrade=bool(facts.records))
-    frozen = await asyncio.to_thread(freeze, rendering.release, *job.changes)
+    outside: set[str] = set()
+
+    def pin(value: JsonObject) -> JsonObject:
+        pinned = pin_images([value], job.spec.images)
+        outside.update(pinned.list_notes())
+        return pinned.objects[0]
+
+    frozen = await asyncio.to_thread(freeze, rendering.release, *job.changes, pin)
     release_plan = ReleasePlan(
         release=job.spec.release,
         driver=facts.driver,
@@ -113,7 +121,7 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
         recovery=facts.recovery,
         take_ownership=job.spec.take_ownership,
     )
-    warnings = (*rendering.warnings, *frozen.warnings)
+    warnings = (*rendering.warnings, *frozen.warnings, *sorted(outside))
     return rendering._replace(release=frozen.release, warnings=warnings), release_plan
 
 

@@ -63,7 +63,8 @@ async def plan_objects(job: ManifestJob, source: PlanSource, state: KubeState) -
     wanted = {key_of(entry.id) for entry in source.wanted}
     changes += await compare_known(job.client, state.objects, wanted, job.owner)
     namespaces = sorted(missing - made_here)
-    notes = [f"the namespace `{name}` does not exist and is created" for name in namespaces]
+    made = [f"the namespace `{name}` does not exist and is created" for name in namespaces]
+    notes = [*made, *source.notes]
     return Planned("apply", source.digest, state, changes, source, namespaces, notes)
 
 

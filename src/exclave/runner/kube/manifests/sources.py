@@ -13,6 +13,7 @@ from exclave.runner.kube.api.yaml_reader import YamlRefused
 from exclave.runner.kube.changes.model import WantedObject
 from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
 from exclave.runner.kube.changes.reading import list_made_kinds, place_objects
+from exclave.runner.kube.images import pin_images
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.outcomes import WorkFailed
@@ -28,6 +29,8 @@ class PlanSource(NamedTuple):
     digest: str
     wanted: Sequence[WantedObject]
     new_kinds: frozenset[tuple[str, str, str]] = frozenset()
+    notes: Sequence[str] = ()
+    """What the plan says about them, such as images from outside."""
 
 
 async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource:
@@ -40,10 +43,15 @@ async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource
     except (ObjectsRefused, YamlRefused) as refused:
         raise WorkFailed(Reason.OBJECT_REFUSED, refused.message) from refused
     _hide_secrets(job, [wanted.value for wanted in placed])
-    marked = [WantedObject(wanted.id, job.owner.mark(wanted.value)) for wanted in placed]
+    images = pin_images([wanted.value for wanted in placed], job.spec.images)
+    marked = [
+        WantedObject(wanted.id, job.owner.mark(value))
+        for wanted, value in zip(placed, images.objects, strict=True)
+    ]
     made = frozenset(tuple(kind[:3]) for kind in list_made_kinds(filled))
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-    return PlanSource(digest, marked, cast("frozenset[tuple[str, str, str]]", made))
+    kinds = cast("frozenset[tuple[str, str, str]]", made)
+    return PlanSource(digest, marked, kinds, images.list_notes())
 
 
 async def reopen_plan(job: ManifestJob, execution_id: str, digest: str) -> PlanFile:
