@@ -46,6 +46,17 @@ def render(
     )
 
 
+def template_with_server(
+    tool: str, release: str, chart: Path, namespace: str, *, values: Path, is_upgrade: bool
+) -> Argv:
+    """Render a release with the cluster's help, whatever its records say."""
+    return (
+        *(tool, "template", release, str(chart), "--namespace", namespace, "--dry-run=server"),
+        *(("--is-upgrade",) if is_upgrade else ()),
+        f"--values={values}",
+    )
+
+
 def template(
     tool: str,
     release: str,

@@ -1,13 +1,12 @@
 """What the steps of one helm job share: the cluster, the tool, the state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from exclave.base.json_values import JsonObject
 from exclave.runner.commands import helm
 from exclave.runner.commands.helm import Argv
-from exclave.runner.helm.freeze import Change
 from exclave.runner.helm.ownership import ReleaseOwner
 from exclave.runner.helm.records import Driver
 from exclave.runner.helm.stored_state import StateSession
@@ -32,8 +31,6 @@ class HelmContext:
     filler: Filler
     tool: str
     kubeconfig: Path
-    changes: Sequence[Change] = ()
-    """What is changed in every object while a chart is frozen, such as images that are pinned."""
     opa: str = ""
     """The program that evaluates policies, if there are any."""
 

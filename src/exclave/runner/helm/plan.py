@@ -35,7 +35,7 @@ from exclave.runner.kube.images import pin_images
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.plan_outcomes import end_plan
 from exclave.runner.plans.reviews import ReviewedObject, check_reviews
-from exclave.runner.plans.sealed_plans import hand_in_plan, open_plan
+from exclave.runner.plans.sealed_plans import digest_plan, hand_in_plan, open_plan
 from exclave.wire.jobs import Reason
 from exclave.wire.plans import PlanDocument
 from exclave.wire.runner import Outcome
@@ -99,7 +99,12 @@ async def plan_release(job: HelmContext) -> Outcome:
 
 
 async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, ReleasePlan]:
-    rendering = await render_release(job, facts.driver, is_upgrade=bool(facts.records))
+    rendering = await render_release(
+        job,
+        facts.driver,
+        is_upgrade=bool(facts.records),
+        is_stuck=facts.recovery is not None,
+    )
     outside: set[str] = set()
 
     def pin(value: JsonObject) -> JsonObject:
@@ -107,7 +112,7 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
         outside.update(pinned.list_notes())
         return pinned.objects[0]
 
-    frozen = await asyncio.to_thread(freeze, rendering.release, *job.changes, pin)
+    frozen = await asyncio.to_thread(freeze, rendering.release, pin)
     release_plan = ReleasePlan(
         release=job.spec.release,
         driver=facts.driver,
@@ -133,6 +138,9 @@ async def _open_earlier(job: HelmContext, facts: ReleaseFacts) -> tuple[Renderin
     data = await open_plan(
         job.context.job.uplink, job.sealer, job.spec.workspace, earlier.execution_id
     )
+    if digest_plan(data) != earlier.digest:
+        message = f"the earlier plan is not {earlier.digest} any more"
+        raise WorkFailed(Reason.PLAN_MISSING, message)
     plan_file = read_earlier(data)
     content = read_release_plan(plan_file)
     objects = [SourceObject(0, 0, wanted.id, wanted.value) for wanted in plan_file.objects]

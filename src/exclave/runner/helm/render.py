@@ -35,22 +35,26 @@ class Rendering(NamedTuple):
     warnings: Sequence[str] = ()
 
 
-async def render_release(job: HelmContext, driver: Driver, *, is_upgrade: bool) -> Rendering:
-    """Render the chart with its values; the cluster is asked, and not changed."""
+async def render_release(
+    job: HelmContext, driver: Driver, *, is_upgrade: bool, is_stuck: bool
+) -> Rendering:
+    """Render the chart with its values; the cluster is asked, and not changed.
+
+    Helm refuses to look at a release that is stuck, so that such a one is rendered beside it.
+    """
     context, spec = job.context, job.spec
     shown = merge_values(spec)
     filled = object_or_empty(job.filler.fill_json(copy_json(shown)))
     values = job.write_values("values.json", filled)
     crds = await asyncio.to_thread(_read_crds, job)
-    argv = helm.render(
-        job.tool,
-        spec.release,
-        job.chart,
-        spec.namespace,
-        values=values,
-        take_ownership=True,
-    )
+    names = (job.tool, spec.release, job.chart, spec.namespace)
+    if is_stuck:
+        argv = helm.template_with_server(*names, values=values, is_upgrade=is_upgrade)
+    else:
+        argv = helm.render(*names, values=values, take_ownership=True)
     printed = await job.run_helm("upgrade --dry-run", argv, driver)
+    if printed.code == 0 and is_stuck:
+        return Rendering(await _read_template(job, printed.stdout), crds, shown)
     if printed.code == 0:
         return Rendering(_read(printed.stdout), crds, shown)
     if _NO_CRDS not in printed.stderr or not crds:
@@ -83,9 +87,13 @@ async def _render_alone(
     printed = await job.run_helm("template", argv, driver)
     if printed.code != 0:
         raise explain_helm("template", printed.stderr, job.context.mask)
+    return await _read_template(job, printed.stdout)
+
+
+async def _read_template(job: HelmContext, printed: str) -> RenderedRelease:
     metadata = await asyncio.to_thread(_read_metadata, job)
     try:
-        return read_template(printed.stdout, metadata)
+        return read_template(printed, metadata)
     except Problem as problem:
         raise _refuse_objects(problem) from problem
 

@@ -11,6 +11,7 @@ from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
 from exclave.runner.helm.plan import ReleaseFacts, hand_in, read_facts
 from exclave.runner.helm.plan_meta import ReleasePlan
+from exclave.runner.helm.rendered import HOOK_ANNOTATION, read_release
 from exclave.runner.kube.api.discovery import Resource
 from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId, identify
@@ -18,6 +19,8 @@ from exclave.runner.kube.changes.describe import count_changes, describe_changes
 from exclave.runner.kube.changes.ignoring import IgnoreRules
 from exclave.runner.kube.changes.known import compare_known
 from exclave.runner.kube.changes.model import ObjectChange
+from exclave.runner.kube.changes.ownership import read_annotation
+from exclave.runner.kube.changes.parallel import run_all
 from exclave.runner.kube.changes.removal import (
     Leftover,
     RemovedObject,
@@ -42,6 +45,7 @@ async def plan_teardown(job: HelmContext) -> Outcome:
     known = list_known(facts.state, facts.records, job.spec.namespace)
     changes = await compare_known(job.client, known, (), job.owner)
     changes += await _compare_claims(job, changes)
+    changes += await _compare_hooks(job, facts)
     compared = Compared((), changes, namespaces=_list_namespaces(job, facts))
     resources = describe_changes(
         changes, job.context.mask, module=job.spec.release, ignore=IgnoreRules(())
@@ -113,6 +117,25 @@ async def _uninstall(job: HelmContext, approved: Approved) -> None:
             raise failure
         # With an object that is held by a finalizer Helm fails although it removed its record.
         job.context.log.system(failure.message)
+
+
+async def _compare_hooks(job: HelmContext, facts: ReleaseFacts) -> list[ObjectChange]:
+    """Return what hooks made and Helm would leave behind: Jobs of migrations, for example."""
+    discovery = await job.client.discover()
+    hooks: dict[ObjectId, None] = {}
+    for record in facts.records:
+        for hook in read_release(record.release).hooks:
+            resource = discovery.find_any_version(hook.source.id.group, hook.source.id.kind)
+            if resource is not None:
+                place = hook.source.id.namespace or job.spec.namespace
+                namespace = place if resource.namespaced else ""
+                hooks[hook.source.id._replace(version=resource.version, namespace=namespace)] = None
+    lives = await run_all(list(hooks), job.client.get)
+    return [
+        ObjectChange(object_id, "delete", live=live, notes=("a hook made it",))
+        for object_id, live in zip(hooks, lives, strict=True)
+        if live is not None and read_annotation(live, HOOK_ANNOTATION)
+    ]
 
 
 async def _compare_claims(job: HelmContext, changes: Sequence[ObjectChange]) -> list[ObjectChange]:

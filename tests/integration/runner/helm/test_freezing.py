@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from exclave.base.json_values import JsonObject
 from exclave.runner.helm.freeze import drop_duplicate_env, freeze
 from exclave.runner.helm.rendered import RenderedRelease, read_template
 from tests.support.kubernetes_tools import need_helm
@@ -90,9 +91,7 @@ def test_a_frozen_chart_renders_the_same_release(tmp_path: Path, files: dict[str
 
     assert describe(again) == describe(rendered)
     assert rendered.objects
-    refrozen = freeze(
-        RenderedRelease(again.metadata | rendered.metadata, again.objects, again.hooks)
-    )
+    refrozen = freeze(RenderedRelease(rendered.metadata, again.objects, again.hooks))
     assert refrozen.chart == freeze(rendered).chart
 
 
@@ -116,11 +115,14 @@ def describe(release: RenderedRelease) -> str:
 
 
 def test_the_last_of_equal_variables_is_kept_with_a_warning() -> None:
-    container = {
+    container: JsonObject = {
         "name": "app",
         "env": [{"name": "A", "value": "1"}, {"name": "B"}, {"name": "A", "value": "2"}],
     }
-    value = {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [container]}}}}
+    value: JsonObject = {
+        "kind": "Deployment",
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
 
     cleaned, names = drop_duplicate_env(value)
 

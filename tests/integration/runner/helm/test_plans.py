@@ -76,6 +76,18 @@ async def test_a_hook_is_shown_and_run_and_its_failure_has_a_reason(bench: HelmH
     assert failed.outcome.reason is Reason.HOOK_FAILED, failed.text
 
 
+async def test_a_teardown_removes_what_hooks_made(bench: HelmHarness) -> None:
+    bench.write_files({"templates/hook.yaml": HOOK})
+    await bench.deploy()
+    path = f"/apis/batch/v1/namespaces/{bench.namespace}/jobs/web-migrate"
+    assert bench.cluster.exists(path)
+
+    removed = await bench.deploy(destroy=True)
+
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert not bench.cluster.exists(path)
+
+
 async def test_an_object_of_nobody_is_refused_unless_ownership_may_be_taken(
     bench: HelmHarness,
 ) -> None:

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from exclave.base.json_values import list_or_empty, object_or_empty, text_or_empty
-from exclave.runner.helm.records import EXECUTION_LABEL, QUEUE_LABEL
+from exclave.runner.helm.records import (
+    EXECUTION_LABEL,
+    QUEUE_LABEL,
+    encode_release,
+    read_record,
+)
 from exclave.runner.processes import procfs
 from exclave.wire.jobs import OutcomeState, Reason
 from tests.support.helm import HelmHarness
@@ -33,12 +38,14 @@ def mark_pending(bench: HelmHarness, labels: dict[str, str]) -> None:
     """Make the newest record one of an upgrade that has not ended."""
     revision = len(list_statuses(bench))
     path = f"/api/v1/namespaces/{bench.namespace}/secrets/sh.helm.release.v1.web.v{revision}"
-    answer = bench.cluster.api.patch(
-        path,
-        json={"metadata": {"labels": {"status": "pending-upgrade", **labels}}},
-        headers={"Content-Type": "application/merge-patch+json"},
-    )
-    assert answer.is_success, answer.text
+    holder = bench.cluster.request("GET", path)
+    record = read_record("secret", holder)
+    info = {**object_or_empty(record.release.get("info")), "status": "pending-upgrade"}
+    data = encode_release("secret", {**record.release, "info": info})
+    metadata = object_or_empty(holder.get("metadata"))
+    marked = {**record.labels, "status": "pending-upgrade", **labels}
+    body = {**holder, "metadata": {**metadata, "labels": marked}, "data": {"release": data}}
+    bench.cluster.request("PUT", path, body)
 
 
 async def test_a_pending_release_of_a_dead_execution_is_recovered(bench: HelmHarness) -> None:

@@ -1,0 +1,138 @@
+"""A runner that is killed in mid-apply: the next one converges, and nothing is left over."""
+
+import asyncio
+import os
+import random
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from exclave.base.json_values import list_or_empty, object_or_empty
+from exclave.control.dispatch import runners
+from exclave.domain.jobs import JobId
+from exclave.main.server import run_control_plane
+from exclave.main.settings import ServerSettings
+from exclave.storage.tables import core
+from exclave.wire.jobs import JobReply
+from exclave.wire.kubernetes import HelmSpec
+from tests.integration.runner.terraform.runner_site import Site
+from tests.support.helm import CHART, WORKSPACE
+from tests.support.kubernetes import Cluster
+from tests.support.terraform import ARTIFACT
+from tests.support.world import job, make_install, make_org, run_workflow
+
+KILLS = 5
+
+
+@dataclass
+class HelmSite(Site):
+    """A control plane, an install, and a runner's process that does real Helm on a cluster."""
+
+    cluster: Cluster | None = None
+    namespace: str = ""
+
+    async def start_runner(self) -> None:
+        """Start the runner's process."""
+        assert self.cluster is not None
+        cluster = (self.cluster.server, self.cluster.token, str(self.cluster.folder))
+        with (self.folder / "runner.log").open("ab") as out:
+            self.running.append(
+                await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", "tests.support.helm_runner", self.url),
+                    *(str(self.data), str(self.folder / "chart"), self.enrolment, *cluster),
+                    stdout=out,
+                    stderr=out,
+                    env={
+                        "PATH": os.environ["PATH"],
+                        "HOME": os.environ["HOME"],
+                        "PYTHONPATH": os.pathsep.join(sys.path),
+                    },
+                )
+            )
+
+    async def begin(self, **more: Any) -> JobId:
+        """Enqueue a helm job; the runner can do no other kind, so it waits until it is one."""
+        spec = HelmSpec.model_validate(
+            {
+                "workspace": WORKSPACE,
+                "artifact": ARTIFACT,
+                "cluster": {"type": "kubeconfig"},
+                "namespace": self.namespace,
+                "release": "web",
+                **more,
+            }
+        )
+        step = job("work", lanes=[WORKSPACE], mutating=spec.operation == "apply")
+        flow = await run_workflow(self.deps, self.user, self.queue, step)
+        found = flow.steps[0].job_id
+        assert found is not None
+        change = {"spec": spec.model_dump(mode="json"), "kind": "helm"}
+        await self.deps.db.write(
+            lambda tx: (
+                tx.run(update(core.jobs).where(core.jobs.c.id == found).values(**change)).rowcount
+            )
+        )
+        self.deps.hub.wake([f"queue:{self.queue}"])
+        return JobId(found)
+
+    async def plan_with(self, **sets: str) -> JobReply:
+        """Plan the chart with values."""
+        planned = await self.wait_end(await self.begin(operation="plan", sets=sets))
+        assert planned.state == "succeeded", planned.message
+        return planned
+
+
+@asynccontextmanager
+async def open_helm_site(folder: Path, cluster: Cluster, namespace: str) -> AsyncIterator[HelmSite]:
+    """Serve, enrol the runner of an install, and end it afterwards."""
+    settings = ServerSettings(data=folder / "server", control_port=0, runner_port=0)
+    for name, content in CHART.items():
+        path = folder / "chart" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    async with run_control_plane(settings) as plane:
+        user = await make_org(plane.deps)
+        queue = await make_install(plane.deps, user)
+        made = await runners.create_enrolment(plane.deps, user, queue)
+        site = HelmSite(
+            *(plane.deps, user, queue, plane.runner_url, plane.control_url, folder, made.token),
+            cluster=cluster,
+            namespace=namespace,
+        )
+        await site.start_runner()
+        try:
+            yield site
+        finally:
+            await site.stop_runner()
+
+
+@pytest.mark.parametrize("seed", range(KILLS))
+async def test_a_killed_runner_leaves_nothing_that_the_next_one_does_not_repair(
+    tmp_path: Path, cluster: Cluster, namespace: str, seed: int
+) -> None:
+    rng = random.Random(seed)
+    async with open_helm_site(tmp_path, cluster, namespace) as site:
+        planned = await site.plan_with(extra="true", greeting="first")
+        applying = await site.start_apply(planned)
+        await asyncio.sleep(rng.uniform(0.1, 1.5))
+        await site.kill_runner()
+        await site.start_runner()
+        await site.wait_end(applying)
+
+        repaired = await site.apply(await site.plan_with(greeting="last"))
+
+    assert repaired.state == "succeeded", repaired.message
+    base = f"/api/v1/namespaces/{namespace}"
+    settings = object_or_empty(cluster.request("GET", f"{base}/configmaps/web-settings")["data"])
+    assert settings["greeting"] == "last"
+    assert not cluster.exists(f"{base}/configmaps/web-extra")
+    records = list_or_empty(
+        cluster.request("GET", f"{base}/secrets?labelSelector=owner=helm,status=deployed")["items"]
+    )
+    assert len(records) == 1
