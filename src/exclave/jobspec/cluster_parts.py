@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
+from exclave.appconfig.model.kinds.components import Teardown
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
 from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart, StoredPlan
@@ -10,7 +11,7 @@ from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
 from exclave.jobspec.texts import read_timeout, render_label, render_policies
 from exclave.jobspec.workspaces import name_workspace
 from exclave.wire.images import PinnedImage
-from exclave.wire.kubernetes import ClusterRef, Operation
+from exclave.wire.kubernetes import ClusterRef, IgnoreRule, Operation, TeardownRules, WaitRules
 from exclave.wire.specs import PlanRef, RegoPolicy
 
 
@@ -24,6 +25,9 @@ class ClusterFields(TypedDict):
     cluster: ClusterRef
     namespace: str
     images: list[PinnedImage]
+    ignore: list[IgnoreRule]
+    wait: WaitRules
+    teardown: TeardownRules
     policies: list[RegoPolicy]
     plan: PlanRef | None
     rollback_to: PlanRef | None
@@ -74,12 +78,23 @@ def _fill(
         cluster=facts.require_cluster(),
         namespace=render_label(render, definition.namespace, f"{part}: namespace"),
         images=_sort_images(facts.images),
+        ignore=[
+            IgnoreRule(kind=rule.kind, name=rule.name, path=rule.path) for rule in definition.ignore
+        ],
+        wait=WaitRules(no_downtime=definition.require_no_downtime),
+        teardown=_read_teardown(definition.teardown),
         policies=[],
         plan=None,
         rollback_to=None,
         delay_s=0.0,
         timeout_s=read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout")),
     )
+
+
+def _read_teardown(teardown: Teardown | None) -> TeardownRules:
+    if teardown is None:
+        return TeardownRules()
+    return TeardownRules(volumes=teardown.volumes, namespace=teardown.namespace)
 
 
 def _name_plan(plan: StoredPlan | None) -> PlanRef | None:

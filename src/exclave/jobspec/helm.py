@@ -53,13 +53,19 @@ def make_helm_apply(definition: HelmChart, facts: ApplyFacts, intent: ApplyPart)
 
 
 def _choose_crds(definition: HelmChart) -> Crds:
-    return "skip" if definition.skip_crds else "create"
+    match definition.crds:
+        case "upgrade" if not definition.skip_crds:
+            return "upgrade"
+        case "create" if not definition.skip_crds:
+            return "create"
+        case _:
+            return "skip"
 
 
 def _render_values(definition: HelmChart, facts: PartFacts, part: str) -> list[str]:
     """Return the files of values so that the last wins: in app directories the first does."""
     texts = [
-        facts.render(file.contents, f"{part}: values_file[{index}]")
+        facts.render(file.contents or file.path or file.source, f"{part}: values_file[{index}]")
         for index, file in enumerate(definition.values_file)
     ]
     return texts[::-1]

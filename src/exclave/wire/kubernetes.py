@@ -146,8 +146,6 @@ class ClusterJob(Request):
     """The plan to apply; only with `apply`."""
     rollback_to: PlanRef | None = None
     """An earlier plan whose content is planned instead of the artifact; only with `plan`."""
-    fallback: PlanRef | None = None
-    """The plan to which a failed apply returns by itself; part of what is approved."""
     wait: WaitRules = WaitRules()
     teardown: TeardownRules = TeardownRules()
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0

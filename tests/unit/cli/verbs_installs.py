@@ -135,6 +135,8 @@ def _work(kind: str, **more: Any) -> Json:
         "sandbox": False,
         "dependents": False,
         "plan_only": False,
+        "rollback_to": None,
+        "take_over_release": False,
         "approve_all": None,
     }
     return base | more
@@ -212,6 +214,7 @@ INSTALL_VERBS: dict[str, Verb] = {
     "installs stack-outputs": Verb("customer-one", _LISTED | {f"GET {_AT_INS}/stack": stack_outputs()}, "install_inputs  zone=b"),
     "installs provision": Verb(INS, _WORK, WFL, _WATCH, _work("provision")),
     "installs reprovision": Verb(f"{INS} --sandbox --plan-only", _WORK, WFL, _WATCH, _work("reprovision_sandbox", plan_only=True)),
+    "installs rollback": Verb(f"{INS} web", _WORK, WFL, _WATCH, _work("deploy", components=["web"], rollback_to="previous")),
     "installs deprovision": Verb(f"{INS} --yes", _WORK, WFL, _WATCH, _work("deprovision")),
     "installs deploy": Verb(f"{INS} api web --dependents --approve-all", _WORK, WFL, _WATCH,
                             _work("deploy", components=["api", "web"], dependents=True, approve_all=True)),

@@ -1,9 +1,11 @@
 """The jobs of charts, made of a definition, facts and an intent alone."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from exclave.appconfig.model.kinds.components import Ignore, Teardown
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, ValuesFile
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.domain.intents import ApplyPart, PlanPart, ScanPart, StoredPlan
@@ -11,7 +13,7 @@ from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ApplyFacts, PlanFacts
 from exclave.jobspec.helm import make_helm_apply, make_helm_plan
 from exclave.wire.images import PinnedImage
-from exclave.wire.kubernetes import KubeconfigCluster
+from exclave.wire.kubernetes import IgnoreRule, KubeconfigCluster, TeardownRules, WaitRules
 from tests.unit.jobspec.jobspec_kit import ARTIFACT, DIGEST, PLAN, apply_facts, plan_facts
 
 CLUSTER = KubeconfigCluster()
@@ -118,6 +120,44 @@ def test_a_plan_has_to_pass_the_policies_and_may_have_to_wait() -> None:
 )
 def test_the_driver_is_the_one_of_the_app_or_found_by_the_runner(driver: str, wanted: str) -> None:
     assert make_helm_plan(replace_chart(storage_driver=driver), facts(), INTENT).driver == wanted
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted"),
+    [
+        ({}, "create"),
+        ({"crds": "upgrade"}, "upgrade"),
+        ({"crds": "skip"}, "skip"),
+        ({"skip_crds": True}, "skip"),
+        ({"skip_crds": True, "crds": "upgrade"}, "skip"),
+    ],
+)
+def test_crds_are_made_once_unless_the_app_says_otherwise(
+    keys: dict[str, Any], wanted: str
+) -> None:
+    assert make_helm_plan(replace_chart(**keys), facts(), INTENT).crds == wanted
+
+
+def test_rules_of_the_component_are_in_every_job() -> None:
+    chart = replace_chart(
+        ignore=(Ignore(kind="Deployment", path="spec.replicas"),),
+        teardown=Teardown(volumes=True),
+        require_no_downtime=True,
+    )
+
+    plan = make_helm_plan(chart, facts(), INTENT)
+    applied = make_helm_apply(chart, apply(), ApplyPart("component:web", "web.plan"))
+
+    for spec in (plan, applied):
+        assert spec.ignore == [IgnoreRule(kind="Deployment", path="spec.replicas")]
+        assert spec.teardown == TeardownRules(volumes=True)
+        assert spec.wait == WaitRules(no_downtime=True)
+
+
+def test_values_may_lie_in_a_file_that_is_named() -> None:
+    chart = replace_chart(values_file=(ValuesFile(path="a: 1"), ValuesFile(source="a: 2")))
+
+    assert make_helm_plan(chart, facts(), INTENT).values == ["a: 2", "a: 1"]
 
 
 def test_an_id_of_an_install_is_a_namespace_with_a_hyphen() -> None:

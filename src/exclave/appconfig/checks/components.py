@@ -32,6 +32,9 @@ def check(app: App, report: Report) -> None:
         if value.DEPRECATED:
             message = f"the type `{value.type}` is deprecated"
             report.warn(Code.DEPRECATED, place.child("type"), message, value.DEPRECATED)
+        if value.UNSUPPORTED:
+            message = f"components of type `{value.type}` cannot be deployed"
+            report.warn(Code.UNSUPPORTED_TYPE, place.child("type"), message, value.UNSUPPORTED)
         at = place.child("kubernetes_context")
         check_exists(report, Code.UNKNOWN_CONTEXT, at, value.kubernetes_context, contexts)
         if value.default_enabled and not value.toggleable:
@@ -61,6 +64,9 @@ def _check_type(report: Report, entry: Entry, value: Component) -> None:
             for index, file in enumerate(value.values_file):
                 at = entry.place.child("values_file", index)
                 check_one_of(report, at, file, ("contents", "path", "source"), needed=False)
+            if value.skip_crds and value.crds == "upgrade":
+                message = "`skip_crds` leaves out what `crds` would upgrade"
+                report.error(Code.CONFLICT, entry.place.child("crds"), message)
         case KubernetesManifest():
             _check_manifest(report, entry, value)
         case ContainerImage():

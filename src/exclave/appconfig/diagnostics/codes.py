@@ -84,6 +84,10 @@ class Code(StrEnum):
         "type_changed",
         "A component has another type than in the version before, under the same name.",
     )
+    UNSUPPORTED_TYPE = (
+        "unsupported_type",
+        "A component of a type that can be read and built on, and cannot be deployed.",
+    )
     SELF_DEPENDENCY = "self_dependency", "A component depends on itself."
     DEPENDENCY_CYCLE = "dependency_cycle", "Components depend on each other in a circle."
 

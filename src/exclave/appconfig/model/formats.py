@@ -31,6 +31,8 @@ _NAME = re.compile(r"[a-z0-9_{}.]+")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:[-+][0-9A-Za-z.+-]+)?")
 _OLDEST_TERRAFORM = (1, 8, 0)
+LONGEST_RELEASE: Final = 53
+"""What Helm allows, of which it makes names of objects."""
 RESERVED = "nuon_component_override_v1_"
 
 
@@ -128,8 +130,11 @@ def check_release(text: str) -> Flaw | None:
     if not _LABEL.fullmatch(text):
         hint = "Use a-z, 0-9 and `-`, with a letter or digit at both ends."
         return Flaw(f"`{text}` is not a release name", hint, code=Code.BAD_NAME)
-    if not 5 <= len(text) <= 62:  # noqa: PLR2004 - the limits of the format
-        message = f"`{text}` has {len(text)} characters; a release name has 5 to 62"
+    if len(text) > LONGEST_RELEASE:
+        message = f"`{text}` has {len(text)} characters, and Helm allows {LONGEST_RELEASE}"
+        return Flaw(message, "Choose a shorter name.", code=Code.BAD_NAME)
+    if len(text) < 5:  # noqa: PLR2004 - a limit of the format
+        message = f"`{text}` has {len(text)} characters; a release name has 5 at least"
         return Flaw(message, "Other tools refuse it.", warning=True, code=Code.DOUBTFUL_NAME)
     return None
 

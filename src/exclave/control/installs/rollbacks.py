@@ -46,7 +46,7 @@ def list_earlier_plans(
     tx: Tx, org: OrgId, install: AppInstall, component: str
 ) -> Sequence[StoredPlan]:
     """List the plans that were applied before the one that is deployed now, newest first."""
-    found: dict[str, StoredPlan] = {}
+    plans: dict[str, StoredPlan] = {}
     queue, name = QueueId(install.id), f"{slug(component)}.apply"
     for applied in jobs.list_applied(tx, org, queue, name, limit=_LOOKED_AT):
         plan = object_or_empty(applied.spec.get("plan"))
@@ -54,8 +54,8 @@ def list_earlier_plans(
         digest = text_or_empty(plan.get("digest"))
         config = _find_config(tx, org, applied)
         if execution and digest and config:
-            found.setdefault(digest, StoredPlan(execution, digest, config))
-    return list(found.values())[1 : KEPT + 1]
+            plans.setdefault(digest, StoredPlan(execution, digest, config))
+    return list(plans.values())[1 : KEPT + 1]
 
 
 def _find_config(tx: Tx, org: OrgId, applied: jobs.AppliedPlan) -> str:

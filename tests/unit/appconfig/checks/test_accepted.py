@@ -162,6 +162,7 @@ def test_an_app_with_all_the_habits_of_aws_has_no_error() -> None:
         "unknown_input",
         "unknown_key",
         "unknown_path",
+        "unsupported_type",
     }
     assert reading.graph.needs["app"] == ("img_api", "img_web", "rds_cluster")
     assert reading.graph.needs["redis"] == ("edge_cluster",)
@@ -242,7 +243,7 @@ def test_an_app_of_everything_new_has_no_error() -> None:
     reading = read_app(HABITS / "new-all")
 
     assert reading.ok
-    assert codes(reading) == {"deprecated", "file_empty", "not_rendered"}
+    assert codes(reading) == {"deprecated", "file_empty", "not_rendered", "unsupported_type"}
     assert reading.graph.needs["app"] == ("eks2",)
     assert reading.graph.needs["mig"] == ("app", "db_build", "eks2")
     assert reading.graph.needs["watch"] == ("eks3", "img")

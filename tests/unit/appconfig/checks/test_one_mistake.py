@@ -260,3 +260,18 @@ def test_what_names_a_component_of_a_file_that_is_not_text_is_not_wrong(tmp_path
     (app / "components" / "cafe.toml").write_bytes(b'name = "cafe"\n# caf\xe9\n')
 
     assert codes(read_app(app)) == {"file_unreadable"}
+
+
+def test_a_type_that_cannot_be_deployed_says_why_and_is_still_read(tmp_path: Path) -> None:
+    program = 'name = "web"\ntype = "pulumi"\nruntime = "go"\n' + REPO
+
+    reading = read(tmp_path, {"components/web.toml": program})
+
+    assert (codes(reading), reading.ok) == ({"unsupported_type"}, True)
+    assert "terraform_module" in reading.diagnostics[0].hint
+
+
+def test_crds_cannot_be_both_upgraded_and_left_out(tmp_path: Path) -> None:
+    keys = 'skip_crds = true\ncrds = "upgrade"\n'
+
+    assert codes(read(tmp_path, {"components/web.toml": keys + HELM})) == {"conflict"}

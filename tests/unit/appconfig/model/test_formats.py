@@ -56,6 +56,7 @@ def test_what_fits_a_form_is_accepted(form: str, good: str) -> None:
         ("release", "My-Api"),
         ("release", "-api-x"),
         ("release", "api"),
+        ("release", "r" * 54),
         ("version", "latest"),
         ("terraform_version", "1.5.0"),
         ("url", "example.com"),
@@ -68,3 +69,10 @@ def test_what_does_not_comes_with_a_remedy(form: str, bad: str) -> None:
 
     assert flaw is not None
     assert flaw.message
+
+
+def test_a_release_name_that_helm_refuses_is_an_error() -> None:
+    assert FORMATS["release"]("r" * 53) is None
+    flaw = FORMATS["release"]("r" * 54)
+    assert flaw is not None
+    assert (flaw.warning, flaw.code) == (False, "bad_name")

@@ -96,6 +96,8 @@ class Component(RoleRules):
     """The key under which an install adds to the values of such a component, if it can."""
     DEPRECATED: ClassVar[str] = ""
     """What to use instead of this type."""
+    UNSUPPORTED: ClassVar[str] = ""
+    """Why components of this type are not deployed, if they are not."""
 
     type: str = text("Which kind of component this is.", '"helm_chart"', need=REQUIRED)
     name: str = text(
@@ -136,9 +138,36 @@ class PlannedComponent(Component):
     )
 
 
-class WatchedComponent(PlannedComponent):
-    """A planned component with health checks."""
+class Ignore(Table):
+    """A change that drift scans do not report."""
 
+    kind: str = text("The kind of objects; absent: all.", '"Deployment"', since=NEW)
+    name: str = text("A glob of their names; absent: all.", '"web-*"', since=NEW)
+    path: str = text(
+        "The field; `[*]` stands for every element of a list.",
+        "'spec.template.metadata.annotations[\"example.com/restarted\"]'",
+        need=REQUIRED,
+        since=NEW,
+    )
+
+
+class Teardown(Table):
+    """What a teardown removes beside what was deployed."""
+
+    volumes: bool = flag("Claims that StatefulSets made, with their data.", since=NEW)
+    namespace: bool = flag("The namespace, if it was made here and is empty.", since=NEW)
+
+
+class WatchedComponent(PlannedComponent):
+    """A planned component in a cluster, with health checks."""
+
+    ignore: tuple[Ignore, ...] = tables(Ignore, "Changes that are no drift.", since=NEW)
+    teardown: Teardown | None = table(
+        Teardown, "What else a teardown removes; absent: nothing.", since=NEW
+    )
+    require_no_downtime: bool = flag(
+        "A deploy fails if a Service of it was without a ready endpoint meanwhile.", since=NEW
+    )
     health: Health | None = table(Health, "How the platform finds out that it works.", since=NEW)
 
 

@@ -64,7 +64,7 @@ class HelmChart(WatchedComponent, Repos):
 
     deploy_timeout: str = limit_deploy("30m")
     chart_name: str = text(
-        "The name of the release: a DNS label of 5 to 62 characters.",
+        "The name of the release: a DNS label of 5 to 53 characters.",
         '"my-api"',
         need=REQUIRED,
         templated=True,
@@ -92,3 +92,9 @@ class HelmChart(WatchedComponent, Repos):
     )
     take_ownership: bool = flag("Adopt what already exists.")
     skip_crds: bool = flag("Leave the chart's CRDs out.", since=NEW)
+    crds: str = text(
+        "What happens to the chart's CRDs: those that exist stay as they are, unless `upgrade`.",
+        choices=("create", "upgrade", "skip"),
+        default="create",
+        since=NEW,
+    )

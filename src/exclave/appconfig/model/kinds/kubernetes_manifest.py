@@ -31,7 +31,10 @@ class KubernetesManifest(WatchedComponent, Repos):
         reference=True,
     )
     namespace: str = text(
-        "Must exist: unlike for Helm, it is not made.", '"app"', need=REQUIRED, templated=True
+        "Where objects without a namespace go; made if it does not exist.",
+        '"app"',
+        need=REQUIRED,
+        templated=True,
     )
     kustomize: Kustomize | None = table(
         Kustomize, "An overlay, instead of `manifest`; needs a repository.", since=NEW

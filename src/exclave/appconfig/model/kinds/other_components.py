@@ -12,6 +12,10 @@ class Pulumi(PlannedComponent, Repos):
     """A Pulumi program from a repository."""
 
     TYPE: ClassVar[str] = "pulumi"
+    UNSUPPORTED: ClassVar[str] = (
+        "Runners have no language runtimes, and a Pulumi preview is not bound to what is applied."
+        " Write it as a terraform_module; an app that has such a component cannot be installed."
+    )
 
     runtime: str = text(
         "The language of the program.", choices=("go", "nodejs", "python"), need=REQUIRED, since=NEW
