@@ -1,15 +1,16 @@
 """The job that runs an action, on its own or as a step of a runbook."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from exclave.appconfig.model.fields import evolve
 from exclave.appconfig.model.kinds.actions import Action, ActionStep
 from exclave.appconfig.model.kinds.runbooks import RunbookStep
 from exclave.appconfig.model.kinds.shared import ACTION_TIMEOUT
-from exclave.domain.intents import RunAction
+from exclave.domain.intents import RunAction, WorkflowValues
 from exclave.domain.jobs import Reason
 from exclave.jobspec.errors import NotReady
-from exclave.jobspec.facts import ActionFacts
+from exclave.jobspec.facts import ActionFacts, Render
 from exclave.jobspec.texts import read_timeout, render_map
 from exclave.wire import specs
 
@@ -22,9 +23,16 @@ def make_action_job(definition: Action, facts: ActionFacts, intent: RunAction) -
     return specs.ActionSpec(
         steps=[_make_step(name, step, facts) for step in definition.steps],
         env={**_describe_run(facts, intent), **values.env},
-        role=values.role or facts.render(definition.role, f"action {name}: role"),
+        role=find_role(definition, facts.render, values),
+        kube_config=_choose_access(definition),
+        cluster=facts.cluster,
         timeout_s=read_timeout(definition.timeout or ACTION_TIMEOUT),
     )
+
+
+def find_role(definition: Action, render: Render, values: WorkflowValues) -> str:
+    """Return the role that an action runs as: the one chosen for this run, or else its own."""
+    return values.role or render(definition.role, f"action {definition.name}: role")
 
 
 def adapt_action(action: Action, step: RunbookStep) -> Action:
@@ -45,6 +53,13 @@ def make_action(name: str, step: RunbookStep) -> Action:
         env_vars=step.env_vars,
     )
     return Action(name=name, steps=(script,), timeout=step.timeout, role=step.role)
+
+
+def _choose_access(definition: Action) -> Literal["none", "optional", "required"]:
+    """Return whether commands get a kubeconfig; only an action that names a cluster needs one."""
+    if not definition.enable_kube_config:
+        return "none"
+    return "required" if definition.kubernetes_context else "optional"
 
 
 def _make_step(action: str, step: ActionStep, facts: ActionFacts) -> specs.ActionStep:

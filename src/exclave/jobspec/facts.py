@@ -93,6 +93,8 @@ class ActionFacts:
     """What was built from the sources of the action's steps, by step."""
     render: Render
     render_command: RenderCommand
+    cluster: ClusterRef | None = None
+    """The cluster that commands may work on, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """The jobs of actions, on their own and as steps of runbooks."""
 
+from dataclasses import replace
+
 import pytest
 
+from exclave.appconfig.model.fields import evolve
 from exclave.appconfig.model.kinds.actions import Action, ActionStep
 from exclave.appconfig.model.kinds.runbooks import RunbookStep
 from exclave.appconfig.model.kinds.secrets import Secret
@@ -9,6 +12,7 @@ from exclave.domain.intents import RunAction
 from exclave.jobspec.actions import adapt_action, make_action, make_action_job
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.secrets import make_secrets_job
+from exclave.wire.kubernetes import KubeconfigCluster
 from tests.unit.jobspec.jobspec_kit import ARTIFACT, action_facts, render
 
 CHECK = ActionStep(name="check", command="./check.sh {{x}}", env_vars={"A": "1", "B": "{{x}}"})
@@ -37,6 +41,23 @@ def test_the_same_action_and_facts_make_the_same_job() -> None:
 
 def test_a_role_that_a_person_gave_wins() -> None:
     assert make_action_job(HEALTH, action_facts(role="mine"), RUN).role == "mine"
+
+
+@pytest.mark.parametrize(
+    ("action", "access"),
+    [
+        (HEALTH, "optional"),
+        (evolve(HEALTH, kubernetes_context="edge"), "required"),
+        (evolve(HEALTH, enable_kube_config=False), "none"),
+    ],
+)
+def test_an_action_gets_the_cluster_that_is_known(action: Action, access: str) -> None:
+    cluster = KubeconfigCluster(name="default")
+    facts = replace(action_facts(), cluster=cluster)
+
+    spec = make_action_job(action, facts, RUN)
+
+    assert (spec.kube_config, spec.cluster) == (access, cluster)
 
 
 def test_a_step_of_a_runbook_adds_its_environment_and_may_have_its_own_timeout() -> None:

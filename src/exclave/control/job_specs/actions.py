@@ -10,10 +10,12 @@ from exclave.control.job_specs.context import Scope
 from exclave.domain.actions import NewActionRun
 from exclave.domain.builds import name_action_source
 from exclave.domain.intents import RunAction, WorkflowValues
-from exclave.jobspec.actions import adapt_action, make_action, make_action_job
+from exclave.jobspec.actions import adapt_action, find_role, make_action, make_action_job
+from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ActionFacts
 from exclave.jobspec.secrets import goes_into_cluster, make_secrets_job
 from exclave.storage import install_parts
+from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.specs import ActionSpec, SecretsSpec
 
 
@@ -35,8 +37,22 @@ def make_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionS
         },
         render=scope.render,
         render_command=scope.render_command,
+        cluster=_find_cluster(scope, definition, values),
     )
     return make_action_job(definition, facts, intent)
+
+
+def _find_cluster(scope: Scope, definition: Action, values: WorkflowValues) -> ClusterRef | None:
+    """Return the cluster of an action; that it is unknown matters only if the action names it."""
+    if not definition.enable_kube_config:
+        return None
+    role = find_role(definition, scope.render, values)
+    if definition.kubernetes_context:
+        return find_cluster(scope, definition.kubernetes_context, role)
+    try:
+        return find_cluster(scope, "", role)
+    except NotReady:
+        return None
 
 
 def note_run(scope: Scope, intent: RunAction) -> None:

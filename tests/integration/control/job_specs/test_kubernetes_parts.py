@@ -9,6 +9,7 @@ from sqlalchemy import update
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
+from exclave.control.installs import actions
 from exclave.control.installs.upgrades import upgrade_install
 from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.installs import Drift, InstallPart, PartState
@@ -16,6 +17,7 @@ from exclave.domain.lanes import LaneState
 from exclave.domain.workflows import WorkflowState
 from exclave.storage import install_parts, queues
 from exclave.storage.tables.installs import app_installs
+from exclave.wire.actions import RunAction
 from exclave.wire.images import PinnedImage
 from exclave.wire.installs import Upgrade, WorkflowKind
 from exclave.wire.jobs import OutcomeState, Reason
@@ -197,6 +199,23 @@ async def test_in_a_cloud_the_role_of_the_operation_is_in_the_job(
     page = life.specs["plan component:page"].cluster
     assert isinstance(page, EksCluster)
     assert (page.region, page.role) == ("eu-west-1", "acme-page")
+
+
+async def test_an_action_gets_the_cluster_of_the_sandbox_where_there_is_one(
+    deps: Deps, user: User, app: Path
+) -> None:
+    life = await provision(deps, user, app)
+    await actions.run_action(deps, user, InstallId(life.install), RunAction(action="check"))
+    await life.run()
+    on_a_machine = life.specs["action manual ask"]
+    await _move_to_aws(life)
+    await actions.run_action(deps, user, InstallId(life.install), RunAction(action="check"))
+    await life.run()
+    in_a_cloud = life.specs["action manual ask"]
+
+    assert on_a_machine.cluster == KubeconfigCluster(name="default")
+    assert (on_a_machine.kube_config, in_a_cloud.kube_config) == ("optional", "optional")
+    assert in_a_cloud.cluster is None
 
 
 async def test_without_a_cluster_a_step_says_what_is_missing(
