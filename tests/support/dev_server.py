@@ -14,8 +14,9 @@ from tests.faults.site import clean_env, exclave, wait_until
 class DevServer:
     """`exclave dev` in a folder; can be stopped, killed and started again."""
 
-    def __init__(self, folder: Path, **env: str) -> None:
+    def __init__(self, folder: Path, *options: str, **env: str) -> None:
         self.folder = folder
+        self.options = options
         self.log = folder / "dev.log"
         self.env = env
         self.process: subprocess.Popen[bytes] | None = None
@@ -24,8 +25,13 @@ class DevServer:
     def stacks(self) -> Path:
         return self.folder / ".exclave" / "stacks"
 
+    @property
+    def user_env(self) -> dict[str, str]:
+        """The environment of a user who has no settings of their own."""
+        return clean_env({"CONFIG": str(self.folder / "none.toml")})
+
     def start(self) -> None:
-        argv = [*exclave(), "dev", "--control-port", "0", "--runner-port", "0"]
+        argv = [*exclave(), "dev", "--control-port", "0", "--runner-port", "0", *self.options]
         self.log.write_text("")
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -47,11 +53,10 @@ class DevServer:
         self, *words: str, code: int = 0, timeout_s: float = 300
     ) -> "subprocess.CompletedProcess[str]":
         """Run a CLI command and check its exit code."""
-        env = clean_env({"CONFIG": str(self.folder / "none.toml")})
         done = subprocess.run(
             [*exclave(), *words],
             cwd=self.folder,
-            env=env,
+            env=self.user_env,
             capture_output=True,
             text=True,
             timeout=timeout_s,
@@ -94,9 +99,9 @@ class DevServer:
 
 
 @contextmanager
-def open_dev(folder: Path, **env: str) -> Iterator[DevServer]:
+def open_dev(folder: Path, *options: str, **env: str) -> Iterator[DevServer]:
     """Start `exclave dev` in a folder, and stop it at the end."""
-    site = DevServer(folder, **env)
+    site = DevServer(folder, *options, **env)
     site.start()
     try:
         yield site
