@@ -1,9 +1,15 @@
-"""For all tests: fixtures that many use, and interrupts.
+"""For all tests: fixtures that many use, interrupts, and properties without time limits.
 
 What was started in the background ignores interrupts, and so would all that it starts.
 """
 
 import signal
+
+from hypothesis import HealthCheck, settings
+
+# A busy machine must not fail a test: how long an example takes is not what properties are about.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
