@@ -189,7 +189,11 @@ class HelmHarness(TerraformHarness):
         """Plan and apply."""
         planned = await self.plan_release(**more)
         assert planned.outcome.state == "succeeded", planned.text
-        kept = {name: more[name] for name in ("destroy", "timeout_s", "driver") if name in more}
+        kept = {
+            name: more[name]
+            for name in ("destroy", "timeout_s", "driver", "workspace")
+            if name in more
+        }
         return await self.apply_release(planned, **kept)
 
     async def read_actions(self, planned: Ran) -> dict[str, str]:

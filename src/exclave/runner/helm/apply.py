@@ -33,6 +33,7 @@ from exclave.runner.kube.changes.state import (
     key_of,
     unite,
 )
+from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
 from exclave.runner.kube.rollouts.waiting import RolloutWait, describe_unready
 from exclave.runner.outcomes import WorkFailed
@@ -83,17 +84,10 @@ async def apply_release(job: HelmContext, note: Note) -> Outcome:
     approved = await open_approved(job)
     await check_fresh(job, approved)
     await job.state.lock("apply")
-    state = await _begin_state(job, approved)
-    await _prepare(job, approved, note)
-    await _run_helm(job, approved)
-    failure = await _wait_ready(job, approved)
-    if failure is None:
-        await _prune(job, approved, note)
-        await _verify(job, approved)
-    final = await _end_state(job, approved, state, is_healthy=failure is None)
-    await job.state.unlock()
-    if failure is not None:
-        raise failure
+    try:
+        final = await _apply(job, approved, note)
+    finally:
+        await job.state.unlock()
     outputs = await collect_outputs(job, approved.release, approved.plan.objects, final)
     return Outcome(
         state=OutcomeState.SUCCEEDED,
@@ -101,6 +95,25 @@ async def apply_release(job: HelmContext, note: Note) -> Outcome:
         exit_code=0,
         outputs={"outputs": outputs, "sensitive_outputs": []},
     )
+
+
+async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
+    state = await _begin_state(job, approved)
+    objects = approved.plan.objects
+    async with count_endpoints(job.client, job.context.clock, objects) as count_downtimes:
+        await _prepare(job, approved, note)
+        await _run_helm(job, approved)
+        failure = await _wait_ready(job, approved)
+        downtimes = count_downtimes()
+    if failure is None:
+        await _prune(job, approved, note)
+        await _verify(job, approved)
+    final = await _end_state(job, approved, state, is_healthy=failure is None)
+    if failure is not None:
+        raise failure
+    is_refused = job.spec.wait.no_downtime
+    check_downtime(downtimes, job.context.log.system, is_refused=is_refused)
+    return final
 
 
 async def check_fresh(job: HelmContext, approved: Approved) -> None:

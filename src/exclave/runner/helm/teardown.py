@@ -73,6 +73,14 @@ async def apply_teardown(job: HelmContext, note: Note) -> Outcome:
     approved = await open_approved(job)
     await check_fresh(job, approved)
     await job.state.lock("teardown")
+    try:
+        left = await _remove(job, approved, note)
+    finally:
+        await job.state.unlock()
+    return _end(left)
+
+
+async def _remove(job: HelmContext, approved: Approved, note: Note) -> list[Leftover]:
     state = replace(approved.state, serial=approved.state.serial + 1)
     state = await job.state.write(state)
     await _uninstall(job, approved)
@@ -88,8 +96,7 @@ async def apply_teardown(job: HelmContext, note: Note) -> Outcome:
     objects = [StateObject(*key_of(entry.id), entry.uid) for entry in left]
     final = replace(finish(state, objects, healthy=False), healthy=None, plan=None, revision=0)
     await job.state.write(final)
-    await job.state.unlock()
-    return _end(left)
+    return left
 
 
 def _end(left: Sequence[Leftover]) -> Outcome:

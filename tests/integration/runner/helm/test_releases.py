@@ -2,10 +2,16 @@
 
 import base64
 import json
+from dataclasses import replace
 
 from exclave.base.json_values import object_or_empty, text_or_empty
+from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.jobs import OutcomeState, Reason
 from tests.support.helm import HelmHarness
+from tests.support.kubernetes import Cluster, open_namespace
+from tests.support.kubernetes_tools import need_helm
+from tests.support.terraform import PATH
+from tests.support.tools import need_tool
 
 
 async def test_a_release_is_planned_applied_and_then_there_is_nothing_left_to_do(
@@ -101,3 +107,51 @@ async def test_a_scan_finds_a_hand_edit_and_nothing_else(bench: HelmHarness) -> 
     assert actions == {f"ConfigMap/{bench.namespace}/web-settings": "update"}
     document = await bench.read_plan(drifted)
     assert [entry["path"] for entry in document["resources"][0]["attributes"]] == ["data.greeting"]
+
+
+async def test_a_rolling_update_reports_that_there_was_no_downtime(bench: HelmHarness) -> None:
+    await bench.deploy(sets={"replicas": "2"})
+
+    applied = await bench.deploy(sets={"replicas": "2", "image": "registry.example/app:2"})
+
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    assert "no downtime" in applied.text
+
+
+async def test_two_releases_in_two_namespaces_do_not_know_each_other(
+    bench: HelmHarness, cluster: Cluster
+) -> None:
+    first = bench.namespace
+    await bench.deploy(sets={"greeting": "one"}, workspace="component:one")
+    with open_namespace(cluster) as second:
+        bench.namespace = second
+        await bench.deploy(sets={"greeting": "two"}, workspace="component:two")
+        removed = await bench.deploy(destroy=True, workspace="component:two")
+
+        assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+        assert not bench.has("deployments/web")
+    bench.namespace = first
+    data = object_or_empty(bench.get("configmaps/web-settings").get("data"))
+    assert data["greeting"] == "one"
+
+
+async def test_a_policy_sees_each_object_and_can_refuse_the_plan(bench: HelmHarness) -> None:
+    rego = """package nuon
+import rego.v1
+deny contains msg if {
+  input.review.kind.kind == "Deployment"
+  input.review.object.spec.replicas > 3
+  msg := "too many replicas"
+}
+"""
+    opa = need_tool("opa")
+    settings = ToolSettings(opa.parent, f"{need_helm().parent}:{PATH}", download=False)
+    bench.helm = replace(bench.helm, finder=ToolFinder(settings))
+    policies = [{"name": "replicas", "rego": rego}]
+
+    refused = await bench.plan_release(sets={"replicas": "5"}, policies=policies)
+    passed = await bench.plan_release(policies=policies)
+
+    assert refused.outcome.reason is Reason.POLICY_DENIED, refused.text
+    assert "too many replicas" in refused.outcome.message
+    assert passed.outcome.state is OutcomeState.SUCCEEDED, passed.text

@@ -27,7 +27,8 @@ from tests.support.kubernetes import Cluster
 from tests.support.terraform import ARTIFACT
 from tests.support.world import job, make_install, make_org, run_workflow
 
-KILLS = 5
+KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "3"))
+"""How many moments are tried; each takes seconds, so few in every run and many by wish."""
 
 
 @dataclass

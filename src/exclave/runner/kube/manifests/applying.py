@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
-from exclave.base.json_values import object_or_empty
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.apply import Applier, find_stale
 from exclave.runner.kube.changes.model import WantedObject
@@ -23,7 +22,7 @@ from exclave.runner.kube.changes.state import (
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.outputs import gather_outputs
 from exclave.runner.kube.rollouts.diagnosis import Cause
-from exclave.runner.kube.rollouts.endpoints import Downtime, EndpointWatch
+from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
 from exclave.runner.kube.rollouts.waiting import RolloutWait, Unready, describe_unready
 from exclave.runner.outcomes import WorkFailed
@@ -74,12 +73,12 @@ async def _apply(
     united = unite(state, (entry.id for entry in plan.objects), make_mark(job.spec.plan))
     state = await job.write_state(lock_id, replace(united, namespaces_made=made))
     applier = Applier(job.client, context.clock, job.owner, note, until=context.deadline - _LAST_S)
-    async with _count_endpoints(job, plan.objects) as downtimes:
+    async with count_endpoints(job.client, context.clock, plan.objects) as downtimes:
         await applier.make_namespaces(plan.namespaces)
         await applier.apply_all(plan.objects, {change.id: change for change in plan.changes})
         await _wait_ready(job, plan.objects)
         lowest = downtimes()
-    _check_downtime(job, lowest)
+    check_downtime(lowest, context.log.system, is_refused=job.spec.wait.no_downtime)
     leftovers = await _prune(job, plan, note)
     kept = [change for change in plan.changes if change.action == "keep"]
     objects = [
@@ -140,38 +139,6 @@ async def open_journal(job: ManifestJob) -> AsyncIterator[NoteChange]:
         journal.close()
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
-
-
-@asynccontextmanager
-async def _count_endpoints(
-    job: ManifestJob, objects: Sequence[WantedObject]
-) -> AsyncIterator[Callable[[], list[Downtime]]]:
-    """Count the ready endpoints of the Services meanwhile."""
-    services: dict[str, list[str]] = {}
-    for entry in objects:
-        is_service = (entry.id.group, entry.id.kind) == ("", "Service")
-        if is_service and object_or_empty(entry.value.get("spec")).get("selector"):
-            services.setdefault(entry.id.namespace, []).append(entry.id.name)
-    watches = [
-        EndpointWatch(job.client, job.context.clock, namespace, names)
-        for namespace, names in services.items()
-    ]
-    tasks = [asyncio.create_task(watch.follow()) for watch in watches]
-    try:
-        yield lambda: [downtime for watch in watches for downtime in watch.summarize()]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _check_downtime(job: ManifestJob, downtimes: Sequence[Downtime]) -> None:
-    for downtime in downtimes:
-        warning = "" if downtime.lowest else "warning: "
-        job.context.log.system(warning + downtime.text)
-    down = [downtime.text for downtime in downtimes if not downtime.lowest]
-    if down and job.spec.wait.no_downtime:
-        raise WorkFailed(Reason.ROLLOUT_FAILED, "\n".join(down))
 
 
 def _list_applied(plan: PlanFile, applier: Applier) -> list[StateObject]:
