@@ -135,7 +135,11 @@ class JobContext:
 
         Raises `Stopped` as `run` does. `name` stands for the work in messages.
         """
-        self.check(name)
+        try:
+            self.check(name)
+        except Stopped:
+            work.close()
+            raise
         task = asyncio.ensure_future(work)
         left_s = max(0.0, self.deadline - self.clock.monotonic())
         try:
