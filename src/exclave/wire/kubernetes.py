@@ -1,6 +1,6 @@
 """Jobs on Kubernetes clusters: which cluster, where access comes from, what is deployed there."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -95,6 +95,10 @@ Driver = Literal["secret", "configmap", "auto"]
 Crds = Literal["create", "upgrade", "skip"]
 """What happens to the CRDs of the chart's folder `crds/`."""
 Yaml = Annotated[str, StringConstraints(max_length=MAX_MANIFEST, pattern=r"^[^\x00]*$")]
+
+
+COPY_LOG: Final = "exclave.dev/copy-log"
+"""An annotation of a Job, with `true`: what it prints is copied into the log of the deploy."""
 
 
 class IgnoreRule(Request):

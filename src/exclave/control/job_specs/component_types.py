@@ -13,7 +13,7 @@ from exclave.appconfig.model.kinds.components import Component, PlannedComponent
 from exclave.appconfig.model.kinds.container_image import ContainerImage
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
-from exclave.appconfig.model.kinds.other_components import DockerBuild
+from exclave.appconfig.model.kinds.other_components import DockerBuild, Job
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.appconfig.model.kinds.terraform_module import TerraformModule
@@ -24,6 +24,7 @@ from exclave.domain.identity import OrgId
 from exclave.domain.installs import DeployShape
 from exclave.domain.intents import ApplyPart, PlanPart, ScanPart, SyncPart
 from exclave.domain.jobs import JobKind
+from exclave.jobspec.container_jobs import make_container_job_apply, make_container_job_plan
 from exclave.jobspec.facts import ApplyFacts, ImageFacts, PlanFacts
 from exclave.jobspec.helm import make_helm_apply, make_helm_plan
 from exclave.jobspec.images import make_image_job
@@ -123,6 +124,17 @@ COMPONENT_TYPES: Mapping[str, ComponentType[Any]] = {
         make_apply=make_manifest_apply,
         results=PLANNED_RESULTS,
         is_built=lambda definition: definition.kustomize is not None,
+        needs_cluster=True,
+    ),
+    Job.TYPE: PlannedType(
+        definition=Job,
+        artifact="",
+        policy=KubernetesManifest.TYPE,
+        kind=JobKind.MANIFEST,
+        make_plan=make_container_job_plan,
+        make_apply=make_container_job_apply,
+        results=PLANNED_RESULTS,
+        is_built=lambda _: False,
         needs_cluster=True,
     ),
     ContainerImage.TYPE: CopiedType(

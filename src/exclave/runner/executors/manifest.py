@@ -17,7 +17,13 @@ from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.manifests.applying import apply_plan
 from exclave.runner.kube.manifests.job import ConnectCluster, ManifestJob
 from exclave.runner.kube.manifests.planning import Planned, finish_plan, plan_objects
-from exclave.runner.kube.manifests.sources import PlanSource, read_plan, read_source, reopen_plan
+from exclave.runner.kube.manifests.sources import (
+    PlanSource,
+    hide_secrets,
+    read_plan,
+    read_source,
+    reopen_plan,
+)
 from exclave.runner.kube.manifests.teardown import apply_teardown, plan_teardown
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
@@ -119,6 +125,7 @@ class ManifestExecutor(Executor):
             job.context.job, self._kit.sealer, job.spec.workspace, job.spec.plan
         )
         plan = read_plan(data)
+        hide_secrets(job, [wanted.value for wanted in plan.objects])
         if plan.operation == "teardown":
             return await apply_teardown(job, plan)
         return await apply_plan(job, plan)

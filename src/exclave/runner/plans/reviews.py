@@ -4,7 +4,7 @@ import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from exclave.base.json_values import Json, JsonObject, object_or_empty, text_or_empty
@@ -72,8 +72,9 @@ async def check_reviews(
 
     Policies see the data of Secrets. Neither the log nor a finding repeats it.
     """
-    values = await asyncio.to_thread(list_secret_values, objects)
-    await asyncio.to_thread(context.log.hide, values)
+    values = [value for entry in objects for value in (entry.live, entry.wanted) if value]
+    secrets = await asyncio.to_thread(list_secret_values, values)
+    await asyncio.to_thread(context.log.hide, secrets)
     reviews = make_reviews(objects)
     subject = {"reviews": reviews, "plan": document.model_dump(mode="json", by_alias=True)}
     data = await asyncio.to_thread(lambda: json.dumps(subject).encode())
@@ -94,13 +95,12 @@ def make_reviews(objects: Sequence[ReviewedObject]) -> list[JsonObject]:
     return [_make_review(entry) for entry in objects if entry.action in _OPERATIONS]
 
 
-def list_secret_values(objects: Sequence[ReviewedObject]) -> list[Secret]:
-    """Return the values in the Secrets of a plan that are long enough to be masked."""
+def list_secret_values(objects: Iterable[JsonObject]) -> list[Secret]:
+    """Return the values in the Secrets among objects that are long enough to be masked."""
     texts = {
         text
-        for entry in objects
-        for value in (entry.live, entry.wanted)
-        if value is not None and (value.get("apiVersion"), value.get("kind")) == ("v1", "Secret")
+        for value in objects
+        if (value.get("apiVersion"), value.get("kind")) == ("v1", "Secret")
         for text in _list_values(value)
     }
     return [Secret(text) for text in sorted(texts) if is_maskable(text)]

@@ -122,8 +122,7 @@ def test_values_of_secrets_are_found_decoded_and_binary_ones_as_they_are_stored(
         "data": {"a": "aHVudGVyMjIyMjI=", "binary": "/////////w==", "short": "MQ==", "bad": 7},
         "stringData": {"b": "plain-text"},
     }
-    objects = [ReviewedObject("update", secret, WANTED)]
 
-    values = [value.reveal() for value in list_secret_values(objects)]
+    values = [value.reveal() for value in list_secret_values([secret, WANTED])]
 
     assert values == ["/////////w==", "hunter22222", "plain-text"]

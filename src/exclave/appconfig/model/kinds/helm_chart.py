@@ -15,9 +15,7 @@ from exclave.appconfig.model.fields import (
     text_map,
 )
 from exclave.appconfig.model.kinds.components import WatchedComponent, limit_deploy
-from exclave.appconfig.model.kinds.shared import DEPRECATED_ARRAYS, Repos
-
-HELM_NAMESPACE = "{{.nuon.install.id}}"
+from exclave.appconfig.model.kinds.shared import DEPRECATED_ARRAYS, NAMESPACE, Repos
 
 
 class HelmRepo(Table):
@@ -71,9 +69,7 @@ class HelmChart(WatchedComponent, Repos):
         format="release",
     )
     helm_repo: HelmRepo | None = table(HelmRepo, "A chart repository, instead of a git one.")
-    namespace: str = text(
-        "Made if it does not exist.", '"app"', default=HELM_NAMESPACE, templated=True
-    )
+    namespace: str = text("Made if it does not exist.", '"app"', default=NAMESPACE, templated=True)
     storage_driver: str = text(
         "Where Helm keeps the release; absent: where it already is, else in Secrets.",
         '"secret"',

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from exclave.appconfig.model.fields import NEW, REQUIRED, Dead, text, text_map, texts
 from exclave.appconfig.model.kinds.components import UNPLANNED, Component, PlannedComponent
-from exclave.appconfig.model.kinds.shared import Repos
+from exclave.appconfig.model.kinds.shared import DEPRECATED_ARRAYS, NAMESPACE, Repos
 
 
 class Pulumi(PlannedComponent, Repos):
@@ -46,15 +46,23 @@ class DockerBuild(Component, Repos):
     )
 
 
-class Job(Component):
-    """A container that runs once per deploy."""
+class Job(PlannedComponent):
+    """A container that runs once for each change of this definition, as a Kubernetes Job."""
 
     TYPE: ClassVar[str] = "job"
     DEPRECATED: ClassVar[str] = "Write an action, or a kubernetes_manifest with a Job."
-    DEAD: ClassVar[Mapping[str, Dead]] = UNPLANNED
+    DEAD: ClassVar[Mapping[str, Dead]] = {
+        **DEPRECATED_ARRAYS,
+        "health": Dead("A job has ended when its deploy has; the key has no effect."),
+    }
 
-    image_url: str = text("The image.", '"docker.io/library/busybox"', need=REQUIRED)
-    tag: str = text("Its tag.", '"1.36"', need=REQUIRED)
+    namespace: str = text(
+        "Made if it does not exist.", '"app"', default=NAMESPACE, since=NEW, templated=True
+    )
+    image_url: str = text(
+        "The image.", '"docker.io/library/busybox"', need=REQUIRED, templated=True
+    )
+    tag: str = text("Its tag.", '"1.36"', need=REQUIRED, templated=True)
     cmd: tuple[str, ...] = texts("The program.", '["sh"]', templated=True)
     args: tuple[str, ...] = texts("Its arguments.", '["-c", "true"]', templated=True)
     env_vars: Mapping[str, str] = text_map(

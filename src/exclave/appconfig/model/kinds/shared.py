@@ -19,6 +19,8 @@ DEPLOY_TIMEOUT = "60m"
 """How long a deploy may take where the app does not say."""
 ACTION_TIMEOUT = "5m"
 """How long an action may take where the app does not say."""
+NAMESPACE = "{{.nuon.install.id}}"
+"""The namespace of a component in a cluster, if it names none."""
 HERE = "."
 """The `repo` of sources that lie in the app directory itself."""
 

@@ -69,6 +69,10 @@ class Comparison:
             notes = ("it is being removed: the apply waits until it is gone",)
             fields = tuple(describe_new(value))
             return ObjectChange(object_id, "replace", fields, live, value, notes=notes)
+        if live is not None and _has_failed(wanted, live):
+            notes = ("it has failed: it is replaced, so that it runs again",)
+            fields = tuple(list_wanted_changes(clean(live), value))
+            return ObjectChange(object_id, "replace", fields, live, value, notes=notes)
         return await self._ask(wanted, live)
 
     async def _ask(self, wanted: WantedObject, live: JsonObject | None) -> ObjectChange:
@@ -182,3 +186,14 @@ def _find_data(object_id: ObjectId, live: JsonObject) -> str:
 
 def _is_ending(live: JsonObject) -> bool:
     return bool(object_or_empty(live.get("metadata")).get("deletionTimestamp"))
+
+
+def _has_failed(wanted: WantedObject, live: JsonObject) -> bool:
+    """Return whether this is a Job that will do nothing more: applying it again has no effect."""
+    if (wanted.id.group, wanted.id.kind) != ("batch", "Job"):
+        return False
+    conditions = list_or_empty(object_or_empty(live.get("status")).get("conditions"))
+    return any(
+        (condition.get("type"), condition.get("status")) == ("Failed", "True")
+        for condition in map(object_or_empty, conditions)
+    )

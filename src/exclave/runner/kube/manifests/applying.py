@@ -19,6 +19,7 @@ from exclave.runner.kube.changes.state import (
     key_of,
     unite,
 )
+from exclave.runner.kube.manifests.container_logs import copy_job_logs
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.outputs import gather_outputs
 from exclave.runner.kube.rollouts.diagnosis import Cause
@@ -94,6 +95,7 @@ async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject]) -> None
     waited = [entry.id for entry in objects if needs_wait(entry.value)]
     wait = RolloutWait(job.client, context.clock, context.log.system)
     unready = await wait.wait(waited, until=context.deadline - _LAST_S)
+    await copy_job_logs(job, objects)
     if not unready:
         return
     for entry in unready:

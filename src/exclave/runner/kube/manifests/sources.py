@@ -2,11 +2,10 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, cast
 
-from exclave.base.json_values import Json, JsonObject, object_or_empty
-from exclave.base.secrets import Secret
+from exclave.base.json_values import JsonObject
 from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.kube.api.objects import ObjectsRefused, SourceObject, identify, read_objects
 from exclave.runner.kube.api.yaml_reader import YamlRefused
@@ -15,12 +14,10 @@ from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
 from exclave.runner.kube.changes.reading import list_made_kinds, place_objects
 from exclave.runner.kube.images import pin_images
 from exclave.runner.kube.manifests.job import ManifestJob
-from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.outcomes import WorkFailed
+from exclave.runner.plans.reviews import list_secret_values
 from exclave.runner.plans.sealed_plans import digest_plan, open_plan
 from exclave.wire.jobs import JsonValue, Reason
-
-_MOST_HIDDEN = 500
 
 
 class PlanSource(NamedTuple):
@@ -42,7 +39,7 @@ async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource
         placed = place_objects(filled, discovery, job.spec.namespace)
     except (ObjectsRefused, YamlRefused) as refused:
         raise WorkFailed(Reason.OBJECT_REFUSED, refused.message) from refused
-    _hide_secrets(job, [wanted.value for wanted in placed])
+    hide_secrets(job, [wanted.value for wanted in placed])
     images = pin_images([wanted.value for wanted in placed], job.spec.images)
     marked = [
         WantedObject(wanted.id, job.owner.mark(value))
@@ -61,7 +58,7 @@ async def reopen_plan(job: ManifestJob, execution_id: str, digest: str) -> PlanF
         message = "the plan that was deployed is not the one that is stored: deploy again"
         raise WorkFailed(Reason.PLAN_MISSING, message)
     plan = read_plan(data)
-    _hide_secrets(job, [wanted.value for wanted in plan.objects])
+    hide_secrets(job, [wanted.value for wanted in plan.objects])
     return plan
 
 
@@ -79,17 +76,6 @@ def _fill(source: SourceObject, filler: Filler) -> SourceObject:
     return SourceObject(source.document, source.line, identify(value), value)
 
 
-def _hide_secrets(job: ManifestJob, values: Sequence[JsonObject]) -> None:
+def hide_secrets(job: ManifestJob, values: Iterable[JsonObject]) -> None:
     """Mask the values of Secrets wherever they might be printed."""
-    texts: list[str] = []
-    for value in values:
-        if value.get("kind") == "Secret":
-            for name in ("data", "stringData"):
-                texts += _list_texts(object_or_empty(value.get(name)))
-    if texts:
-        job.context.log.hide(Secret(text) for text in texts[:_MOST_HIDDEN])
-
-
-def _list_texts(values: JsonObject) -> list[str]:
-    texts: list[Json] = list(values.values())
-    return [text for text in texts if isinstance(text, str) and is_maskable(text)]
+    job.context.log.hide(list_secret_values(values))
