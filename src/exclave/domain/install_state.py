@@ -7,7 +7,7 @@ values. Its keys are a contract with app directories.
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from exclave.base.json_values import JsonObject
 from exclave.domain.workflows import WorkflowId
@@ -80,6 +80,8 @@ class SecretEntry(TypedDict):
     arn: str
     exists: bool
     length: int
+    kubernetes_secrets: NotRequired[list[dict[str, str]]]
+    """Where it is in the cluster: namespace, name and key of each Secret."""
 
 
 class StateDocument(TypedDict):

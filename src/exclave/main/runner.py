@@ -22,7 +22,7 @@ from exclave.runner.control_plane.registry_access import bind_registry
 from exclave.runner.executions.deps import Deps
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
-from exclave.runner.executors.secrets import SecretsExecutor
+from exclave.runner.executors.secrets import SecretClusters, SecretsExecutor
 from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
@@ -46,7 +46,7 @@ from exclave.runner.secrets.held import (
     read_secrets,
     read_url_password,
 )
-from exclave.runner.secrets.sealing import SEAL_KEY
+from exclave.runner.secrets.sealing import SEAL_KEY, Sealer
 from exclave.runner.secrets.store import FileSecrets, SecretStore
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.phone_home import Reporter
@@ -158,7 +158,12 @@ def build_executors(
         JobKind.SCRIPT: ScriptExecutor(children, secrets, clock),
         JobKind.NOOP: NoopExecutor(),
         JobKind.BUILD: make_build_executor(settings, config, children, registry, clock),
-        JobKind.SECRETS: SecretsExecutor(secrets, SystemRandomness(), advise),
+        JobKind.SECRETS: SecretsExecutor(
+            secrets,
+            SystemRandomness(),
+            advise,
+            SecretClusters(connector, Sealer(config.data, SystemRandomness()), clock),
+        ),
         **installs,
     }
 

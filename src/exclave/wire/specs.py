@@ -111,6 +111,14 @@ class ActionSpec(Request):
     cluster: ClusterRef | None = None
     timeout_s: TimeoutS = 3600.0
 
+    @model_serializer(mode="wrap")
+    def _leave_out_the_cluster(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what runners before Kubernetes do not know, unless it is used."""
+        fields: dict[str, object] = dump(self)
+        if self.cluster is None:
+            del fields["kube_config"], fields["cluster"]
+        return fields
+
 
 class TerraformSpec(Request):
     """Plan a module, or apply exactly the plan that was approved.

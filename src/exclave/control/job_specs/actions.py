@@ -5,7 +5,7 @@ from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookStep
 from exclave.appconfig.model.kinds.secrets import Secret
 from exclave.control.definitions import list_definitions
 from exclave.control.install_state.reported_outputs import load_outputs
-from exclave.control.job_specs.cluster_access import find_cluster
+from exclave.control.job_specs.cluster_access import find_cluster, list_reported_clusters
 from exclave.control.job_specs.context import Scope
 from exclave.domain.actions import NewActionRun
 from exclave.domain.builds import name_action_source
@@ -15,7 +15,7 @@ from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ActionFacts
 from exclave.jobspec.secrets import goes_into_cluster, make_secrets_job
 from exclave.storage import install_parts
-from exclave.wire.kubernetes import ClusterRef
+from exclave.wire.kubernetes import ClusterRef, KubeconfigCluster
 from exclave.wire.specs import ActionSpec, SecretsSpec
 
 
@@ -43,16 +43,23 @@ def make_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionS
 
 
 def _find_cluster(scope: Scope, definition: Action, values: WorkflowValues) -> ClusterRef | None:
-    """Return the cluster of an action; that it is unknown matters only if the action names it."""
+    """Return the cluster of an action; that it is unknown matters only if the action names it.
+
+    A kubeconfig is known once the Stack has reported it: older runners do not, and they do not
+    understand a job with a cluster either.
+    """
     if not definition.enable_kube_config:
         return None
     role = find_role(definition, scope.render, values)
     if definition.kubernetes_context:
         return find_cluster(scope, definition.kubernetes_context, role)
     try:
-        return find_cluster(scope, "", role)
+        cluster = find_cluster(scope, "", role)
     except NotReady:
         return None
+    if isinstance(cluster, KubeconfigCluster) and cluster.name not in list_reported_clusters(scope):
+        return None
+    return cluster
 
 
 def note_run(scope: Scope, intent: RunAction) -> None:

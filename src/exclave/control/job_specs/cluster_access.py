@@ -26,6 +26,12 @@ def find_sandbox_outputs(scope: Scope) -> JsonObject:
     return _find_outputs(_read_state(scope)["sandbox"])
 
 
+def list_reported_clusters(scope: Scope) -> list[str]:
+    """List the names of the kubeconfigs that the Stack reported."""
+    outputs = _find_outputs(_read_state(scope).get("install_stack"))
+    return list(object_or_empty(outputs.get("kubernetes")))
+
+
 def list_images(scope: Scope) -> tuple[PinnedImage, ...]:
     """List the images of the install's components that are known by their digests."""
     outputs = (_find_outputs(entry) for entry in _list_components(scope).values())

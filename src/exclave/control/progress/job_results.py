@@ -41,6 +41,8 @@ _PASSING = frozenset({
     Reason.RELEASE_BUSY, Reason.IMAGE_UNAVAILABLE,
 })  # fmt: skip
 """Transient failures, which may be retried; a syntax error or a missing right is not one."""
+_MOST_PLACES = 1000
+_LONGEST_PLACE = 253
 _SECRET = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 """The form of a secret's name, which becomes part of a placeholder."""
 _FIRST_DELAY_S = 10.0
@@ -244,12 +246,24 @@ def _read_secret(name: str, facts: object) -> SecretEntry:
         raise OutputsInvalid("an entry of the output `secrets` is not a table")
     if not _SECRET.fullmatch(name):
         raise OutputsInvalid("an entry of the output `secrets` has a name that no secret has")
-    return {
+    entry: SecretEntry = {
         "name": name,
         "arn": f"((exclave:secret:{name}))",
         "exists": bool(facts.get("exists")),
         "length": read_count(facts, "length"),
     }
+    places = _read_places(facts.get("kubernetes_secrets"))
+    return {**entry, "kubernetes_secrets": places} if places else entry
+
+
+def _read_places(value: object) -> list[dict[str, str]]:
+    """Return where a secret is in the cluster; older runners do not say."""
+    entries = value if isinstance(value, list) else []
+    tables = [entry for entry in entries[:_MOST_PLACES] if isinstance(entry, dict)]
+    return [
+        {key: str(table.get(key, ""))[:_LONGEST_PLACE] for key in ("namespace", "name", "key")}
+        for table in tables
+    ]
 
 
 def _record_nothing(_tx: Tx, _deps: Deps, _finished: FinishedJob) -> None:

@@ -165,6 +165,7 @@ class ActionExecutor(Executor):
     ) -> AsyncIterator[dict[str, str]]:
         """Yield the variables with which commands reach the cluster, and kubectl on their PATH."""
         if self._clusters is None or spec.kube_config == "none":
+            context.log.system("no cluster is known to this action: KUBECONFIG is not set")
             yield {"NUON_KUBECONFIG_ENABLED": "false"}
             return
         required = spec.kube_config == "required"

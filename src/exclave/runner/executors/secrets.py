@@ -1,34 +1,62 @@
-"""Executor of `secrets` jobs: reports which secrets exist and generates missing ones."""
+"""Executor of `secrets` jobs: reports which secrets exist, makes missing ones, fills clusters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+from exclave.base.clock import Clock
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
 from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.placeholders import gather_values
+from exclave.runner.kube.access.clusters import ClusterConnector
+from exclave.runner.kube.api.client import ClusterClient
+from exclave.runner.kube.api.errors import classify
+from exclave.runner.kube.changes.ownership import PartOwner
+from exclave.runner.kube.secrets.syncing import MANAGER, SecretSync
+from exclave.runner.kube.secrets.wanted import group_targets
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed, end_by_stop, fail
+from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore, generate_secret
+from exclave.runner.states.sealed_store import SealedStore
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
+from exclave.wire.kubernetes import ClusterRef, InlineCluster
 from exclave.wire.runner import Outcome
-from exclave.wire.specs import SecretsSpec, WantedSecret
+from exclave.wire.specs import SecretsSpec, SecretTarget, WantedSecret
 
+_WORKSPACE = "secrets"
+"""The name of the state that lists the Secrets in the cluster."""
 _LENGTH_STEP = 16
 """Reported lengths are rounded up to a multiple of this, so that they reveal little."""
 
 
+@dataclass(frozen=True, slots=True)
+class SecretClusters:
+    """What the executor needs to put secrets into clusters."""
+
+    connector: ClusterConnector
+    sealer: Sealer
+    clock: Clock
+
+
 class SecretsExecutor(Executor):
-    """The executor of `secrets` jobs. No value leaves it."""
+    """The executor of `secrets` jobs. No value leaves it but into the customer's own cluster."""
 
     def __init__(
-        self, store: SecretStore, randomness: Randomness, advise: Callable[[str], str]
+        self,
+        store: SecretStore,
+        randomness: Randomness,
+        advise: Callable[[str], str],
+        clusters: SecretClusters | None = None,
     ) -> None:
         self._store = store
         self._randomness = randomness
         self._advise = advise
+        self._clusters = clusters
 
     async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         """Report which secrets exist; the job fails if a required one is missing."""
-        return await run_guarded(job, log, self._run(job, log, stop))
+        return await run_guarded(job, log, self._run(job, log, stop), classify=classify)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         spec = job.dispatch.spec
@@ -36,24 +64,61 @@ class SecretsExecutor(Executor):
             raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
         if stop.reason is not None:
             return end_by_stop(stop.reason, "stopped before it began")
-        return await self._check(spec.secrets, log)
+        return await self._check(job, spec, log)
 
-    async def _check(self, wanted: Sequence[WantedSecret], log: LogWriter) -> Outcome:
+    async def _check(self, job: JobRun, spec: SecretsSpec, log: LogWriter) -> Outcome:
+        wanted = spec.secrets
         for secret in wanted:
             await self._fill(secret, log)
         there = await self._store.list_names()
-        missing = [secret.name for secret in wanted if secret.required and secret.name not in there]
+        needed = {secret.name for secret in wanted if secret.required}
+        # Nothing is written to a cluster unless everything that belongs there is known.
+        needed |= {target.secret for target in spec.targets}
+        missing = sorted(needed - set(there))
         if missing:
             return fail(Reason.SECRET_MISSING, self._describe_missing(missing))
         held = await self._store.fetch(secret.name for secret in wanted if secret.name in there)
+        if spec.cluster is not None:
+            await self._sync(job, spec, spec.cluster, held, log)
         facts: dict[str, JsonValue] = {}
         for secret in wanted:
             length = _measure(held.get(secret.name))
             log.system(f"{secret.name}: {'there' if secret.name in held else 'not given'}")
-            facts[secret.name] = {"exists": secret.name in held, "length": length}
+            places = _list_places(spec.targets, secret.name)
+            copied: dict[str, JsonValue] = {"kubernetes_secrets": places} if places else {}
+            facts[secret.name] = {"exists": secret.name in held, "length": length, **copied}
         return Outcome(
             state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"secrets": facts}
         )
+
+    async def _sync(
+        self,
+        job: JobRun,
+        spec: SecretsSpec,
+        cluster: ClusterRef,
+        held: Mapping[str, Secret],
+        log: LogWriter,
+    ) -> None:
+        """Put the secrets into their namespaces; their values are only in bodies of requests."""
+        if self._clusters is None:
+            raise WorkFailed(Reason.KIND_UNSUPPORTED, "this runner works on no clusters")
+        wanted = group_targets(spec.targets, held)
+        log.hide([*held.values(), *(value for entry in wanted for value in entry.data.values())])
+        sealer, clock = self._clusters.sealer, self._clusters.clock
+        texts = [cluster.kubeconfig] if isinstance(cluster, InlineCluster) else []
+        filler = await gather_values(job, log, texts, self._store, sealer)
+        connection = await self._clusters.connector.connect(cluster, filler.fill)
+        store = SealedStore(_WORKSPACE, uplink=job.uplink, sealer=sealer, folder=job.folder)
+        owner = PartOwner(job.uplink.queue_id, _WORKSPACE, MANAGER)
+        async with ClusterClient(connection, clock, self._randomness) as client:
+            await SecretSync(
+                client,
+                store,
+                owner,
+                log.system,
+                self._randomness,
+                job.dispatch.execution_id,
+            ).run(wanted)
 
     async def _fill(self, wanted: WantedSecret, log: LogWriter) -> None:
         """Generate the secret or store its default, unless the customer has set a value."""
@@ -67,6 +132,14 @@ class SecretsExecutor(Executor):
     def _describe_missing(self, names: Sequence[str]) -> str:
         advice = "; ".join(f"{name}: {self._advise(name)}" for name in names)
         return f"missing on the customer's side: {advice}"
+
+
+def _list_places(targets: Sequence[SecretTarget], secret: str) -> list[JsonValue]:
+    return [
+        {"namespace": target.namespace, "name": target.name, "key": target.key}
+        for target in targets
+        if target.secret == secret
+    ]
 
 
 def _measure(value: Secret | None) -> int:

@@ -9,9 +9,11 @@ from sqlalchemy import update
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
 from exclave.control.deps import Deps
+from exclave.control.install_state.state import write_state
 from exclave.control.installs import actions
 from exclave.control.installs.upgrades import upgrade_install
 from exclave.domain.identity import InstallId, QueueId, User
+from exclave.domain.install_state import StateDocument
 from exclave.domain.installs import Drift, InstallPart, PartState
 from exclave.domain.lanes import LaneState
 from exclave.domain.workflows import WorkflowState
@@ -207,15 +209,19 @@ async def test_an_action_gets_the_cluster_of_the_sandbox_where_there_is_one(
     life = await provision(deps, user, app)
     await actions.run_action(deps, user, InstallId(life.install), RunAction(action="check"))
     await life.run()
+    unreported = life.specs["action manual ask"]
+    await _report_cluster(life)
+    await actions.run_action(deps, user, InstallId(life.install), RunAction(action="check"))
+    await life.run()
     on_a_machine = life.specs["action manual ask"]
     await _move_to_aws(life)
     await actions.run_action(deps, user, InstallId(life.install), RunAction(action="check"))
     await life.run()
     in_a_cloud = life.specs["action manual ask"]
 
+    assert (unreported.cluster, in_a_cloud.cluster) == (None, None)
     assert on_a_machine.cluster == KubeconfigCluster(name="default")
-    assert (on_a_machine.kube_config, in_a_cloud.kube_config) == ("optional", "optional")
-    assert in_a_cloud.cluster is None
+    assert on_a_machine.kube_config == "optional"
 
 
 async def test_without_a_cluster_a_step_says_what_is_missing(
@@ -377,4 +383,16 @@ async def _move_to_aws(life: InstallFixture) -> None:
     mine = (app_installs.c.org_id == life.user.org, app_installs.c.install_id == life.install)
     await life.deps.db.write(
         lambda tx: tx.run(update(app_installs).where(*mine).values(target="aws"))
+    )
+
+
+async def _report_cluster(life: InstallFixture) -> None:
+    """Let the Stack report that it knows a kubeconfig."""
+
+    def change(document: StateDocument) -> None:
+        clusters = {"default": {"reachable": True, "version": "v1.34.4"}}
+        document["install_stack"]["outputs"] = {"kubernetes": clusters}
+
+    await life.deps.db.write(
+        lambda tx: write_state(tx, life.user.org, life.install, "stack", change)
     )

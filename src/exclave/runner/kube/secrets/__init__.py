@@ -1,0 +1,1 @@
+"""Secrets of the customer as Kubernetes Secrets."""
