@@ -10,7 +10,7 @@ from exclave.domain.install_state import (
     make_component_entry,
 )
 from exclave.domain.installs import PartState, component_of
-from exclave.domain.lanes import SANDBOX
+from exclave.domain.lanes import POLICIES, SANDBOX
 from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 
@@ -57,6 +57,9 @@ def note_deployed(
     )
     source = {} if build is None else build.source
 
+    if part == POLICIES:  # templates read nothing of them
+        return
+
     def change(document: StateDocument) -> None:
         entry = _get_entry(document, install, part)
         entry["status"], entry["populated"] = "active", True
@@ -76,6 +79,9 @@ def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> Non
         tx, org, install, part, PartState.ABSENT, workflow=workflow, config=None, build=None
     )
 
+    if part == POLICIES:  # templates read nothing of them
+        return
+
     def change(document: StateDocument) -> None:
         entry = _get_entry(document, install, part)
         entry["status"], entry["populated"] = "inactive", False
@@ -89,6 +95,9 @@ def note_gone(tx: Tx, org: OrgId, install: str, part: str, workflow: str) -> Non
 def note_failed(tx: Tx, org: OrgId, install: str, part: str, workflow: str, message: str) -> None:
     """Store that work on a part failed."""
     note_part(tx, org, install, part, PartState.FAILED, workflow=workflow, message=message)
+
+    if part == POLICIES:  # templates read nothing of them
+        return
 
     def change(document: StateDocument) -> None:
         _get_entry(document, install, part)["status"] = "error"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from exclave.appconfig.model.kinds.components import Component, PlannedComponent
+from exclave.appconfig.model.kinds.policies import CLUSTER, Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import find_definition, list_definitions
 from exclave.control.install_state.options import is_enabled
@@ -10,7 +11,7 @@ from exclave.control.job_specs.component_types import find_shape, refuse_unsuppo
 from exclave.domain.configs import AppOutline, Config, OutlinedAction, OutlinedComponent
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
-from exclave.domain.lanes import SANDBOX
+from exclave.domain.lanes import POLICIES, SANDBOX
 from exclave.flow.plans.outline import Component as OutlineComponent
 from exclave.flow.plans.outline import Hook, Outline
 from exclave.storage import builds, install_parts
@@ -42,6 +43,11 @@ def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Out
         sandbox_deployed=_is_there(parts.get(SANDBOX)),
         sandbox_auto_approve=auto or _is_auto(sandbox),
         has_secrets=bool(outline["secrets"]),
+        has_policies=any(
+            policy.type == CLUSTER
+            for policy in list_definitions(tx, org, config.id, Policy).values()
+        ),
+        policies_deployed=_is_there(parts.get(POLICIES)),
         builds_pending=builds.has_pending(tx, org, config.id, hold=True),
     )
 

@@ -31,6 +31,7 @@ from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
 from exclave.domain.install_state import StateDocument, add_components
 from exclave.domain.installs import AppInstall, InstallState, PartState, may_exist, takes_deploys
+from exclave.domain.lanes import POLICIES
 from exclave.domain.workflows import WorkflowId
 from exclave.storage import app_installs, configs, install_parts, stacks
 from exclave.storage.engine.database import Tx
@@ -153,6 +154,8 @@ def _compare_parts(tx: Tx, org: OrgId, install: AppInstall, target: Config) -> l
     """
     base = dict(read_hashes(tx, org, install.config_id))
     for part in install_parts.list_parts(tx, org, install.id):
+        if part.name == POLICIES:  # compared one by one, with the rest of the config
+            continue
         if part.state is PartState.FAILED:
             base[part.name] = ""
         elif may_exist(part.state) and part.config_id:

@@ -7,6 +7,7 @@ from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import list_policies
 from exclave.control.job_specs.cluster_access import find_cluster, list_images
+from exclave.control.job_specs.cluster_policies import find_policies_serial, make_policies_job
 from exclave.control.job_specs.component_types import (
     PlannedType,
     get_planned_type,
@@ -14,8 +15,10 @@ from exclave.control.job_specs.component_types import (
 )
 from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.operation_roles import find_component_role
+from exclave.control.job_specs.part_results import PLANNED_RESULTS, PartResults
 from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart, WorkflowValues
 from exclave.domain.jobs import Reason
+from exclave.domain.lanes import POLICIES
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ApplyFacts, PlanFacts
 from exclave.storage import install_parts, steps
@@ -26,6 +29,8 @@ from exclave.wire.specs import Artifact, PlanRef
 
 def make_plan(scope: Scope, intent: PlanPart | ScanPart, values: WorkflowValues) -> Request:
     """Return the job that plans a part."""
+    if intent.part == POLICIES:
+        return make_policies_job(scope, intent, None)
     definition = _find_definition(scope, intent)
     type_ = get_planned_type(definition)
     facts = PlanFacts(
@@ -47,25 +52,32 @@ def make_apply(scope: Scope, intent: ApplyPart, values: WorkflowValues) -> Reque
     execution = install_parts.find_succeeded_execution(scope.tx, scope.org, job or "")
     if execution is None or not planned.digest:
         raise NotReady(Reason.PLAN_MISSING, f"there is no plan of `{intent.part}` to apply")
+    plan = PlanRef(execution_id=execution, digest=planned.digest)
+    if intent.part == POLICIES:
+        serial = find_policies_serial(scope.tx, scope.org, scope.install)
+        _refuse_stale(scope, PLANNED_RESULTS, intent, planned.index, serial)
+        return make_policies_job(scope, intent, plan)
     definition = _find_definition(scope, intent)
     type_ = get_planned_type(definition)
-    _refuse_stale(scope, type_, intent, planned.index)
+    serial = type_.find_serial(scope.tx, scope.org, scope.install, intent.component)
+    _refuse_stale(scope, type_.results, intent, planned.index, serial)
     facts = ApplyFacts(
         artifact=_find_artifact(scope, type_, definition, intent),
         render=scope.render,
         override=_find_override(scope, definition),
-        plan=PlanRef(execution_id=execution, digest=planned.digest),
+        plan=plan,
         cluster=_find_cluster(scope, type_, definition, intent, values),
         images=list_images(scope) if type_.needs_cluster else (),
     )
     return type_.make_apply(definition, facts, intent)
 
 
-def _refuse_stale(scope: Scope, type_: PlannedType[Any], intent: ApplyPart, plan: int) -> None:
+def _refuse_stale(
+    scope: Scope, results: PartResults, intent: ApplyPart, plan: int, serial: int
+) -> None:
     key = (scope.org, scope.workflow.id)
     outputs = steps.load_outputs(scope.tx, key, [plan])[intent.plan]
-    planned_at = type_.results.read_plan(outputs).serial
-    serial = type_.find_serial(scope.tx, scope.org, scope.install, intent.component)
+    planned_at = results.read_plan(outputs).serial
     if planned_at != serial:
         message = f"the plan was made for serial {planned_at}, the state is at {serial}"
         raise NotReady(Reason.PLAN_STALE, message)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from exclave.domain.installs import DeployShape, component_of, name_part
 from exclave.domain.intents import ApplyPart, Intent, PlanPart, ScanPart, SyncPart
-from exclave.domain.lanes import SANDBOX, component_lane, slug
+from exclave.domain.lanes import POLICIES, SANDBOX, component_lane, slug
 from exclave.domain.workflows import StepKind
 from exclave.flow.plans.outline import Component
 
@@ -71,6 +71,14 @@ def add_sandbox(
     stem = "sandbox-destroy" if destroy else "sandbox"
     plan = PlanPart(SANDBOX, destroy, auto)
     return _add_planned(graph, stem, "-", SANDBOX, plan, after)
+
+
+def add_policies(
+    graph: GraphBuilder, after: Front, *, destroy: bool = False, auto: bool = False
+) -> Front:
+    """Add a plan of the policies in the cluster, a gate, and an apply of exactly that plan."""
+    stem = "policies-destroy" if destroy else "policies"
+    return _add_planned(graph, stem, "-", POLICIES, PlanPart(POLICIES, destroy, auto), after)
 
 
 def add_component(

@@ -44,6 +44,9 @@ class Outline:
     sandbox_deployed: bool = False
     sandbox_auto_approve: bool = False
     has_secrets: bool = False
+    has_policies: bool = False
+    """Whether the app has policies that are objects in the cluster."""
+    policies_deployed: bool = False
     builds_pending: bool = False
 
     def hooks_on(self, trigger: str, component: str = "") -> tuple[Hook, ...]:

@@ -15,7 +15,14 @@ from exclave.flow.plans.deploys import (
     add_plans,
     add_teardowns,
 )
-from exclave.flow.plans.drafts import Draft, Front, GraphBuilder, add_plan, add_sandbox
+from exclave.flow.plans.drafts import (
+    Draft,
+    Front,
+    GraphBuilder,
+    add_plan,
+    add_policies,
+    add_sandbox,
+)
 from exclave.flow.plans.outline import Hook, Outline, Request
 from exclave.flow.plans.runbooks import add_runbook
 
@@ -62,11 +69,21 @@ def _add_whole(
     front = add_hooks(graph, outline, f"pre-{hook}", front)
     if outline.has_sandbox:
         front = add_sandbox(graph, front, auto=outline.sandbox_auto_approve)
+    front = _add_policies(graph, outline, front)
     if hook == "provision":
         front = add_hooks(graph, outline, "post-provision-sandbox", front)
     front = _add_secrets(graph, outline, front)
     front = add_all_deploys(graph, outline, front)
     add_hooks(graph, outline, f"post-{hook}", front)
+
+
+def _add_policies(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
+    """Add the policies in the cluster, before anything that they are about."""
+    if outline.has_policies:
+        return add_policies(graph, front, auto=outline.sandbox_auto_approve)
+    if outline.policies_deployed:
+        return add_policies(graph, front, destroy=True)
+    return front
 
 
 def _add_secrets(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
@@ -81,6 +98,8 @@ def _deprovision(graph: GraphBuilder, outline: Outline, request: Request, front:
         return
     front = add_hooks(graph, outline, "pre-deprovision", front)
     front = add_all_teardowns(graph, outline, front)
+    if outline.policies_deployed:
+        front = add_policies(graph, front, destroy=True)
     if outline.has_sandbox and outline.sandbox_deployed:
         front = add_sandbox(graph, front, destroy=True)
     add_hooks(graph, outline, "post-deprovision", front)
@@ -147,6 +166,7 @@ def _update_inputs(graph: GraphBuilder, outline: Outline, request: Request, fron
     front = add_hooks(graph, outline, "pre-update-inputs", front)
     if request.sandbox and outline.has_sandbox:
         front = add_sandbox(graph, front, auto=outline.sandbox_auto_approve)
+        front = _add_policies(graph, outline, front)
         front = _add_secrets(graph, outline, front)
         front = add_all_deploys(graph, outline, front)
     else:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from exclave.base.errors import Conflict, InvalidInput, NotFound
+from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.control.install_state.state import write_state
 from exclave.control.installs import actions
@@ -371,6 +372,56 @@ async def test_a_lost_apply_blocks_its_lane_unless_a_plan_finds_its_way_from_the
     assert {each.name: each.state for each in lanes}[f"component:{part}"] == lane
 
 
+KYVERNO = """
+type = "kubernetes_cluster"
+engine = "kyverno"
+name = "labels"
+contents = '''
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: "{{ .nuon.install.name }}-labels"}
+'''
+"""
+
+
+async def test_policies_of_the_cluster_are_planned_after_the_sandbox_and_removed_before_it(
+    deps: Deps, user: User, app: Path
+) -> None:
+    (app / "policies" / "labels.toml").write_text(KYVERNO)
+    life = await provision(deps, user, app)
+    spec = life.specs["plan policies"]
+    assert 'name: "acme-labels"' in spec.manifest
+    assert spec.workspace == "policies"
+    assert (await list_states(life))["policies"] is PartState.ACTIVE
+    assert "" not in (await life.state())["components"]
+
+    workflow = await life.start(WorkflowKind.DEPROVISION, approve_all=True)
+    await life.run()
+
+    assert (await life.show(workflow)).state is WorkflowState.SUCCEEDED
+    order = life.ran
+    assert order.index("destroy-apply component:page") < order.index("destroy-plan policies")
+    assert order.index("destroy-apply policies") < order.index("destroy-plan sandbox")
+    assert (await list_states(life))["policies"] is PartState.ABSENT
+
+
+async def test_policies_that_left_the_app_leave_the_cluster_with_the_next_reprovision(
+    deps: Deps, user: User, app: Path
+) -> None:
+    (app / "policies" / "labels.toml").write_text(KYVERNO)
+    life = await provision(deps, user, app)
+    (app / "policies" / "labels.toml").unlink()
+    await sync(deps, user, app)
+    await build_all(deps, life.build_peer)
+    await upgrade_install(deps, user, InstallId(life.install), Upgrade())
+
+    await life.start(WorkflowKind.REPROVISION, approve_all=True)
+    await life.run()
+
+    assert "destroy-apply policies" in life.ran
+    assert (await list_states(life))["policies"] is PartState.ABSENT
+
+
 async def find_part(life: InstallFixture, name: str) -> InstallPart:
     parts = await life.deps.db.read(
         lambda tx: install_parts.list_parts(tx, life.user.org, life.install)
@@ -390,7 +441,7 @@ async def _report_cluster(life: InstallFixture) -> None:
     """Let the Stack report that it knows a kubeconfig."""
 
     def change(document: StateDocument) -> None:
-        clusters = {"default": {"reachable": True, "version": "v1.34.4"}}
+        clusters: JsonObject = {"default": {"reachable": True, "version": "v1.34.4"}}
         document["install_stack"]["outputs"] = {"kubernetes": clusters}
 
     await life.deps.db.write(
