@@ -14,6 +14,7 @@ from exclave.appconfig.model.kinds.container_image import (
 )
 from exclave.appconfig.model.kinds.helm_chart import HelmChart, HelmRepo
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
+from exclave.appconfig.model.kinds.other_components import DockerBuild
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.shared import BUILD_TIMEOUT, HERE, Repo, Repos
 from exclave.base.digests import digest_json
@@ -25,6 +26,7 @@ from exclave.wire.specs import (
     BuildSource,
     BuildSpec,
     ChartSource,
+    DockerOptions,
     GitSource,
     KustomizeOptions,
     RegoPolicy,
@@ -48,6 +50,7 @@ class BuildTarget:
     policies: tuple[RegoPolicy, ...] = ()
     """What the artifact has to pass before it can be used."""
     kustomize: KustomizeOptions | None = None
+    docker: DockerOptions | None = None
 
 
 def make_target(
@@ -76,8 +79,13 @@ def make_target(
     if options is not None:
         # An overlay may refer to folders beside its own: of an upload, everything counts.
         described = {"kustomize": options.model_dump(), "upload": _find_upload(source)}
+    docker = _read_docker(definition)
+    if docker is not None:
+        described = {"docker": docker.model_dump()}
     key = digest_json({"format": FORMAT, "type": type_, "source": identity, **described})
-    return BuildTarget(part, type_, source, key, _read_timeout(timeout), kustomize=options)
+    return BuildTarget(
+        part, type_, source, key, _read_timeout(timeout), kustomize=options, docker=docker
+    )
 
 
 def make_image_source(definition: ContainerImage) -> ImageSource:
@@ -133,6 +141,17 @@ def _read_options(definition: Repos) -> KustomizeOptions | None:
     )
 
 
+def _read_docker(definition: Repos) -> DockerOptions | None:
+    """Return how an image is built; None if the part is something else."""
+    if not isinstance(definition, DockerBuild):
+        return None
+    return DockerOptions(
+        dockerfile=posixpath.normpath(definition.dockerfile),
+        build_args={**definition.env_vars, **definition.build_args},
+        target=definition.target,
+    )
+
+
 def _make_folder_source(
     repo: Repo, facts: SourceFacts, *, is_connected: bool
 ) -> tuple[BuildSource, Mapping[str, str]]:
@@ -178,5 +197,6 @@ def make_build_job(target: BuildTarget, *, build_id: str, repository: str) -> Bu
         repository=repository,
         policies=list(target.policies),
         kustomize=target.kustomize,
+        docker=target.docker,
         timeout_s=target.timeout_s,
     )

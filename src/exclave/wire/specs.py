@@ -205,6 +205,15 @@ class KustomizeOptions(Request):
     """Whether the overlay may read no files outside of its own folder."""
 
 
+class DockerOptions(Request):
+    """How an image is built from a Dockerfile in the folder of the source."""
+
+    dockerfile: RelativePath
+    build_args: Annotated[dict[EnvName, EnvValue], Field(max_length=200)] = {}
+    target: Annotated[str, StringConstraints(max_length=100, pattern=r"^[\w.-]*$")] = ""
+    """The stage to build; empty: the last one."""
+
+
 class BuildSpec(Request):
     """Fetch a source, pack it into an artifact, push it with its provenance.
 
@@ -222,6 +231,8 @@ class BuildSpec(Request):
     """What an image has to pass before the build can be used."""
     kustomize: KustomizeOptions | None = None
     """Only for overlays."""
+    docker: DockerOptions | None = None
+    """Only for images that are built."""
     timeout_s: TimeoutS = 300.0
 
     @model_serializer(mode="wrap")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from exclave.runner.builds.charts.recipe import build_chart
+from exclave.runner.builds.images.built import build_image
 from exclave.runner.builds.images.copied import copy_image
 from exclave.runner.builds.kustomize import build_kustomize
 from exclave.runner.builds.packed_folder import pack_source
@@ -18,6 +19,7 @@ RECIPES: Mapping[str, Recipe] = {
     "kustomize": build_kustomize,
     "terraform_module": partial(pack_source, check=check_module),
     "image_copy": copy_image,
+    "image_build": build_image,
     ACTION_SOURCE: partial(pack_source, check=check_files),
 }
 """By artifact type; those of components are the ones that the control plane enters."""

@@ -91,7 +91,9 @@ class Site:
         finder = ToolFinder(ToolSettings(folder=tools or folder / "tools", path=os.environ["PATH"]))
         charts = ChartDownloads(Link(""), credentials, allow_private=True)
         kit = BuildTools(fetcher, finder, charts)
-        self.executor = BuildExecutor(kit, self._open, lambda: KEY, CLOCK, keep_free_bytes=0)
+        self.executor = BuildExecutor(
+            kit, self._open, lambda: KEY, CLOCK, children=children, keep_free_bytes=0
+        )
 
     @asynccontextmanager
     async def _open(self, uplink: Uplink) -> AsyncIterator[Registry]:

@@ -42,8 +42,12 @@ class DockerBuild(Component, Repos):
 
     dockerfile: str = text("The file, from `directory`.", '"Dockerfile"', need=REQUIRED)
     env_vars: Mapping[str, str] = text_map(
-        "Environment of the build.", '{ CGO_ENABLED = "0" }', templated=True
+        "Build arguments, under the name that older apps use.", '{ CGO_ENABLED = "0" }'
     )
+    build_args: Mapping[str, str] = text_map(
+        "Build arguments: what `ARG` of the Dockerfile declares.", '{ VERSION = "1.2.0" }'
+    )
+    target: str = text("The stage to build; absent: the last one.", '"release"')
 
 
 class Job(PlannedComponent):

@@ -1,0 +1,57 @@
+"""Command lines of buildah. It needs no daemon; images stay in folders of the job."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+IMAGE = "localhost/exclave/build:latest"
+"""The name of the image in the folders of the job; nobody else sees it."""
+
+
+def build(
+    program: str,
+    stores: Path,
+    context: Path,
+    *,
+    dockerfile: Path,
+    args: Mapping[str, str],
+    target: str = "",
+) -> tuple[str, ...]:
+    """Build an image; the same input gives the same digest, so no time and no name is in it."""
+    return (
+        *_begin(program, stores),
+        "bud",
+        "--isolation=chroot",
+        "--format=oci",
+        "--timestamp=0",
+        "--identity-label=false",
+        "--pull=true",
+        "--layers=false",
+        *(f"--build-arg={name}={value}" for name, value in sorted(args.items())),
+        *((f"--target={target}",) if target else ()),
+        f"--signature-policy={stores / 'policy.json'}",
+        f"--file={dockerfile}",
+        f"--tag={IMAGE}",
+        str(context),
+    )
+
+
+def export(program: str, stores: Path, layout: Path) -> tuple[str, ...]:
+    """Write the image as an OCI layout, from where the runner pushes it itself."""
+    return (
+        *_begin(program, stores),
+        "push",
+        "--format=oci",
+        f"--signature-policy={stores / 'policy.json'}",
+        IMAGE,
+        f"oci:{layout}:build",
+    )
+
+
+def _begin(program: str, stores: Path) -> tuple[str, ...]:
+    return (
+        program,
+        f"--root={stores / 'root'}",
+        f"--runroot={stores / 'run'}",
+        "--storage-driver=vfs",
+        f"--registries-conf={stores / 'registries.conf'}",
+    )
