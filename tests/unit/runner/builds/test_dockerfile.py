@@ -33,21 +33,15 @@ def test_base_images_are_not_stages_and_not_scratch() -> None:
     assert images == ["node:20", "registry.example.com/base:1"]
 
 
+STEP = '"RUN npm ci     --omit=dev"'
+LINE = "Dockerfile:4: RUN npm ci     --omit=dev: exit 1; last line: npm says: no lock file"
+
+
 @pytest.mark.parametrize(
     ("output", "line"),
     [
-        (
-            'STEP 2/3: RUN npm ci --omit=dev\nnpm error: no lock file\n'
-            'error building at STEP "RUN npm ci     --omit=dev": error while running runtime: '
-            "exit status 1\n",
-            "",
-        ),
-        (
-            "STEP 2/3: RUN npm ci --omit=dev\nnpm says: no lock file\n"
-            'Error: building at STEP "RUN npm ci     --omit=dev": while running runtime: '
-            "exit status 1\n",
-            "Dockerfile:4: RUN npm ci     --omit=dev: exit 1; last line: npm says: no lock file",
-        ),
+        (f"npm says: no lock file\nerror building at STEP {STEP}: runtime: exit status 1\n", LINE),
+        (f"npm says: no lock file\nError: building at STEP {STEP}: exit status 1\n", LINE),
         ("Error: creating build container: name unknown\n", "Dockerfile: creating build"),
         ("", "Dockerfile: the build failed"),
     ],

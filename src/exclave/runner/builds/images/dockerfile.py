@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _FAILED_STEP = re.compile(r'building at STEP "(?P<step>.*?)": (?P<cause>.*)', re.DOTALL)
+_ERROR = re.compile(r"^error:?\s+", re.IGNORECASE)
 _EXIT = re.compile(r"exit status (\d+)")
 _FLAGS = re.compile(r"^(--\S+\s+)+")
 
@@ -57,16 +58,19 @@ def explain_failure(text: str, name: str, output: str) -> str:
     """Return why a build failed, as one line that names the line of the Dockerfile."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
-    reason = errors[-1].partition(":")[2].strip() if errors else (lines[-1] if lines else "")
+    reason = errors[-1] if errors else (lines[-1] if lines else "")
     match = _FAILED_STEP.search(reason)
     if match is None:
-        return f"{name}: {reason or 'the build failed'}"
+        return f"{name}: {_ERROR.sub('', reason) or 'the build failed'}"
     step, cause = match["step"].strip(), match["cause"].strip()
-    at = next((f":{one.line}" for one in read_instructions(text) if _is_step(one, step)), "")
+    named = (item for item in read_instructions(text) if _is_step(item, step))
+    at = next((f":{item.line}" for item in named), "")
     exit_code = _EXIT.search(cause)
     what = f"exit {exit_code[1]}" if exit_code else cause
-    said = [line for line in lines if line not in errors and not line.startswith(("STEP", "time="))]
-    last = f"; last line: {said[-1]}" if exit_code and said else ""
+    printed = [
+        line for line in lines if line not in errors and not line.startswith(("STEP", "time="))
+    ]
+    last = f"; last line: {printed[-1]}" if exit_code and printed else ""
     return f"{name}{at}: {step}: {what}{last}"
 
 
