@@ -6,7 +6,7 @@ DOCS := .venv-docs
 PIP := $(BIN)/pip install -q --disable-pip-version-check
 WORKERS ?= 3
 
-.PHONY: run dev demo test tofu check format docs bench faults lock clean
+.PHONY: run dev demo demo-kubernetes test tofu check format docs bench faults lock clean
 
 EXAMPLE := examples/noticeboard
 
@@ -22,6 +22,10 @@ dev: $(VENV)/.run
 demo: $(VENV)/.run
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	$(BIN)/exclave dev --demo $(EXAMPLE) --exit --data "$$folder/data" --control-port 0 --runner-port 0
+
+## demo-kubernetes: an app of charts and manifests on a real Kubernetes API server, then exit 0 or 1
+demo-kubernetes: $(VENV)/.dev
+	$(BIN)/python -m tests.support.kubernetes_demo
 
 ## test: all tests, on SQLite and PostgreSQL
 test: $(VENV)/.dev

@@ -8,6 +8,7 @@ from tests.bench import (
     deliveries,
     dispatch_latency,
     idle_runners,
+    kubernetes_deliveries,
     list_installs,
     log_ingest,
     noisy_neighbour,
@@ -31,6 +32,8 @@ MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
     "sync_unchanged": sync_unchanged.measure,
     "install_parallelism": deliveries.measure_parallelism,
     "terraform_overhead": deliveries.measure_overhead,
+    "helm_overhead": kubernetes_deliveries.measure_helm,
+    "manifest_overhead": kubernetes_deliveries.measure_manifest,
     "noisy_neighbour_sqlite": noisy_neighbour.measure_sqlite,
     "noisy_neighbour_postgres": noisy_neighbour.measure_postgres,
 }

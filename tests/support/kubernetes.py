@@ -54,6 +54,8 @@ class Cluster:
     def environment(self) -> dict[str, str]:
         """Variables for kubectl and helm, which find nothing of the user of this machine."""
         homes = {f"HELM_{kind}_HOME": f"{self.folder}/helm" for kind in ("CACHE", "CONFIG", "DATA")}
+        # Without a home, kubectl keeps what it knows about the server in the current folder.
+        homes["HOME"] = str(self.folder)
         return {"PATH": os.environ["PATH"], "KUBECONFIG": str(self.kubeconfig), **homes}
 
     @cached_property
