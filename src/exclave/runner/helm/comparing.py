@@ -1,17 +1,20 @@
 """Compare a rendered release with the cluster: objects, CRDs, namespaces, and what is left over."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exclave.base.errors import Problem
-from exclave.base.json_values import JsonObject
+from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.ownership import describe_owner
 from exclave.runner.helm.records import ReleaseRecord, list_since_deployed
 from exclave.runner.helm.render import Rendering
 from exclave.runner.helm.rendered import read_release
+from exclave.runner.kube.api.discovery import Discovery
 from exclave.runner.kube.api.objects import ObjectId
+from exclave.runner.kube.changes.cleaning import clean
 from exclave.runner.kube.changes.compare import Comparison, list_refusals
+from exclave.runner.kube.changes.fields import FieldChange, list_changes
 from exclave.runner.kube.changes.known import compare_known
 from exclave.runner.kube.changes.model import ObjectChange, WantedObject
 from exclave.runner.kube.changes.reading import list_made_kinds, place_objects
@@ -91,6 +94,7 @@ async def compare_release(
         frozenset({"helm"}),
     )
     changes = [_note_adoption(job, change) for change in await comparison.compare_all(wanted)]
+    changes = add_dropped_fields(changes, wanted, _read_deployed(job, discovery, records))
     known = list_known(state, records, job.spec.namespace)
     keys = {key_of(entry.id) for entry in wanted}
     changes += await compare_known(job.client, known, keys, job.owner)
@@ -134,6 +138,75 @@ async def _compare_crds(
         elif change.action == "update":
             notes.append(f"{wanted.id.address}: {_OLD_CRDS}")
     return acting, notes
+
+
+def add_dropped_fields(
+    changes: Sequence[ObjectChange],
+    wanted: Sequence[WantedObject],
+    deployed: Mapping[tuple[str, str, str, str], JsonObject],
+) -> list[ObjectChange]:
+    """Return the changes with fields that Helm 4 drops from what Helm 3 made.
+
+    A dry run does not show them: Helm first hands over the fields that it owned by client-side
+    apply, and only then leaves out those that the new manifest has not.
+    """
+    values = {entry.id: entry.value for entry in wanted}
+    completed = []
+    for change in changes:
+        old = deployed.get(key_of(change.id))
+        if old is not None and change.live is not None and _was_updated_by_helm(change.live):
+            known = {entry.path for entry in change.fields}
+            dropped = [
+                entry
+                for entry in list_dropped(change.live, old, values[change.id])
+                if entry.path not in known
+            ]
+            if dropped:
+                fields = (*change.fields, *dropped)
+                action = "update" if change.action == "no-op" else change.action
+                change = replace(change, fields=fields, action=action)  # noqa: PLW2901
+        completed.append(change)
+    return completed
+
+
+def list_dropped(live: JsonObject, old: JsonObject, wanted: JsonObject) -> list[FieldChange]:
+    """Return the live fields that the old manifest had and the wanted one has not."""
+    absent = {
+        change.path: change
+        for change in list_changes(clean(live), clean(wanted))
+        if change.after is None
+    }
+    return [
+        absent[change.path]
+        for change in list_changes(clean(old), clean(wanted))
+        if change.after is None and change.path in absent
+    ]
+
+
+def _read_deployed(
+    job: HelmContext, discovery: Discovery, records: Sequence[ReleaseRecord]
+) -> dict[tuple[str, str, str, str], JsonObject]:
+    """Return the objects of the last deployed revision by what identifies them."""
+    deployed = [record for record in records if record.status == "deployed"]
+    if not deployed:
+        return {}
+    objects: dict[tuple[str, str, str, str], JsonObject] = {}
+    for source in read_release(deployed[-1].release).objects:
+        resource = discovery.find_any_version(source.id.group, source.id.kind)
+        if resource is not None:
+            namespace = (source.id.namespace or job.spec.namespace) if resource.namespaced else ""
+            object_id = source.id._replace(namespace=namespace)
+            objects[key_of(object_id)] = job.owner.mark(source.value)
+    return objects
+
+
+def _was_updated_by_helm(live: JsonObject) -> bool:
+    """Return whether Helm 3 set fields of an object, by client-side apply."""
+    entries = list_or_empty(object_or_empty(live.get("metadata")).get("managedFields"))
+    return any(
+        (entry.get("manager"), entry.get("operation")) == ("helm", "Update")
+        for entry in map(object_or_empty, entries)
+    )
 
 
 def _note_adoption(job: HelmContext, change: ObjectChange) -> ObjectChange:

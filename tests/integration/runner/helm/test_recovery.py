@@ -129,13 +129,17 @@ async def test_killing_helm_at_any_moment_is_repaired_by_the_next_deploy(
 
 async def test_a_release_that_helm_3_made_is_taken_over(bench: HelmHarness, tmp_path: Path) -> None:
     chart = tmp_path / "module"
-    bench.call_helm("install", "web", str(chart), helm=need_helm3())
+    options = ("--set", "annotations.old=yes")
+    bench.call_helm("install", "web", str(chart), *options, helm=need_helm3())
 
     planned = await bench.plan_release(sets={"greeting": "bye"})
+    document = await bench.read_plan(planned)
+    web = next(entry for entry in document["resources"] if entry["type"] == "apps/v1 Deployment")
+    removed = {entry["path"]: entry["after"] for entry in web["attributes"]}
     applied = await bench.apply_release(planned)
     again = await bench.plan_release(scan=True)
 
-    assert planned.outcome.state is OutcomeState.SUCCEEDED, planned.text
+    assert removed["spec.template.metadata.annotations.old"] is None
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
     assert list_statuses(bench) == ["superseded", "deployed"]
     assert again.outputs["noop"] is True
