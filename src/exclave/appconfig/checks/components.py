@@ -112,6 +112,10 @@ def _check_credentials(report: Report, place: Place, source: AzureAcr) -> None:
 
 
 def _check_health(report: Report, entry: Entry, health: Health) -> None:
+    if health.enabled:
+        message = "this version does not watch components after their deploy"
+        hint = "A deploy waits until everything is ready; check later on by an action with a cron."
+        report.warn(Code.NOT_APPLIED, entry.place.child("health"), message, hint)
     check_unique(report, entry.place.child("health", "probes"), health.probes)
     for index, probe in enumerate(health.probes):
         place = entry.place.child("health", "probes", index)

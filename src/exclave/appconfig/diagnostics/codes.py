@@ -88,6 +88,7 @@ class Code(StrEnum):
         "unsupported_type",
         "A component of a type that can be read and built on, and cannot be deployed.",
     )
+    NOT_APPLIED = "not_applied", "A part of the app that this version reads and does nothing with."
     SELF_DEPENDENCY = "self_dependency", "A component depends on itself."
     DEPENDENCY_CYCLE = "dependency_cycle", "Components depend on each other in a circle."
 
