@@ -28,6 +28,9 @@ _INTEGER: Final = re.compile(
     r"|(?P<dec>0|[1-9][0-9]*))"
 )
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SIGNED_BINARY: Final = re.compile(r"0b([-+][01]{1,62})")
+"""Go also takes a sign after the prefix, of binary numbers alone."""
+_LOOSE_UNDERSCORE: Final = re.compile(r"(?<![0-9])_|_(?![0-9])")
 _BASES: Final = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "int": (int,),
@@ -68,6 +71,9 @@ def resolve_plain(text: str) -> bool | float | str | None:
     if _NOT_JSON.fullmatch(text):
         message = f"`{text}` is a number that JSON cannot express: quote it if it is a text"
         raise ValueError(message)
+    # Go reads what begins with a dot by another function, which wants digits around underscores.
+    if text.startswith(".") and _LOOSE_UNDERSCORE.search(text):
+        return text
     plain = text.replace("_", "")
     number = _read_integer(plain)
     return _read_float(plain, text) if number is None else number
@@ -90,6 +96,9 @@ def name_key(key: Json) -> str:
 
 
 def _read_integer(plain: str) -> int | None:
+    signed = _SIGNED_BINARY.fullmatch(plain)
+    if signed is not None:
+        return int(signed[1], 2)
     match = _INTEGER.fullmatch(plain)
     if match is None:
         return None
@@ -102,7 +111,6 @@ def _read_integer(plain: str) -> int | None:
 
 
 def _read_float(plain: str, text: str) -> float | str:
-    # Go's parser of numbers takes whatever begins with a dot, so `.5e3` needs no other rule.
     if _FLOAT.fullmatch(plain) is None:
         return text
     value = float(plain)
