@@ -63,7 +63,7 @@ async def apply_plan(job: ManifestJob, plan: PlanFile) -> Outcome:
         async with open_journal(job) as note:
             return await _apply(job, plan, state, lock_id, note)
     finally:
-        await job.store.unlock(lock_id)
+        await job.unlock_state(lock_id)
 
 
 async def _apply(

@@ -1,10 +1,13 @@
 """The context of a job that deploys objects: its specification, its state and its cluster."""
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from exclave.base.ids import Randomness
+from exclave.client.problems import RemoteProblem
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.connection import Connection
@@ -23,6 +26,7 @@ from exclave.wire.kubernetes import ClusterRef, ManifestSpec
 from exclave.wire.states import LockInfo
 
 _LINEAGE_BITS = 128
+_UNLOCK_S = 5.0
 
 
 class ConnectCluster(Protocol):
@@ -89,6 +93,15 @@ class ManifestJob:
         lock_id = self.context.job.dispatch.execution_id
         await self.store.lock(LockInfo(id=lock_id, operation=self.spec.operation, who="exclave"))
         return lock_id
+
+    async def unlock_state(self, lock_id: str) -> None:
+        """Release the lock, if the control plane answers soon: a stopped job has to end.
+
+        A lock whose execution has ended is ignored by the next one.
+        """
+        with suppress(TimeoutError, RemoteProblem):
+            async with asyncio.timeout(_UNLOCK_S):
+                await self.store.unlock(lock_id)
 
     async def write_state(self, lock_id: str, state: KubeState) -> KubeState:
         """Store a version of the state; the first one begins a lineage."""

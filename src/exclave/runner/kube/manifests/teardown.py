@@ -123,7 +123,7 @@ async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
         )
         ended = await job.write_state(lock_id, ended)
     finally:
-        await job.store.unlock(lock_id)
+        await job.unlock_state(lock_id)
     if leftovers:
         raise WorkFailed(Reason.LEFTOVERS, describe_leftovers(leftovers))
     return Outcome(

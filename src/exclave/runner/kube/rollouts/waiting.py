@@ -80,7 +80,10 @@ class RolloutWait:
                 return doomed
 
     async def _check_doomed(self, entry: Followed) -> Unready | None:
-        inquiry = await inquire(self.client, entry)
+        try:
+            inquiry = await inquire(self.client, entry)
+        except (ApiRefused, ClusterUnreachable):
+            return None  # who may not look at pods still gets the rollout, without its reasons
         if entry.readiness.ready:
             return None
         self._describe_cause(entry, inquiry)

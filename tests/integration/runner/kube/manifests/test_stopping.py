@@ -145,3 +145,19 @@ async def test_a_rolling_update_reports_its_lowest_number_of_endpoints(
 
     assert (updated.outcome.state, updated.outcome.message) == ("succeeded", "")
     assert f"Service {bench.namespace}/web: no downtime" in updated.text
+
+
+async def test_a_cancelled_apply_ends_although_the_control_plane_is_silent(
+    bench: ManifestHarness,
+) -> None:
+    planned = await bench.plan(write(config_map("a", v="1"), deployment("web", bed_fail="hang")))
+    running = asyncio.create_task(bench.apply(planned, hand_in=False, timeout_s=600.0))
+    async with asyncio.timeout(30):
+        while not bench.cluster.exists(config_path(bench, "a")):  # noqa: ASYNC110 - a real cluster
+            await asyncio.sleep(0.05)
+
+    bench.base.api.down = True
+    bench.stop.request(Reason.CANCELLED, 1.0)
+    stopped = await asyncio.wait_for(running, 30)
+
+    assert stopped.outcome.state == "cancelled"
