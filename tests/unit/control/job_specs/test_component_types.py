@@ -66,8 +66,10 @@ def test_the_jobs_of_a_planned_type_are_of_its_kind(part: str, type_: PlannedTyp
     assert {job.model_dump()["kind"] for job in jobs} == {type_.kind}
 
 
-def test_a_runner_builds_the_artifacts_of_terraform_modules() -> None:
-    assert get_type(MODULE).artifact in RECIPES
+def test_a_runner_builds_the_artifacts_of_every_type_that_is_built() -> None:
+    types = (*SANDBOX_TYPES.values(), *COMPONENT_TYPES.values())
+
+    assert {type_.artifact for type_ in types if type_.artifact} <= RECIPES.keys()
 
 
 def test_every_entry_is_for_a_type_that_app_directories_have() -> None:
