@@ -1,5 +1,6 @@
 """The example for Kubernetes from its directory to a running install and back, on a real API server."""
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,9 +43,11 @@ def test_the_example_lives_from_sync_to_deprovision(site: KubernetesSite) -> Non
 
 
 def expect_deployed(site: KubernetesSite) -> None:
-    """Everything that the app names is in the cluster: pods by digest, content, check."""
+    """Everything that the app names is in the cluster: pods by digest, secret, content, check."""
     assert read(site, "{.status.readyReplicas}") == "2"
     assert "@sha256:" in read(site, "{.spec.template.spec.containers[0].image}")
+    secret = "get", "secret", "guestbook-admin", "-o", "jsonpath={.data.password}"
+    assert base64.b64decode(site.kubectl(*secret))
     page = "get", "configmap", "guestbook-content", "-o", "jsonpath={.data}"
     assert "Hello from your own cluster" in site.kubectl(*page)
     state = site.dev.ask("installs", "state", INSTALL)["document"]
@@ -110,8 +113,8 @@ def explain_a_failure(site: KubernetesSite) -> None:
 
 
 def deprovision(site: KubernetesSite) -> None:
-    """Down again: no workload, no release, no secret is left."""
+    """Down again: no workload, no policy, no record of a release is left."""
     site.dev.run("installs", "deprovision", INSTALL, "--wait", "--yes")
-    left = site.kubectl("get", "all,secret,networkpolicy", "-o", "name")
-    assert left.split() == []
+    assert site.kubectl("get", "all,networkpolicy", "-o", "name").split() == []
+    assert site.kubectl("get", "secret", "-l", "owner=helm", "-o", "name").split() == []
     assert site.dev.ask("installs", "get", INSTALL)["state"] == "deprovisioned"
