@@ -31,6 +31,8 @@ async def test_a_plan_is_applied_and_then_there_is_nothing_to_do(bench: Terrafor
         "import": 0,
         "move": 0,
         "outputs": 2,
+        "keep": 0,
+        "run": 0,
     }
     assert (planned.outputs["serial"], planned.outputs["lineage"]) == (0, "")
     applied = await bench.apply(planned)
