@@ -38,7 +38,7 @@ class PlanPart:
     rollback_to: StoredPlan | None = None
     """Plan what was deployed then, instead of what the app says now."""
     take_over: bool = False
-    """Take a release over although another Helm seems to work on it."""
+    """Whether to continue although another Helm process seems to work on the release."""
 
     @property
     def component(self) -> str:

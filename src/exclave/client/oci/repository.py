@@ -92,7 +92,7 @@ class OciRepository:
         await copy_blob((source.calls, source.path), (self.calls, self.path), blob, file)
 
     async def mount_blob(self, digest: str, source: str) -> bool:
-        """Take a blob from another repository of the registry; return whether that worked.
+        """Mount a blob of another repository of the registry; return whether it is mounted.
 
         `source` is the full name of the other repository. A registry that does not mount it begins
         an upload instead, which is cancelled.

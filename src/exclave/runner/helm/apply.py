@@ -280,8 +280,8 @@ async def _end_state(
 async def find_uids(job: HelmContext, ids: Sequence[ObjectId]) -> dict[ObjectId, str]:
     """Return the uids of objects that exist."""
 
-    async def look(object_id: ObjectId) -> str:
+    async def find_uid(object_id: ObjectId) -> str:
         return read_uid(await job.client.get(object_id) or {})
 
-    uids = await run_all(ids, look)
+    uids = await run_all(ids, find_uid)
     return {object_id: uid for object_id, uid in zip(ids, uids, strict=True) if uid}

@@ -131,7 +131,7 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
 
 
 async def _open_earlier(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, ReleasePlan]:
-    """Take the content of an earlier plan: nothing is rendered, random values stay the same."""
+    """Return the content of an earlier plan: nothing is rendered, so random values stay equal."""
     earlier = job.spec.rollback_to
     if earlier is None:
         raise WorkFailed(Reason.PLAN_MISSING, "the job names no earlier plan")

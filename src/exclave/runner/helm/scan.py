@@ -1,4 +1,4 @@
-"""Look for drift: what was deployed, compared with the cluster. Helm is not started."""
+"""Compare what was deployed with the cluster to find drift. Helm is not started."""
 
 import asyncio
 from dataclasses import replace

@@ -119,7 +119,7 @@ class ImageCopy:
             self.say(f"{blob.digest[:19]} {write_size(blob.size)} ({self._describe_progress()})")
 
     async def _mount(self, blob: Descriptor) -> bool:
-        """Take a blob from the source's repository, if both are in one registry that allows it."""
+        """Mount a blob of the source's repository, if both are in one registry that allows it."""
         if self._mounts:
             self._mounts = await self.target.mount_blob(blob.digest, self.source.name)
         return self._mounts

@@ -25,7 +25,7 @@ class IssuedToken:
 
 
 Issue = Callable[[], Awaitable[IssuedToken]]
-"""Gets a new token from whoever issues it."""
+"""Requests a new token from its issuer."""
 
 
 class FixedToken:

@@ -34,11 +34,11 @@ async def find_known(client: ClusterClient, objects: Sequence[StateObject]) -> l
     """Return the objects of a state as they are now; those of kinds that are gone are left out."""
     discovery = await client.discover()
 
-    async def look(known: StateObject) -> KnownObject | None:
+    async def find_object(known: StateObject) -> KnownObject | None:
         object_id = identify_known(discovery, known)
         return object_id and KnownObject(known, object_id, await client.get(object_id))
 
-    return [entry for entry in await run_all(objects, look) if entry is not None]
+    return [entry for entry in await run_all(objects, find_object) if entry is not None]
 
 
 async def compare_known(
