@@ -17,10 +17,6 @@ _SHOWN_CHARS = 200
 _USUAL_STEP = r'[A-Za-z_][A-Za-z0-9_-]*(?:\[(?:0|[1-9][0-9]{0,17}|"[A-Za-z0-9 _./:@=,+-]*")\])?'
 _USUAL = re.compile(rf"{_USUAL_STEP}(?:\.{_USUAL_STEP})+")
 """Addresses that are written in one way only: a state may have thousands, so this saves time."""
-_OBJECT = re.compile(
-    r"(?:[a-z0-9.-]{1,253}/)?[A-Z][A-Za-z0-9]{0,62}/(?:[a-z0-9*-]{0,63}/)?[A-Za-z0-9*:._-]{1,253}"
-)
-"""An object in a cluster: `apps/Deployment/shop/web`, `ConfigMap/shop/texts`, `Namespace/shop`."""
 # A name may have been masked on the runner in part: `***`.
 _STEP = re.compile(r'\.?((?![\d-])[\w*-]+)|\[([0-9]{1,18})\]|\["((?:[^"\\]|\\.)*)"\]')
 _NAME = re.compile(r"(?![\d-])[\w*-]{1,200}")
@@ -37,14 +33,10 @@ def read_address(text: str) -> str:
 
     The empty text stays empty; the function is idempotent.
     """
-    if not text or (len(text) <= MOST_CHARS and _is_plain(text)) or _is_unreadable(text):
+    if not text or (len(text) <= MOST_CHARS and _USUAL.fullmatch(text)) or _is_unreadable(text):
         return text
     steps = parse_address(text)
     return _mark_unreadable("address", text) if steps is None else _write(steps)
-
-
-def _is_plain(text: str) -> bool:
-    return _USUAL.fullmatch(text) is not None or _OBJECT.fullmatch(text) is not None
 
 
 def read_name(text: str) -> str:

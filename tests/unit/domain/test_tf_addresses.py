@@ -11,8 +11,6 @@ ADDRESSES = [
     "aws_vpc.main", "aws_vpc.main[0]", 'aws_vpc.main["a"]', "data.aws_ami.x", "module.a.aws_vpc.b",
     'module.a["k"].module.b[3].data.x-y.z_1["a.b/c:d"]', 'a.b["\\"]\\n\\\\"]', 'a.b["$${x} %%{y}"]',
     'a.b[""]', 'a.b["é 日本"]', "ä.ö", "a.b_***", '***.b["***"]', 'a.b["\\u202e"]', "_a._b",
-    "apps/Deployment/shop/web", "ConfigMap/shop/texts", "Namespace/shop", "v1/Secret/shop/db_1",
-    "rbac.authorization.k8s.io/ClusterRole/system:***",
 ]  # fmt: skip
 NONE = [
     "a", ".a.b", "a..b", "a.b.", "a.b[", "a.b[]", "a.b[x]", "a.b[-1]", "a.b[0][1]", "[0].a", 'a.b["x]',
