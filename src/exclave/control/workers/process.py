@@ -28,7 +28,6 @@ PATIENCE = 4
 """Wall-clock limit of a call as a multiple of its CPU time limit."""
 _GRACE_S = 2.0
 _FILES = 256
-_NICENESS = 10
 _PR_SET_PDEATHSIG = 1
 
 
@@ -48,7 +47,6 @@ def main() -> None:
     parent, memory = int(sys.argv[1]), int(sys.argv[2]) * _MIB
     _die_with(parent)
     _set_limits(memory)
-    os.nice(_NICENESS)  # where CPU time is short, the server's own loop goes first
     calls = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not write between our replies

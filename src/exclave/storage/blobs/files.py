@@ -35,14 +35,14 @@ _ASIDE = "tmp@"
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PUBLISH_TRIES = 5
-_THREADS = 8
-_SYNC_EVERY = 2 << 20
-"""Bytes after which a file is synced while it is written: a commit of the database, which syncs its
-own file on the same disk, would otherwise wait for all that was written so far."""
+_READERS = 8
 
 
 class FileBlobs:
     """Blobs in a folder of this machine; a key is the path of its file.
+
+    All changes are made by one thread, a piece at a time, and each piece is synced: the database
+    usually is on the same disk, and a commit waits for everything that others are syncing.
 
     `inline` works in the calling thread, for simulations on virtual time. `durable=False` skips
     every fsync: blobs survive the death of the process, not the loss of power. `disk` refuses
@@ -57,7 +57,8 @@ class FileBlobs:
         self._aside = folder / _ASIDE
         self._durable = durable
         self._anchored = {folder}
-        self._pool = None if inline else ThreadPoolExecutor(_THREADS, "blobs")
+        self._readers = None if inline else ThreadPoolExecutor(_READERS, "blob-reader")
+        self._writer = None if inline else ThreadPoolExecutor(1, "blob-writer")
         with _telling("open the blob folder", str(folder)):
             self._aside.mkdir(parents=True, exist_ok=True)
             _sweep(self._aside)
@@ -67,16 +68,18 @@ class FileBlobs:
     async def put(self, key: str, data: bytes) -> None:
         """Store the bytes: all of them or none, and durably once this returns."""
         target = self._folder / check_key(key)
-        await self._run(lambda: self._write(key, target, data))
+        await self._change(lambda: self._write(key, target, data))
 
     async def put_stream(self, key: str, chunks: AsyncIterable[bytes]) -> None:
         """Store what comes piece by piece: all of it or nothing."""
         target = self._folder / check_key(key)
-        aside = await self._run(lambda: _Aside(key, self._aside, self._disk, durable=self._durable))
+        aside = await self._change(
+            lambda: _Aside(key, self._aside, self._disk, durable=self._durable)
+        )
         try:
             async for chunk in regroup(chunks):
-                await self._run(partial(aside.write, chunk))
-            await self._run(lambda: self._finish(aside, target))
+                await self._change(partial(aside.write, chunk))
+            await self._change(lambda: self._finish(aside, target))
         except BaseException:
             aside.remove()
             raise
@@ -86,39 +89,41 @@ class FileBlobs:
     async def get(self, key: str) -> bytes:
         """Read a blob; a missing one is `NotFound`."""
         target = self._folder / check_key(key)
-        return await self._run(lambda: _read(key, target))
+        return await self._read(lambda: _read(key, target))
 
     async def read(self, key: str, start: int = 0, size: int | None = None) -> AsyncIterator[bytes]:
         """Read a blob, or a part of it, piece by piece."""
         target = self._folder / check_key(key)
-        fd = await self._run(lambda: _open(key, target))
+        fd = await self._read(lambda: _open(key, target))
         try:
             end = os.fstat(fd).st_size
             end = end if size is None else min(end, start + size)
             for at in range(start, end, CHUNK):
-                yield await self._run(partial(_read_at, key, fd, min(CHUNK, end - at), at))
+                yield await self._read(partial(_read_at, key, fd, min(CHUNK, end - at), at))
         finally:
             os.close(fd)
 
     async def delete(self, key: str) -> None:
         """Remove a blob, and the folders that it leaves empty; a missing one is fine."""
         target = self._folder / check_key(key)
-        await self._run(lambda: self._remove(key, target))
+        await self._change(lambda: self._remove(key, target))
 
     async def list_keys(self, folder: str = "") -> list[str]:
         """List the keys below a folder, sorted."""
         top = self._folder / check_folder(folder)
-        return await self._run(lambda: self._walk(top))
+        return await self._read(lambda: self._walk(top))
 
     async def close(self) -> None:
         """Finish what is under way and end the threads."""
-        if self._pool is not None:
-            await asyncio.to_thread(self._pool.shutdown)
+        for pool in (self._writer, self._readers):
+            if pool is not None:
+                await asyncio.to_thread(pool.shutdown)
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        if self._pool is None:
-            return work()
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+    async def _read(self, work: Callable[[], T]) -> T:
+        return await _run(self._readers, work)
+
+    async def _change(self, work: Callable[[], T]) -> T:
+        return await _run(self._writer, work)
 
     def _write(self, key: str, target: Path, data: bytes) -> None:
         aside = _Aside(key, self._aside, self._disk, durable=self._durable)
@@ -204,20 +209,19 @@ class _Aside:
         with _telling("store blob", key):
             self.fd, name = _make_locked(folder)
         self.path = Path(name)
-        self._unsynced = 0
 
     def write(self, data: bytes) -> None:
-        """Append."""
+        """Append, and sync every full piece."""
         if self._disk is not None:
             self._disk.check(self.key, len(data))
         with _telling("store blob", self.key):
-            left = memoryview(data)
-            while left:
-                left = left[os.write(self.fd, left) :]
-            self._unsynced += len(data)
-            if self._durable and self._unsynced >= _SYNC_EVERY:
-                os.fdatasync(self.fd)
-                self._unsynced = 0
+            for start in range(0, len(data), CHUNK):
+                left = memoryview(data)[start : start + CHUNK]
+                is_full = len(left) == CHUNK
+                while left:
+                    left = left[os.write(self.fd, left) :]
+                if self._durable and is_full:
+                    os.fdatasync(self.fd)
 
     def remove(self) -> None:
         """Delete the file, unless it was renamed into place."""
@@ -226,6 +230,12 @@ class _Aside:
     def close(self) -> None:
         """Close the file, which releases its lock."""
         os.close(self.fd)
+
+
+async def _run(pool: ThreadPoolExecutor | None, work: Callable[[], T]) -> T:
+    if pool is None:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(pool, work)
 
 
 def _make_locked(folder: Path) -> tuple[int, str]:

@@ -5,6 +5,7 @@ import hashlib
 import random
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -87,7 +88,7 @@ async def test_a_full_or_broken_disk_is_unavailable(tmp_path: Path) -> None:
         await blobs.put("a", b"")
 
 
-@pytest.mark.parametrize(("durable", "syncs"), [(True, 2), (False, 0)])
+@pytest.mark.parametrize(("durable", "syncs"), [(True, 5), (False, 0)])
 async def test_a_large_file_is_synced_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, durable: bool, syncs: int
 ) -> None:
@@ -106,3 +107,26 @@ async def test_a_large_file_is_synced_while_it_is_written(
 
     assert len(synced) == syncs
     assert len(stored) == 5 << 20
+
+
+async def test_two_files_are_never_synced_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit of the database waits for one piece at most, however many uploads there are."""
+    syncing = threading.Lock()
+    overlaps: list[int] = []
+
+    def sync(descriptor: int) -> None:
+        if not syncing.acquire(blocking=False):
+            overlaps.append(descriptor)
+            return
+        time.sleep(0.01)
+        syncing.release()
+
+    monkeypatch.setattr("os.fdatasync", sync)
+    monkeypatch.setattr("os.fsync", sync)
+    blobs = FileBlobs(tmp_path)
+    await asyncio.gather(*(blobs.put(f"blob-{number}", bytes(2 << 20)) for number in range(4)))
+    await blobs.close()
+
+    assert overlaps == []
