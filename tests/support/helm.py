@@ -11,7 +11,8 @@ from exclave.base.json_values import JsonObject
 from exclave.control.deps import Deps
 from exclave.domain.identity import QueueId, User
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.executors.helm import HelmExecutor, HelmKit
+from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.helm.packages import pack_chart
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
@@ -112,7 +113,7 @@ class HelmHarness(TerraformHarness):
     ) -> None:
         super().__init__(deps, user, queue, peer, folder, secrets)
         self.cluster, self.namespace = cluster, namespace
-        self.helm = HelmKit(
+        self.helm = ClusterKit(
             children=ChildSettings(path=PATH),
             secrets=self.kit.secrets,
             sealer=self.sealer,

@@ -11,7 +11,8 @@ from exclave.base.ids import SystemRandomness
 from exclave.client.runner import HttpRunnerApi
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.execution_api import Uplink
-from exclave.runner.executors.helm import HelmExecutor, HelmKit
+from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.kube.api.connection import Connection
@@ -43,7 +44,7 @@ async def run(url: str, data: Path, chart: Path, enrolment: str, shared: Cluster
         del cluster, fill
         return make_connection(shared)
 
-    kit = HelmKit(
+    kit = ClusterKit(
         children=ChildSettings(path=PATH),
         secrets=FileSecrets(None),
         sealer=Sealer(data, randomness),

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from exclave.runner.executors.manifest import ManifestExecutor, ManifestKit
+from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.manifest import ManifestExecutor
 from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.connection import Connection
@@ -67,7 +68,7 @@ class ManifestHarness:
         self.cut_at: int | None = None
         """After this many, the power is cut."""
         base.api.before = self._count_call
-        self.kit = ManifestKit(
+        self.kit = ClusterKit(
             children=base.kit.children,
             secrets=base.kit.secrets,
             sealer=base.sealer,

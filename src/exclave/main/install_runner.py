@@ -7,12 +7,14 @@ from pathlib import Path
 from exclave.base.clock import Clock
 from exclave.base.errors import InvalidInput
 from exclave.base.ids import Randomness
-from exclave.main.cluster_executors import make_cluster_executors
 from exclave.main.settings import RunnerSettings
 from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.registry_access import OpenRegistry
 from exclave.runner.executors.action import ActionExecutor, ClusterTools
+from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.executors.image import ImageExecutor, ImageKit
+from exclave.runner.executors.manifest import ManifestExecutor
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
 from exclave.runner.images.stack_registry import read_registry
 from exclave.runner.jobs.environment import ChildSettings
@@ -40,24 +42,33 @@ def make_install_executors(
     finder = ToolFinder(build_tool_settings(settings, config, children))
     clusters = ClusterTools(CommandAccess(connector, randomness), finder)
     sealer = Sealer(config.data, randomness)
-    kit = TerraformKit(
+    terraform = TerraformKit(
         children=children,
-        settings=TerraformSettings(
-            _resolve_cache(settings, config), settings.tf_mirror, settings.tf_tool
-        ),
         secrets=secrets,
         sealer=sealer,
         finder=finder,
         open_registry=registry,
         clock=clock,
         randomness=randomness,
+        settings=TerraformSettings(
+            _resolve_cache(settings, config), settings.tf_mirror, settings.tf_tool
+        ),
+    )
+    cluster = ClusterKit(
+        children=children,
+        secrets=secrets,
+        sealer=sealer,
+        finder=finder,
+        open_registry=registry,
+        clock=clock,
+        randomness=randomness,
+        connect=connector.connect,
     )
     return {
-        JobKind.TERRAFORM: TerraformExecutor(kit),
+        JobKind.TERRAFORM: TerraformExecutor(terraform),
+        JobKind.HELM: HelmExecutor(cluster),
+        JobKind.MANIFEST: ManifestExecutor(cluster),
         JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock, clusters),
-        **make_cluster_executors(
-            children, secrets, sealer, finder, registry, connector, clock, randomness
-        ),
         JobKind.IMAGE: ImageExecutor(
             ImageKit(
                 open_registry=registry,

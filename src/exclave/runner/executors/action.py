@@ -11,11 +11,12 @@ from exclave.base.clock import Clock
 from exclave.runner.jobs.artifacts import OpenPuller, fetch_artifact
 from exclave.runner.jobs.context import TIMEOUT_GRACE_S, JobContext, JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, require_spec, run_guarded
 from exclave.runner.jobs.outputs import merge_outputs, read_line_outputs
 from exclave.runner.jobs.placeholders import Filler, gather_values
-from exclave.runner.jobs.step_outcome import mask_outputs, run_step
+from exclave.runner.jobs.step_outcome import mask_outputs, run_step, run_steps
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, Workspace
+from exclave.runner.kube.access.clusters import list_texts
 from exclave.runner.kube.access.command_access import CommandAccess
 from exclave.runner.kube.api.errors import classify
 from exclave.runner.logs.spool import LogWriter
@@ -25,8 +26,7 @@ from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
 from exclave.runner.tools.finder import ToolFinder
 from exclave.runner.tools.job_tools import find_job_tool
-from exclave.wire.jobs import JsonValue, OutcomeState, Reason
-from exclave.wire.kubernetes import InlineCluster
+from exclave.wire.jobs import JsonValue
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import ActionSpec, ActionStep
 
@@ -48,16 +48,8 @@ class _Action:
     outputs_by_step: dict[str, JsonValue] = field(default_factory=dict)
 
     async def run(self) -> Outcome:
-        for number, step in enumerate(self.spec.steps):
-            failure = await self._run_step(number, step)
-            if failure is not None:
-                return failure.model_copy(update={"outputs": self._mask_outputs()})
-        return Outcome(
-            state=OutcomeState.SUCCEEDED,
-            reason=Reason.COMPLETED,
-            exit_code=0,
-            outputs=self._mask_outputs(),
-        )
+        steps = (self._run_step(number, step) for number, step in enumerate(self.spec.steps))
+        return await run_steps(steps, self._mask_outputs)
 
     async def _run_step(self, number: int, step: ActionStep) -> Outcome | None:
         async def build_command() -> Command:
@@ -145,16 +137,13 @@ class ActionExecutor(Executor):
         return await run_guarded(job, log, self._run(job, log, stop), classify=classify)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
-        spec = job.dispatch.spec
-        if not isinstance(spec, ActionSpec):
-            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        spec = require_spec(job, ActionSpec)
         limits = JobLimits(spec.timeout_s, TIMEOUT_GRACE_S, self._keep_free_bytes)
         context = open_context(
             job, log, stop, clock=self._clock, children=self._settings, limits=limits
         )
         texts = [*spec.env.values(), *(text for step in spec.steps for text in step.env.values())]
-        if isinstance(spec.cluster, InlineCluster):
-            texts.append(spec.cluster.kubeconfig)
+        texts += list_texts(spec.cluster)
         filler = await gather_values(job, log, texts, self._secrets, self._sealer)
         async with self._open_cluster(context, spec, filler) as env:
             return await _Action(context, spec, filler, self._open_registry, env).run()

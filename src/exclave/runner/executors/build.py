@@ -28,10 +28,9 @@ from exclave.runner.builds.recipe import (
 from exclave.runner.builds.recipes import find_recipe
 from exclave.runner.jobs.context import JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, require_spec, run_guarded
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES, write_private
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
@@ -73,9 +72,7 @@ class BuildExecutor(Executor):
     async def _run(
         self, job: JobRun, log: LogWriter, stop: StopRequest, progress: Progress
     ) -> Outcome:
-        spec = job.dispatch.spec
-        if not isinstance(spec, BuildSpec):
-            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        spec = require_spec(job, BuildSpec)
         recipe = find_recipe(spec.type)
         context = open_context(
             job,

@@ -30,7 +30,7 @@ from exclave.runner.images.stack_registry import (
 )
 from exclave.runner.jobs.context import JobContext, JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, require_spec, run_guarded
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
@@ -87,9 +87,7 @@ class ImageExecutor(Executor):
         return await run_guarded(job, log, self._run(job, log, stop))
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
-        spec = job.dispatch.spec
-        if not isinstance(spec, ImageSpec):
-            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        spec = require_spec(job, ImageSpec)
         context = open_context(
             job,
             log,

@@ -10,15 +10,14 @@ from exclave.runner.jobs.context import (
     open_context,
 )
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, require_spec, run_guarded
 from exclave.runner.jobs.outputs import merge_outputs, read_outputs, write_inputs
-from exclave.runner.jobs.step_outcome import mask_outputs, run_step
+from exclave.runner.jobs.step_outcome import mask_outputs, run_step, run_steps
 from exclave.runner.jobs.workspace import KEEP_FREE_BYTES
 from exclave.runner.logs.spool import LogWriter
-from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.store import SecretStore
-from exclave.wire.jobs import JsonValue, OutcomeState, Reason, ScriptSpec, ScriptStep
+from exclave.wire.jobs import JsonValue, ScriptSpec, ScriptStep
 from exclave.wire.runner import Outcome
 
 _EXECUTABLE = 0o700
@@ -36,16 +35,8 @@ class _Script:
     outputs: dict[str, JsonValue] = field(default_factory=dict)
 
     async def run(self) -> Outcome:
-        for number, step in enumerate(self.spec.steps):
-            failure = await self._run_step(number, step)
-            if failure is not None:
-                return failure.model_copy(update={"outputs": self._mask_outputs()})
-        return Outcome(
-            state=OutcomeState.SUCCEEDED,
-            reason=Reason.COMPLETED,
-            exit_code=0,
-            outputs=self._mask_outputs(),
-        )
+        steps = (self._run_step(number, step) for number, step in enumerate(self.spec.steps))
+        return await run_steps(steps, self._mask_outputs)
 
     async def _run_step(self, number: int, step: ScriptStep) -> Outcome | None:
         async def build_command() -> Command:
@@ -101,9 +92,7 @@ class ScriptExecutor(Executor):
         return await run_guarded(job, log, self._run(job, log, stop))
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
-        spec = job.dispatch.spec
-        if not isinstance(spec, ScriptSpec):
-            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        spec = require_spec(job, ScriptSpec)
         limits = JobLimits(spec.timeout_s, self._timeout_grace_s, self._keep_free_bytes)
         context = open_context(
             job, log, stop, clock=self._clock, children=self._settings, limits=limits

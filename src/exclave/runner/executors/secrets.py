@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from exclave.base.clock import Clock
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
-from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, run_guarded
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, require_spec, run_guarded
 from exclave.runner.jobs.placeholders import gather_values
-from exclave.runner.kube.access.clusters import ClusterConnector
+from exclave.runner.kube.access.clusters import ClusterConnector, list_texts
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.errors import classify
 from exclave.runner.kube.changes.ownership import PartOwner
@@ -20,7 +20,7 @@ from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore, generate_secret
 from exclave.runner.states.sealed_store import SealedStore
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
-from exclave.wire.kubernetes import ClusterRef, InlineCluster
+from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import SecretsSpec, SecretTarget, WantedSecret
 
@@ -59,9 +59,7 @@ class SecretsExecutor(Executor):
         return await run_guarded(job, log, self._run(job, log, stop), classify=classify)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
-        spec = job.dispatch.spec
-        if not isinstance(spec, SecretsSpec):
-            raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+        spec = require_spec(job, SecretsSpec)
         if stop.reason is not None:
             return end_by_stop(stop.reason, "stopped before it began")
         return await self._check(job, spec, log)
@@ -105,8 +103,7 @@ class SecretsExecutor(Executor):
         wanted = group_targets(spec.targets, held)
         log.hide([*held.values(), *(value for entry in wanted for value in entry.data.values())])
         sealer, clock = self._clusters.sealer, self._clusters.clock
-        texts = [cluster.kubeconfig] if isinstance(cluster, InlineCluster) else []
-        filler = await gather_values(job, log, texts, self._store, sealer)
+        filler = await gather_values(job, log, list_texts(cluster), self._store, sealer)
         connection = await self._clusters.connector.connect(cluster, filler.fill)
         store = SealedStore(_WORKSPACE, uplink=job.uplink, sealer=sealer, folder=job.folder)
         owner = PartOwner(job.uplink.queue_id, _WORKSPACE, MANAGER)

@@ -68,11 +68,8 @@ async def open_approved(job: HelmContext) -> Approved:
         release = read_release_plan(plan)
     except ValueError as error:
         raise WorkFailed(Reason.PLAN_MISSING, f"the plan cannot be read: {error}") from error
-    cluster = await job.client.read_cluster_uid()
-    state = await job.state.read(
-        cluster=cluster, namespace=job.spec.namespace, release=job.spec.release
-    )
-    if (plan.cluster, plan.serial, plan.lineage) != (cluster, state.serial, state.lineage):
+    state = await job.read_state()
+    if (plan.cluster, plan.serial, plan.lineage) != (state.cluster, state.serial, state.lineage):
         message = "the state of the part changed since the plan: plan again"
         raise WorkFailed(Reason.PLAN_STALE, message)
     digest = "" if job.spec.plan is None else job.spec.plan.digest
@@ -83,11 +80,8 @@ async def apply_release(job: HelmContext, note: Note) -> Outcome:
     """Run an apply job of a deploy."""
     approved = await open_approved(job)
     await check_fresh(job, approved)
-    await job.state.lock("apply")
-    try:
+    async with job.state.locked("apply"):
         final = await _apply(job, approved, note)
-    finally:
-        await job.state.unlock()
     outputs = await collect_outputs(job, approved.release, approved.plan.objects, final)
     return Outcome(
         state=OutcomeState.SUCCEEDED,

@@ -9,11 +9,12 @@ from exclave.runner.commands import helm
 from exclave.runner.commands.helm import Argv
 from exclave.runner.helm.ownership import ReleaseOwner
 from exclave.runner.helm.records import Driver
-from exclave.runner.helm.stored_state import StateSession
 from exclave.runner.helm.values import write_values
 from exclave.runner.jobs.context import Captured, JobContext
 from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.kube.api.client import ClusterClient
+from exclave.runner.kube.changes.state import KubeState
+from exclave.runner.kube.changes.state_session import StateSession
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.sealing import Sealer
 from exclave.wire.kubernetes import HelmSpec
@@ -49,6 +50,10 @@ class HelmContext:
     def chart(self) -> Path:
         """The folder of the chart in the workspace."""
         return self.context.workspace.work / "chart"
+
+    async def read_state(self) -> KubeState:
+        """Return the state of the part, see `StateSession.read`."""
+        return await self.state.read("helm", self.spec.namespace, self.spec.release)
 
     async def run_helm(self, name: str, argv: Argv, driver: Driver) -> Captured:
         """Run helm against the cluster's proxy; its errors are in the log, its answer is not."""

@@ -67,8 +67,7 @@ class ReleaseFacts:
 async def read_facts(job: HelmContext) -> ReleaseFacts:
     """Read state and records; wait a little for somebody else's Helm."""
     spec = job.spec
-    cluster = await job.client.read_cluster_uid()
-    state = await job.state.read(cluster=cluster, namespace=spec.namespace, release=spec.release)
+    state = await job.read_state()
     for attempt in range(_BUSY_TRIES + 1):
         driver, records = await find_driver(job.client, spec.driver, spec.namespace, spec.release)
         try:

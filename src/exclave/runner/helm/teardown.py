@@ -72,11 +72,8 @@ async def apply_teardown(job: HelmContext, note: Note) -> Outcome:
     """Remove what was approved, and verify that it is gone."""
     approved = await open_approved(job)
     await check_fresh(job, approved)
-    await job.state.lock("teardown")
-    try:
+    async with job.state.locked("teardown"):
         left = await _remove(job, approved, note)
-    finally:
-        await job.state.unlock()
     return _end(left)
 
 

@@ -5,7 +5,7 @@ import errno
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from exclave.base.errors import Problem
 from exclave.base.logs import Log
@@ -21,6 +21,8 @@ from exclave.wire.jobs import Reason
 from exclave.wire.runner import Dispatch, Outcome
 
 _log = Log("runner.executors")
+
+SpecT = TypeVar("SpecT")
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -91,6 +93,14 @@ class Executor(Protocol):
         of this executor. May be called twice for the same execution.
         """
         del ended
+
+
+def require_spec(job: JobRun, kind: type[SpecT]) -> SpecT:
+    """Return the specification of a job; raise `WorkFailed` if it is one of another kind."""
+    spec = job.dispatch.spec
+    if not isinstance(spec, kind):
+        raise WorkFailed(Reason.KIND_UNSUPPORTED, f"this is a `{spec.kind}` job")
+    return spec
 
 
 def classify_problem(problem: Problem) -> Reason:

@@ -1,17 +1,33 @@
 """Steps of a job: running one, and the outcome of its exit code."""
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.jobs.shell import name_signal, to_exit_status
 from exclave.runner.logs.masking import Mask, mask_json
 from exclave.runner.outcomes import Stopped, WorkFailed, fail
 from exclave.runner.processes.child import Command
-from exclave.wire.jobs import JsonValue, Reason
+from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 
 _NOT_FOUND = 127
+
+
+async def run_steps(
+    steps: Iterable[Awaitable[Outcome | None]], read_outputs: Callable[[], dict[str, JsonValue]]
+) -> Outcome:
+    """Run steps in order until one fails; return the outcome with the outputs so far."""
+    for step in steps:
+        failure = await step
+        if failure is not None:
+            return failure.model_copy(update={"outputs": read_outputs()})
+    return Outcome(
+        state=OutcomeState.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        exit_code=0,
+        outputs=read_outputs(),
+    )
 
 
 async def run_step(

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from exclave.base.clock import Clock
 from exclave.base.errors import Problem
@@ -12,6 +14,7 @@ from exclave.base.logs import Log
 from exclave.client.retry import RetryPolicy
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.data_folder import sync_folder
+from exclave.runner.jobs.context import JobContext
 from exclave.runner.states.unsent_state import JOURNAL, send_journal
 
 _log = Log("runner.journal")
@@ -48,7 +51,30 @@ class JournalFile:
         os.close(self._handle)
 
 
-async def send_regularly(folder: Path, uplink: Uplink, clock: Clock) -> None:
+JournalT = TypeVar("JournalT", bound=JournalFile)
+
+
+@asynccontextmanager
+async def keep_journal(
+    context: JobContext, workspace: str, kind: type[JournalT]
+) -> AsyncIterator[JournalT]:
+    """Keep the journal of a job and upload it regularly while the block lasts.
+
+    Its last line is written only if the block succeeds.
+    """
+    job = context.job
+    journal = kind(job.folder, workspace, context.mask)
+    sending = asyncio.create_task(_send_regularly(job.folder, job.uplink, context.clock))
+    try:
+        yield journal
+        journal.end()
+    finally:
+        journal.close()
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+
+
+async def _send_regularly(folder: Path, uplink: Uplink, clock: Clock) -> None:
     """Upload the journal every few seconds while it grows; a failed upload is retried then."""
     while True:
         await clock.sleep(_EVERY_S)

@@ -1,14 +1,12 @@
 """Applies exactly the approved plan, and keeps a journal meanwhile."""
 
-import asyncio
-
 from exclave.runner.commands import terraform
 from exclave.runner.control_plane.execution_api import PATIENCE
 from exclave.runner.jobs.shell import name_signal
 from exclave.runner.outcomes import MESSAGE_CHARS, Stopped, fail
 from exclave.runner.plans.sealed_plans import fetch_plan
 from exclave.runner.secrets.sealing import Sealer
-from exclave.runner.states.journal_file import send_regularly
+from exclave.runner.states.journal_file import keep_journal
 from exclave.runner.states.unsent_state import has_pending_state
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.errored_state import rescue_all, was_left
@@ -27,16 +25,9 @@ async def apply(tf: TerraformContext, sealer: Sealer) -> Outcome:
     data = await fetch_plan(job, sealer, tf.spec.workspace, tf.spec.plan)
     tf.context.workspace.write(tf.plan_file, data)
     await run_init(tf)
-    journal = Journal(job.folder, tf.spec.workspace, mask)
-    sending = asyncio.create_task(send_regularly(job.folder, job.uplink, tf.context.clock))
-    messages = MessageLog(tf.context.log, journal.note)
-    try:
+    async with keep_journal(tf.context, tf.spec.workspace, Journal) as journal:
+        messages = MessageLog(tf.context.log, journal.note)
         outcome = await _run(tf, messages, journal)
-        journal.end()
-    finally:
-        journal.close()
-        sending.cancel()
-    await asyncio.gather(sending, return_exceptions=True)
     unsaved = was_left(job.folder)
     await rescue_all(job.folder, job.uplink, sealer, PATIENCE, mask)
     return _check_state(tf, outcome, unsaved=unsaved)

@@ -54,6 +54,14 @@ class ReadKubeconfigs(Protocol):
         ...
 
 
+class ConnectCluster(Protocol):
+    """Makes the connection to the cluster that a job names."""
+
+    async def __call__(self, cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
+        """Return the connection; `fill` replaces placeholders by their values."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Clouds:
     """Where the token issuers of the clouds are."""
@@ -144,3 +152,8 @@ class ClusterConnector:
                 hint="Run the newest Stack of the app; it makes the roles that jobs name.",
             )
         return self.roles[name]
+
+
+def list_texts(cluster: ClusterRef | None) -> list[str]:
+    """Return the texts of a cluster that may have placeholders in them."""
+    return [cluster.kubeconfig] if isinstance(cluster, InlineCluster) else []

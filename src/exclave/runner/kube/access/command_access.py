@@ -14,6 +14,7 @@ from exclave.runner.kube.access.journal import ClusterJournal
 from exclave.runner.kube.access.proxy import ClusterProxy
 from exclave.runner.kube.access.proxy_rules import Mode
 from exclave.runner.kube.api.connection import Connection
+from exclave.runner.states.journal_file import keep_journal
 from exclave.wire.kubernetes import ClusterRef
 
 _ENABLED: Final = "NUON_KUBECONFIG_ENABLED"
@@ -44,19 +45,15 @@ class CommandAccess:
             yield {_ENABLED: "false"}
             return
         workspace = context.job.dispatch.job_id
-        journal = ClusterJournal(context.job.folder, workspace, context.mask)
-        try:
+        async with keep_journal(context, workspace, ClusterJournal) as journal:
             async with ClusterProxy(
-                connection, self.randomness, mode=Mode.WRITE, note=journal.note
+                connection, self.randomness, mode=Mode.WRITE, note=journal.note_request
             ) as proxy:
                 context.log.hide([Secret(secret) for secret in proxy.secrets])
                 file = proxy.write_kubeconfig(context.workspace)
                 yield {_ENABLED: "true", "KUBECONFIG": str(file)}
             if journal.events:
                 context.log.system(f"commands sent {journal.events} changes to the cluster")
-            journal.end()
-        finally:
-            journal.close()
 
     async def _connect(
         self,

@@ -1,11 +1,11 @@
 """Applies an approved plan: checked against the cluster first, followed until all is ready."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from exclave.runner.kube.access.journal import ClusterJournal
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.apply import Applier, find_stale
 from exclave.runner.kube.changes.model import WantedObject
@@ -27,7 +27,7 @@ from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoint
 from exclave.runner.kube.rollouts.ready import needs_wait
 from exclave.runner.kube.rollouts.waiting import RolloutWait, Unready, describe_unready
 from exclave.runner.outcomes import WorkFailed
-from exclave.runner.states.journal_file import JournalFile, send_regularly
+from exclave.runner.states.journal_file import keep_journal
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import PlanRef
@@ -42,7 +42,7 @@ NoteChange = Callable[[str, ObjectId], None]
 
 async def check_plan(job: ManifestJob, plan: PlanFile) -> KubeState:
     """Return the state; raise if the plan does not fit it or the cluster any more."""
-    state = await job.open_state()
+    state = await job.read_state()
     if plan.cluster != state.cluster:
         raise _stale("it was made for another cluster")
     if (plan.serial, plan.lineage) != (state.serial, state.lineage):
@@ -58,21 +58,15 @@ async def check_plan(job: ManifestJob, plan: PlanFile) -> KubeState:
 async def apply_plan(job: ManifestJob, plan: PlanFile) -> Outcome:
     """Apply objects, follow their rollout, prune what is gone, and return the outcome."""
     state = await check_plan(job, plan)
-    lock_id = await job.lock_state()
-    try:
-        async with open_journal(job) as note:
-            return await _apply(job, plan, state, lock_id, note)
-    finally:
-        await job.unlock_state(lock_id)
+    async with job.state.locked("apply"), open_journal(job) as note:
+        return await _apply(job, plan, state, note)
 
 
-async def _apply(
-    job: ManifestJob, plan: PlanFile, state: KubeState, lock_id: str, note: NoteChange
-) -> Outcome:
+async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteChange) -> Outcome:
     context = job.context
     made = tuple(dict.fromkeys((*state.namespaces_made, *plan.namespaces)))
     united = unite(state, (entry.id for entry in plan.objects), make_mark(job.spec.plan))
-    state = await job.write_state(lock_id, replace(united, namespaces_made=made))
+    state = await job.state.write(replace(united, namespaces_made=made))
     applier = Applier(job.client, context.clock, job.owner, note, until=context.deadline - _LAST_S)
     async with count_endpoints(job.client, context.clock, plan.objects) as downtimes:
         await applier.make_namespaces(plan.namespaces)
@@ -86,7 +80,7 @@ async def _apply(
         *_list_applied(plan, applier),
         *(_to_state(change) for change in (*leftovers, *kept)),
     ]
-    state = await job.write_state(lock_id, finish(state, objects, healthy=True))
+    state = await job.state.write(finish(state, objects, healthy=True))
     return _succeed(state, plan, await gather_outputs(job, plan.objects))
 
 
@@ -126,21 +120,13 @@ async def _prune(job: ManifestJob, plan: PlanFile, note: NoteChange) -> list[Pla
 @asynccontextmanager
 async def open_journal(job: ManifestJob) -> AsyncIterator[NoteChange]:
     """Keep a journal of every change, synced before the change is made."""
-    run, context = job.context.job, job.context
-    journal = JournalFile(run.folder, job.spec.workspace, context.mask)
-    sending = asyncio.create_task(send_regularly(run.folder, run.uplink, context.clock))
+    async with keep_journal(job.context, job.spec.workspace, ClusterJournal) as journal:
 
-    def note(action: str, object_id: ObjectId) -> None:
-        journal.write({"type": f"object_{action}", "object": object_id.address})
-        context.log.system(f"{action} {object_id.address}")
+        def note(action: str, object_id: ObjectId) -> None:
+            journal.note_object(action, object_id)
+            job.context.log.system(f"{action} {object_id.address}")
 
-    try:
         yield note
-        journal.end()
-    finally:
-        journal.close()
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
 
 
 def _list_applied(plan: PlanFile, applier: Applier) -> list[StateObject]:

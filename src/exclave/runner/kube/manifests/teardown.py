@@ -1,5 +1,6 @@
 """Tears a part down: says what goes and what stays, and does not forget what does not go."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,11 +12,11 @@ from exclave.runner.kube.api.objects import ObjectId, identify
 from exclave.runner.kube.changes.known import KnownObject, find_known
 from exclave.runner.kube.changes.model import ObjectChange
 from exclave.runner.kube.changes.ownership import read_uid
-from exclave.runner.kube.changes.plan_file import PlanFile
+from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
 from exclave.runner.kube.changes.prune import decide_prune
-from exclave.runner.kube.changes.removal import RemovedObject, Remover, describe_leftovers
+from exclave.runner.kube.changes.removal import Leftover, RemovedObject, Remover, describe_leftovers
 from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
-from exclave.runner.kube.manifests.applying import check_plan, make_mark, open_journal
+from exclave.runner.kube.manifests.applying import NoteChange, check_plan, make_mark, open_journal
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.planning import Planned
 from exclave.runner.kube.rollouts.pods import write_selector
@@ -96,34 +97,19 @@ async def _plan_claims(
 async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
     """Remove the objects of a plan; what does not go stays in the state and fails the job."""
     state = await check_plan(job, plan)
-    lock_id = await job.lock_state()
-    clock = job.context.clock
-    try:
+    removed = [change for change in plan.changes if change.action == "delete"]
+    async with job.state.locked("teardown"):
         async with open_journal(job) as note:
-            remover = Remover(job.client, clock, note)
-            entries = [
-                RemovedObject(change.id, change.uid)
-                for change in plan.changes
-                if change.action == "delete" and change.id.kind != "Namespace"
-            ]
-            leftovers = await remover.remove_all(entries, until=job.context.deadline - _LAST_S)
-            own = [change for change in plan.changes if change.id.kind == "Namespace"]
-            if not leftovers:
-                for change in own:
-                    if change.action == "delete":
-                        await _remove_namespace(job, remover, change.id, change.uid)
-        objects = tuple(StateObject(*key_of(entry.id), entry.uid) for entry in leftovers)
+            leftovers = await _remove(job, removed, note)
         ended = replace(
             state,
             serial=state.serial + 1,
-            objects=objects,
+            objects=tuple(StateObject(*key_of(entry.id), entry.uid) for entry in leftovers),
             namespaces_made=state.namespaces_made if leftovers else (),
             plan=make_mark(job.spec.plan),
             healthy=None,
         )
-        ended = await job.write_state(lock_id, ended)
-    finally:
-        await job.unlock_state(lock_id)
+        ended = await job.state.write(ended)
     if leftovers:
         raise WorkFailed(Reason.LEFTOVERS, describe_leftovers(leftovers))
     return Outcome(
@@ -135,9 +121,25 @@ async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
             "sensitive_outputs": [],
             "serial": ended.serial,
             "lineage": ended.lineage,
-            "summary": {"destroy": len(entries)},
+            "summary": {"destroy": sum(change.id.kind != "Namespace" for change in removed)},
         },
     )
+
+
+async def _remove(
+    job: ManifestJob, removed: Sequence[PlannedChange], note: NoteChange
+) -> list[Leftover]:
+    """Remove objects, then the namespaces among them; return what does not go."""
+    remover = Remover(job.client, job.context.clock, note)
+    objects = [
+        RemovedObject(change.id, change.uid) for change in removed if change.id.kind != "Namespace"
+    ]
+    leftovers = await remover.remove_all(objects, until=job.context.deadline - _LAST_S)
+    if not leftovers:
+        for change in removed:
+            if change.id.kind == "Namespace":
+                await _remove_namespace(job, remover, change.id, change.uid)
+    return leftovers
 
 
 async def _remove_namespace(

@@ -1,8 +1,13 @@
-"""The state of a release's part: read once, written under a lock before and after an apply."""
+"""The stored state of a part during a job: read once, written under a lock."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 from exclave.base.ids import Randomness
+from exclave.client.problems import RemoteProblem
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.changes.state import (
     KubeState,
@@ -16,7 +21,8 @@ from exclave.runner.states.sealed_store import SealedStore
 from exclave.wire.jobs import Reason
 from exclave.wire.states import LockInfo
 
-_LINEAGE_BITS = 128
+_LINEAGE_BITS: Final = 128
+_UNLOCK_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +34,36 @@ class StateSession:
     randomness: Randomness
     lock_id: str
 
-    async def read(self, *, cluster: str, namespace: str, release: str) -> KubeState:
-        """Return the stored state, or an empty one for this cluster."""
-        try:
-            opened = await self.store.read()
-            state = None if opened is None else read_kube_state(opened.data)
-        except SealBroken as problem:
-            message = f"the stored state cannot be opened: {problem.message}. {problem.advice}"
-            raise WorkFailed(Reason.STATE_REFUSED, message) from problem
-        except ValueError as error:
-            raise WorkFailed(Reason.STATE_REFUSED, str(error)) from error
+    async def read(
+        self, kind: Literal["helm", "manifest"], namespace: str, release: str = ""
+    ) -> KubeState:
+        """Return the state of the part, an empty one if nothing was deployed yet.
+
+        Raises if it is the state of another cluster: what is there is not what was deployed.
+        """
+        cluster = await self.client.read_cluster_uid()
+        state = await self._open()
         if state is None:
-            return KubeState(0, "", "helm", cluster, namespace, release)
+            return KubeState(0, "", kind, cluster, namespace, release)
         if state.cluster != cluster and state.objects:
             message = (
                 "this is another cluster than the one it was deployed to: correct the cluster, or"
                 " tear the part down there first"
             )
             raise WorkFailed(Reason.CLUSTER_UNREACHABLE, message)
-        return replace(state, cluster=cluster, namespace=namespace, release=release)
+        return replace(state, kind=kind, cluster=cluster, namespace=namespace, release=release)
 
-    async def lock(self, operation: str) -> None:
-        """Acquire the lock of the state."""
+    @asynccontextmanager
+    async def locked(self, operation: str) -> AsyncIterator[None]:
+        """Hold the lock of the state while the block lasts."""
         await self.store.lock(LockInfo(id=self.lock_id, operation=operation, who="exclave"))
+        try:
+            yield
+        finally:
+            # A stopped job has to end soon. The next execution ignores a lock that stayed.
+            with suppress(TimeoutError, RemoteProblem):
+                async with asyncio.timeout(_UNLOCK_S):
+                    await self.store.unlock(self.lock_id)
 
     async def write(self, state: KubeState) -> KubeState:
         """Store a new version of the state and return it; the first one begins a lineage."""
@@ -61,9 +74,15 @@ class StateSession:
         await self.store.write(self.lock_id, header, data)
         return state
 
-    async def unlock(self) -> None:
-        """Release the lock."""
-        await self.store.unlock(self.lock_id)
+    async def _open(self) -> KubeState | None:
+        try:
+            opened = await self.store.read()
+            return None if opened is None else read_kube_state(opened.data)
+        except SealBroken as problem:
+            message = f"the stored state cannot be opened: {problem.message}. {problem.advice}"
+            raise WorkFailed(Reason.STATE_REFUSED, message) from problem
+        except ValueError as error:
+            raise WorkFailed(Reason.STATE_REFUSED, str(error)) from error
 
     async def _list_types(self) -> dict[str, str]:
         discovery = await self.client.discover()
