@@ -36,7 +36,7 @@ from exclave.storage.migrate import upgrade_connection
 from exclave.wire.envelope import encode_bytes, public_text
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import NewInstall
-from exclave.wire.jobs import JobKind, JobSpec, NoopSpec, OutcomeState, Reason
+from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import (
     PROTOCOL,
     AskToken,
@@ -54,6 +54,7 @@ from exclave.wire.runner import (
     StartReply,
     token_message,
 )
+from exclave.wire.specs import JobSpec, NoopSpec
 from exclave.wire.workflows import NewStep, NewWorkflow, StepKind, WorkflowReply
 
 SEAL = Fernet.generate_key()

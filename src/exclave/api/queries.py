@@ -10,7 +10,7 @@ from exclave.wire.jobs import JobState
 from exclave.wire.model import Id, Name, Text
 from exclave.wire.model import Request as Strict
 from exclave.wire.runner import Count
-from exclave.wire.specs import Repository, Workspace
+from exclave.wire.spec_fields import Repository, Workspace
 from exclave.wire.states import LockId
 from exclave.wire.workflows import WorkflowState
 

@@ -22,6 +22,7 @@ from exclave.base.errors import InvalidInput
 from exclave.jobspec.facts import SourceFacts
 from exclave.wire.builds import expand_repo
 from exclave.wire.images import ImageSource
+from exclave.wire.spec_fields import RegoPolicy
 from exclave.wire.specs import (
     BuildSource,
     BuildSpec,
@@ -29,7 +30,6 @@ from exclave.wire.specs import (
     DockerOptions,
     GitSource,
     KustomizeOptions,
-    RegoPolicy,
     UploadedSource,
 )
 

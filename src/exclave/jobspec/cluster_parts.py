@@ -12,7 +12,7 @@ from exclave.jobspec.texts import read_timeout, render_label, render_policies
 from exclave.jobspec.workspaces import name_workspace
 from exclave.wire.images import PinnedImage
 from exclave.wire.kubernetes import ClusterRef, IgnoreRule, Operation, TeardownRules, WaitRules
-from exclave.wire.specs import PlanRef, RegoPolicy
+from exclave.wire.spec_fields import PlanRef, RegoPolicy
 
 
 class ClusterFields(TypedDict):

@@ -11,7 +11,7 @@ from exclave.domain.stacks import Cloud
 from exclave.jobspec.errors import NotReady
 from exclave.wire.images import PinnedImage
 from exclave.wire.kubernetes import ClusterRef
-from exclave.wire.specs import Artifact, PlanRef
+from exclave.wire.spec_fields import Artifact, PlanRef
 
 Render = Callable[[str, str], str]
 """Renders a template with the install's state; the second text says where it is written."""

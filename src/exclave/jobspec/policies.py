@@ -7,7 +7,7 @@ from exclave.domain.intents import ApplyPart, PlanPart, ScanPart
 from exclave.domain.lanes import POLICIES
 from exclave.jobspec.facts import Render
 from exclave.wire.kubernetes import ClusterRef, ManifestSpec
-from exclave.wire.specs import PlanRef
+from exclave.wire.spec_fields import PlanRef
 
 _NAMESPACE = "default"
 """Where policies that are not about the whole cluster go, unless they say so themselves."""

@@ -9,7 +9,8 @@ from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart
 from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
 from exclave.jobspec.texts import read_timeout, render_map, render_policies
 from exclave.jobspec.workspaces import name_workspace
-from exclave.wire.specs import PlanRef, TerraformSpec
+from exclave.wire.spec_fields import PlanRef
+from exclave.wire.specs import TerraformSpec
 
 Definition = TerraformModule | Sandbox
 

@@ -8,7 +8,7 @@ from exclave.appconfig.model.kinds.policies import Policy
 from exclave.domain.jobs import Reason
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import Render
-from exclave.wire.specs import RegoPolicy
+from exclave.wire.spec_fields import RegoPolicy
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue, StringConstraints
 
 from exclave.wire.model import Id, Reply, Request
-from exclave.wire.specs import Env
+from exclave.wire.spec_fields import Env
 from exclave.wire.workflows import WorkflowReply as WorkflowReply
 
 ActionName = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]

@@ -12,17 +12,6 @@ from exclave.domain.jobs import JobState as JobState
 from exclave.domain.jobs import OutcomeState as OutcomeState
 from exclave.domain.jobs import Reason as Reason
 from exclave.wire.model import Id, Reply, Request, Text
-from exclave.wire.specs import Argument as Argument
-from exclave.wire.specs import Env as Env
-from exclave.wire.specs import EnvName as EnvName
-from exclave.wire.specs import EnvValue as EnvValue
-from exclave.wire.specs import JobSpec as JobSpec
-from exclave.wire.specs import NoopSpec as NoopSpec
-from exclave.wire.specs import Outputs as Outputs
-from exclave.wire.specs import ScriptSpec as ScriptSpec
-from exclave.wire.specs import ScriptStep as ScriptStep
-from exclave.wire.specs import TimeoutS as TimeoutS
-from exclave.wire.specs import check_storable as check_storable
 
 
 class ExecutionReply(Reply):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, JsonValue, ValidationError
 from exclave.domain.resource_addresses import read_resource_address
 from exclave.domain.tf_addresses import read_name
 from exclave.wire.model import Reply
-from exclave.wire.specs import check_storable
+from exclave.wire.spec_fields import check_storable
 
 Address = Annotated[str, AfterValidator(read_resource_address)]
 """The address of a resource; an invalid one is replaced by a text that says so."""

@@ -7,9 +7,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from exclave.domain.capabilities import KINDS as KINDS
 from exclave.domain.identity import QueueKind as QueueKind
-from exclave.wire.jobs import JobKind, JobSpec, JsonValue, OutcomeState, Outputs, Reason
+from exclave.wire.jobs import JobKind, JsonValue, OutcomeState, Reason
 from exclave.wire.model import Id, Name, Reply, Request
-from exclave.wire.specs import Digest as Digest
+from exclave.wire.spec_fields import Digest as Digest
+from exclave.wire.spec_fields import Outputs
+from exclave.wire.specs import JobSpec
 
 PROTOCOL_MAJOR = 1
 PROTOCOL_MINOR = 1

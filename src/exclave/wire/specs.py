@@ -11,26 +11,22 @@ from pydantic import (
 )
 
 from exclave.base import job_limits
-from exclave.wire.images import ImageSource
-from exclave.wire.images import ImageSpec as ImageSpec
-from exclave.wire.kubernetes import ClusterRef
-from exclave.wire.kubernetes import HelmSpec as HelmSpec
-from exclave.wire.kubernetes import ManifestSpec as ManifestSpec
+from exclave.wire.images import ImageSource, ImageSpec
+from exclave.wire.kubernetes import ClusterRef, HelmSpec, ManifestSpec
 from exclave.wire.model import Id, Name, Request
-from exclave.wire.spec_fields import MOST_NESTED as MOST_NESTED
-from exclave.wire.spec_fields import Argument as Argument
-from exclave.wire.spec_fields import Artifact as Artifact
-from exclave.wire.spec_fields import Digest as Digest
-from exclave.wire.spec_fields import Env as Env
-from exclave.wire.spec_fields import EnvName as EnvName
-from exclave.wire.spec_fields import EnvValue as EnvValue
-from exclave.wire.spec_fields import Outputs as Outputs
-from exclave.wire.spec_fields import PlanRef as PlanRef
-from exclave.wire.spec_fields import RegoPolicy as RegoPolicy
-from exclave.wire.spec_fields import Repository as Repository
-from exclave.wire.spec_fields import TimeoutS as TimeoutS
-from exclave.wire.spec_fields import Workspace as Workspace
-from exclave.wire.spec_fields import check_storable as check_storable
+from exclave.wire.spec_fields import (
+    Argument,
+    Artifact,
+    Digest,
+    Env,
+    EnvName,
+    EnvValue,
+    PlanRef,
+    RegoPolicy,
+    Repository,
+    TimeoutS,
+    Workspace,
+)
 
 
 class ScriptStep(Request):

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from exclave.wire.model import Reply, Request
 from exclave.wire.plans import Address
-from exclave.wire.specs import Workspace
+from exclave.wire.spec_fields import Workspace
 
 MAX_ATTACHMENT = 64 << 20
 """Maximum size of a file that an execution uploads, and of a sealed state."""

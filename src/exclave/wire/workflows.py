@@ -9,9 +9,10 @@ from exclave.domain.lanes import check_lane
 from exclave.domain.workflows import StepKind as StepKind
 from exclave.domain.workflows import StepState as StepState
 from exclave.domain.workflows import WorkflowState as WorkflowState
-from exclave.wire.jobs import Blocker, JobState, JsonValue, Outputs
+from exclave.wire.jobs import Blocker, JobState, JsonValue
 from exclave.wire.model import Id, Labels, Name, Reply, Request, Text
-from exclave.wire.specs import Digest, OwnSpec
+from exclave.wire.spec_fields import Digest, Outputs
+from exclave.wire.specs import OwnSpec
 
 MAX_STEPS = 200
 MAX_NEEDS = 2_000

@@ -35,7 +35,7 @@ from exclave.wire.installs import (
     Upgrade,
     WorkflowKind,
 )
-from exclave.wire.jobs import ScriptSpec
+from exclave.wire.specs import ScriptSpec
 from exclave.wire.workflows import Approve, Deny
 from tests.integration.control.conftest import World
 from tests.support.install_fixture import InstallFixture, make_install_fixture, provision

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from exclave.domain.intents import WorkflowValues
 from exclave.jobspec.facts import ActionFacts, ApplyFacts, PlanFacts, SourceFacts
-from exclave.wire.specs import Artifact, PlanRef
+from exclave.wire.spec_fields import Artifact, PlanRef
 
 DIGEST = f"sha256:{'a' * 64}"
 ARTIFACT = Artifact(repository="apps/a", digest=DIGEST)

@@ -19,7 +19,6 @@ from exclave.wire.envelope import (
     verify_signature,
     vouch_message,
 )
-from exclave.wire.jobs import NoopSpec
 from exclave.wire.runner import (
     AskNonce,
     AskToken,
@@ -45,6 +44,7 @@ from exclave.wire.runner import (
     TokenReply,
     token_message,
 )
+from exclave.wire.specs import NoopSpec
 
 T = TypeVar("T")
 

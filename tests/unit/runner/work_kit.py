@@ -16,10 +16,9 @@ from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.logs.job_log import JobLog, open_log
 from exclave.runner.logs.spool import Spool
 from exclave.runner.secrets.store import FileSecrets
-from exclave.wire.jobs import ScriptSpec
 from exclave.wire.logs import LogRecord, Stream, read_records
 from exclave.wire.runner import Dispatch, Outcome
-from exclave.wire.specs import JobSpec
+from exclave.wire.specs import JobSpec, ScriptSpec
 
 CLOCK = SystemClock()
 EXECUTION = Ids(CLOCK, SystemRandomness()).new("exe")

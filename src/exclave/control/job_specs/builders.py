@@ -27,7 +27,8 @@ from exclave.jobspec.errors import NotReady
 from exclave.storage.engine.database import StatementFailed
 from exclave.storage.engine.types import write_json
 from exclave.wire.model import Request
-from exclave.wire.specs import NoopSpec, check_storable
+from exclave.wire.spec_fields import check_storable
+from exclave.wire.specs import NoopSpec
 
 log = Log("intents")
 

@@ -11,7 +11,7 @@ from exclave.jobspec.policies import make_policies_apply, make_policies_plan
 from exclave.storage import tf_states
 from exclave.storage.engine.database import Tx
 from exclave.wire.kubernetes import ManifestSpec
-from exclave.wire.specs import PlanRef
+from exclave.wire.spec_fields import PlanRef
 
 
 def make_policies_job(

@@ -22,7 +22,7 @@ from exclave.domain.workflows import Workflow
 from exclave.jobspec.errors import NotReady
 from exclave.storage import app_installs, builds
 from exclave.storage.engine.database import Tx
-from exclave.wire.specs import Artifact
+from exclave.wire.spec_fields import Artifact
 
 T = TypeVar("T", bound=Table)
 

@@ -24,7 +24,7 @@ from exclave.jobspec.facts import ApplyFacts, PlanFacts
 from exclave.storage import install_parts, steps
 from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.model import Request
-from exclave.wire.specs import Artifact, PlanRef
+from exclave.wire.spec_fields import Artifact, PlanRef
 
 
 def make_plan(scope: Scope, intent: PlanPart | ScanPart, values: WorkflowValues) -> Request:

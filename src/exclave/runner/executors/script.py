@@ -17,8 +17,9 @@ from exclave.runner.jobs.workspace import KEEP_FREE_BYTES
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.store import SecretStore
-from exclave.wire.jobs import JsonValue, ScriptSpec, ScriptStep
+from exclave.wire.jobs import JsonValue
 from exclave.wire.runner import Outcome
+from exclave.wire.specs import ScriptSpec, ScriptStep
 
 _EXECUTABLE = 0o700
 

@@ -13,7 +13,7 @@ from exclave.runner.jobs.executor import JobRun
 from exclave.runner.jobs.workspace import Workspace
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
-from exclave.wire.specs import Artifact
+from exclave.wire.spec_fields import Artifact
 
 
 class Puller(Protocol):

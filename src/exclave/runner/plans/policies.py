@@ -11,7 +11,7 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.policy_evaluation import PACKAGE, Question, evaluate_policies
 from exclave.wire.jobs import Reason
 from exclave.wire.plans import PolicyFinding, PolicyLevel
-from exclave.wire.specs import RegoPolicy
+from exclave.wire.spec_fields import RegoPolicy
 
 LEVELS: Final[Sequence[PolicyLevel]] = ("deny", "warn", "pass")
 """The rules of a policy: the first refuses, the others are shown."""

@@ -19,7 +19,7 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.wire.jobs import Reason
 from exclave.wire.plans import PolicyFinding
-from exclave.wire.specs import RegoPolicy
+from exclave.wire.spec_fields import RegoPolicy
 
 PACKAGE: Final = "nuon"
 """The package that policies are written in."""

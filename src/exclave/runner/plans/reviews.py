@@ -23,7 +23,7 @@ from exclave.runner.plans.policy_evaluation import (
 )
 from exclave.wire.jobs import Reason
 from exclave.wire.plans import PlanAction, PlanDocument, PolicyFinding, PolicyLevel
-from exclave.wire.specs import RegoPolicy
+from exclave.wire.spec_fields import RegoPolicy
 
 MOST_FINDINGS: Final = 200
 """Most findings that are listed of one policy and level; the rest are counted."""

@@ -10,7 +10,7 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.sealing import Purpose, SealBroken, Sealer
 from exclave.wire.jobs import Reason
 from exclave.wire.plans import PlanDocument
-from exclave.wire.specs import PlanRef
+from exclave.wire.spec_fields import PlanRef
 
 _PLAN = "plan"
 """The purpose of an encrypted plan."""

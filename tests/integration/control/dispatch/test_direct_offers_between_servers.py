@@ -17,8 +17,9 @@ from exclave.domain.identity import QueueId, User
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.listener import listen
 from exclave.storage.tables.core import runners as runners_table
-from exclave.wire.jobs import JobKind, ScriptSpec, ScriptStep
+from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PollReply
+from exclave.wire.specs import ScriptSpec, ScriptStep
 from exclave.wire.workflows import NewStep, WorkflowReply
 from tests.support.databases import open_database
 from tests.support.world import (

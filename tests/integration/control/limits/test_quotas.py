@@ -27,7 +27,7 @@ from exclave.storage.usage import (
 )
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.installs import NewInstall
-from exclave.wire.jobs import NoopSpec
+from exclave.wire.specs import NoopSpec
 from exclave.wire.usage import UsageLine
 from exclave.wire.workflows import NewStep, NewWorkflow
 from tests.integration.control.conftest import World

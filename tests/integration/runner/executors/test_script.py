@@ -8,8 +8,9 @@ import pytest
 
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.jobs.executor import JobRun
-from exclave.wire.jobs import NoopSpec, OutcomeState, Reason, ScriptSpec
+from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.logs import Stream
+from exclave.wire.specs import NoopSpec, ScriptSpec
 from tests.unit.runner.work_kit import (
     NO_UPLINK,
     ExecutionHarness,

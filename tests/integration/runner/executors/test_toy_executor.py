@@ -23,8 +23,9 @@ from exclave.runner.processes.child import Command
 from exclave.runner.processes.leftovers import kill_leftovers
 from exclave.runner.runner import Runner
 from exclave.runner.secrets.store import FileSecrets, SecretStore
-from exclave.wire.jobs import JobKind, NoopSpec, OutcomeState, Reason
+from exclave.wire.jobs import JobKind, OutcomeState, Reason
 from exclave.wire.runner import Outcome, Result, ResultReply
+from exclave.wire.specs import NoopSpec
 from tests.unit.runner.harness import TOKEN
 from tests.unit.runner.logs.test_spooled_log import Archive
 

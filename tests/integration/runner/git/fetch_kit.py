@@ -9,8 +9,7 @@ from exclave.runner.git.fetch import Checkout, GitFetcher, GitSettings
 from exclave.runner.jobs.context import JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import JobRun
-from exclave.wire.jobs import NoopSpec
-from exclave.wire.specs import GitSource
+from exclave.wire.specs import GitSource, NoopSpec
 from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, ExecutionHarness, make_dispatch, read_spool
 
 EVERYWHERE = GitSettings(protocols=frozenset({"https", "ssh", "http", "file"}), allow_private=True)

@@ -14,7 +14,8 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.policy_evaluation import DEFAULT_LIMITS, PolicyLimits
 from exclave.runner.plans.reviews import ReviewedObject, check_reviews
 from exclave.wire.plans import PlanAction, PlanDocument, PlanSummary
-from exclave.wire.specs import NoopSpec, RegoPolicy
+from exclave.wire.spec_fields import RegoPolicy
+from exclave.wire.specs import NoopSpec
 from tests.support.tools import need_tool
 from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, ExecutionHarness, make_dispatch
 

@@ -12,8 +12,9 @@ from exclave.runner.control_plane.envelope_trust import Judged, Trust
 from exclave.runner.control_plane.identity import Identity
 from exclave.runner.data_folder import DataFolder
 from exclave.wire.envelope import TYPE, encode_bytes
-from exclave.wire.jobs import JobKind, Reason, ScriptSpec, ScriptStep
+from exclave.wire.jobs import JobKind, Reason
 from exclave.wire.runner import Offer, QueueKind
+from exclave.wire.specs import ScriptSpec, ScriptStep
 from tests.support.virtual_time import VirtualClock, run_virtual
 from tests.unit.runner.fake_control import TIMINGS, FakeControl
 from tests.unit.runner.harness import RunnerHarness, run_scenario

@@ -9,7 +9,8 @@ import pytest
 from exclave.runner.jobs.outputs import merge_outputs, read_outputs, write_inputs
 from exclave.runner.jobs.workspace import check_room, prepare_workspace
 from exclave.runner.outcomes import WorkFailed
-from exclave.wire.jobs import JsonValue, NoopSpec, Reason
+from exclave.wire.jobs import JsonValue, Reason
+from exclave.wire.specs import NoopSpec
 from tests.unit.runner.work_kit import make_dispatch
 
 

@@ -12,9 +12,9 @@ from exclave.runner.executors.secrets import SecretsExecutor
 from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import FileSecrets, generate_secret
-from exclave.wire.jobs import NoopSpec, OutcomeState, Reason
+from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Dispatch, Outcome
-from exclave.wire.specs import SecretsSpec, WantedSecret
+from exclave.wire.specs import NoopSpec, SecretsSpec, WantedSecret
 from tests.unit.runner.harness import FakeWriter
 from tests.unit.runner.work_kit import NO_UPLINK, make_dispatch
 

@@ -30,7 +30,7 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.states.journal_file import keep_journal
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
-from exclave.wire.specs import PlanRef
+from exclave.wire.spec_fields import PlanRef
 
 _MOST_NAMED: Final = 5
 _LAST_S: Final = 10.0
