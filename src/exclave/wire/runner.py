@@ -9,8 +9,7 @@ from exclave.domain.capabilities import KINDS as KINDS
 from exclave.domain.identity import QueueKind as QueueKind
 from exclave.wire.jobs import JobKind, JsonValue, OutcomeState, Reason
 from exclave.wire.model import Id, Name, Reply, Request
-from exclave.wire.spec_fields import Digest as Digest
-from exclave.wire.spec_fields import Outputs
+from exclave.wire.spec_fields import Digest, Outputs
 from exclave.wire.specs import JobSpec
 
 PROTOCOL_MAJOR = 1

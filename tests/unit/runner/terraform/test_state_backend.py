@@ -157,7 +157,7 @@ async def test_a_stranger_is_refused_before_the_body_is_read() -> None:
 
 
 async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exclave.runner.terraform.state_backend._HEAD_WITHIN_S", 0.05)
+    monkeypatch.setattr("exclave.runner.jobs.loopback._HEAD_WITHIN_S", 0.05)
     async with StateProxy(Memory(), SystemRandomness()) as proxy:
         assert await ask_raw(proxy.env["TF_HTTP_ADDRESS"], b"GET / HTTP/1.1\r\nX: ") == b""
 
@@ -165,7 +165,7 @@ async def test_a_stranger_that_says_nothing_is_cut_off(monkeypatch: pytest.Monke
 async def test_a_known_client_that_stops_in_mid_body_is_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("exclave.runner.terraform.state_backend._CHUNK_WITHIN_S", 0.05)
+    monkeypatch.setattr("exclave.runner.jobs.loopback._CHUNK_WITHIN_S", 0.05)
     backend = Memory()
     async with StateProxy(backend, SystemRandomness()) as proxy:
         both = f"{proxy.env['TF_HTTP_USERNAME']}:{proxy.env['TF_HTTP_PASSWORD']}".encode()
