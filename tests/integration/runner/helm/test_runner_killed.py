@@ -3,7 +3,6 @@
 import asyncio
 import os
 import random
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,21 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
 
 from exclave.base.json_values import list_or_empty, object_or_empty
 from exclave.control.dispatch import runners
 from exclave.domain.jobs import JobId
 from exclave.main.server import run_control_plane
 from exclave.main.settings import ServerSettings
-from exclave.storage.tables import core
 from exclave.wire.jobs import JobReply
 from exclave.wire.kubernetes import HelmSpec
 from tests.integration.runner.terraform.runner_site import Site
 from tests.support.helm import CHART, WORKSPACE
 from tests.support.kubernetes import Cluster
 from tests.support.terraform import ARTIFACT
-from tests.support.world import job, make_install, make_org, run_workflow
+from tests.support.world import make_install, make_org
 
 KILLS = int(os.environ.get("EXCLAVE_TEST_KILLS", "3"))
 """How many moments are tried; each takes seconds, so few in every run and many by wish."""
@@ -42,23 +39,10 @@ class HelmSite(Site):
         """Start the runner's process."""
         assert self.cluster is not None
         cluster = (self.cluster.server, self.cluster.token, str(self.cluster.folder))
-        with (self.folder / "runner.log").open("ab") as out:
-            self.running.append(
-                await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", "tests.support.helm_runner", self.url),
-                    *(str(self.data), str(self.folder / "chart"), self.enrolment, *cluster),
-                    stdout=out,
-                    stderr=out,
-                    env={
-                        "PATH": os.environ["PATH"],
-                        "HOME": os.environ["HOME"],
-                        "PYTHONPATH": os.pathsep.join(sys.path),
-                    },
-                )
-            )
+        await self._start("chart", *cluster)
 
     async def begin(self, **more: Any) -> JobId:
-        """Enqueue a helm job; the runner can do no other kind, so it waits until it is one."""
+        """Enqueue a helm job."""
         spec = HelmSpec.model_validate(
             {
                 "workspace": WORKSPACE,
@@ -69,18 +53,7 @@ class HelmSite(Site):
                 **more,
             }
         )
-        step = job("work", lanes=[WORKSPACE], mutating=spec.operation == "apply")
-        flow = await run_workflow(self.deps, self.user, self.queue, step)
-        found = flow.steps[0].job_id
-        assert found is not None
-        change = {"spec": spec.model_dump(mode="json"), "kind": "helm"}
-        await self.deps.db.write(
-            lambda tx: (
-                tx.run(update(core.jobs).where(core.jobs.c.id == found).values(**change)).rowcount
-            )
-        )
-        self.deps.hub.wake([f"queue:{self.queue}"])
-        return JobId(found)
+        return await self._enqueue(spec)
 
     async def plan_with(self, **sets: str) -> JobReply:
         """Plan the chart with values."""

@@ -24,6 +24,8 @@ from exclave.main.settings import ServerSettings
 from exclave.storage.tables import core
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobReply
+from exclave.wire.kubernetes import HelmSpec
+from exclave.wire.specs import TerraformSpec
 from tests.faults.site import clean_env, exclave
 from tests.support.terraform import has_begun, make_spec
 from tests.support.world import job, make_install, make_org, run_workflow
@@ -57,20 +59,20 @@ class Site:
         return self.folder / "runner"
 
     async def start_runner(self) -> None:
-        module = self.folder / "module"
+        """Start the runner's process."""
+        await self._start("module")
+
+    async def _start(self, source: str, *cluster: str) -> None:
+        argv = (self.url, str(self.data), str(self.folder / source), self.enrolment, *cluster)
+        names = ("PATH", "HOME")
+        env = {name: os.environ[name] for name in names if name in os.environ}
         with (self.folder / "runner.log").open("ab") as out:
             self.running.append(
                 await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "tests.support.terraform_runner",
-                    self.url,
-                    str(self.data),
-                    str(module),
-                    self.enrolment,
+                    *(sys.executable, "-m", "tests.support.runner_process", *argv),
                     stdout=out,
                     stderr=out,
-                    env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)},
+                    env={**env, "PYTHONPATH": os.pathsep.join(sys.path)},
                 )
             )
 
@@ -84,13 +86,17 @@ class Site:
             await self.running[-1].wait()
 
     async def begin(self, **more: Any) -> JobId:
-        """Enqueue a Terraform job; the runner can do no other kind, so it waits until it is one."""
-        spec = make_spec(**more)
-        step = job("work", lanes=[WORKSPACE], mutating=spec.operation == "apply")
+        """Enqueue a Terraform job."""
+        return await self._enqueue(make_spec(**more))
+
+    async def _enqueue(self, spec: TerraformSpec | HelmSpec) -> JobId:
+        """Enqueue a job; the runner can do no other kind, so it waits until it is of this one."""
+        lanes = [spec.workspace]
+        step = job("work", lanes=lanes, mutating=spec.operation == "apply")
         flow = await run_workflow(self.deps, self.user, self.queue, step)
         found = flow.steps[0].job_id
         assert found is not None
-        change = {"spec": spec.model_dump(mode="json"), "kind": "terraform"}
+        change = {"spec": spec.model_dump(mode="json"), "kind": spec.kind}
         await self.deps.db.write(
             lambda tx: (
                 tx.run(update(core.jobs).where(core.jobs.c.id == found).values(**change)).rowcount
