@@ -1,6 +1,5 @@
 """Real Helm on a runner's executor, with a real cluster and a control plane in this process."""
 
-import asyncio
 import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -16,12 +15,9 @@ from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.helm.packages import pack_chart
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.kube.api.connection import Connection
-from exclave.runner.logs.job_log import open_log
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.kubernetes import ClusterRef, HelmSpec
-from exclave.wire.runner import Offer
 from tests.support.kubernetes import Cluster
 from tests.support.kubernetes_tools import need_helm
 from tests.support.manifests import make_connection
@@ -34,7 +30,6 @@ from tests.support.terraform import (
     TerraformHarness,
 )
 from tests.support.world import FakeRunner
-from tests.unit.runner.work_kit import make_dispatch, read_spool
 
 WORKSPACE = "component:web"
 CHART = {
@@ -149,30 +144,9 @@ class HelmHarness(TerraformHarness):
             }
         )
 
-    async def run_helm(
-        self,
-        spec: HelmSpec,
-        *,
-        hand_in: bool = True,
-        offer: Offer | None = None,
-        **changes: Any,
-    ) -> Ran:
-        """Run one job and report its outcome."""
-        mutating = spec.operation == "apply"
-        found = offer or await self.offer(spec.workspace, mutating=mutating)
-        self.stop = StopRequest()
-        folder = self.executions / found.execution_id
-        folder.mkdir(parents=True)
-        log, spool = open_log(folder / "log", CLOCK)
-        dispatch = make_dispatch(
-            spec, execution_id=found.execution_id, epoch=found.epoch, mutating=mutating, **changes
-        )
-        work = JobRun(dispatch, folder, self.bind(found))
-        outcome = await HelmExecutor(self.helm).run(work, log, self.stop)
-        await asyncio.to_thread(log.close)
-        if hand_in:
-            await self.peer.hand_in(found.execution_id, found.epoch, outcome)
-        return Ran(found, outcome, read_spool(spool), folder)
+    async def run_helm(self, spec: HelmSpec, **more: Any) -> Ran:
+        """Run one helm job and report its outcome."""
+        return await self.run_job(HelmExecutor(self.helm), spec, **more)
 
     async def plan_release(self, **more: Any) -> Ran:
         """Plan the chart as it is now."""

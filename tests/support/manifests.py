@@ -1,22 +1,18 @@
 """Manifest jobs on a runner's executor, with a real cluster and a control plane in-process."""
 
-import asyncio
 import ssl
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from exclave.runner.executors.deploy_kit import ClusterKit
 from exclave.runner.executors.manifest import ManifestExecutor
-from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.runner.jobs.executor import StopRequest
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.connection import Connection
-from exclave.runner.logs.job_log import open_log
 from exclave.wire.kubernetes import ClusterRef, ManifestSpec
 from exclave.wire.runner import Offer
 from tests.support.kubernetes import Cluster
 from tests.support.terraform import CLOCK, RANDOM, Ran, TerraformHarness
-from tests.unit.runner.work_kit import make_dispatch, read_spool
 
 
 class PowerCut(BaseException):
@@ -62,7 +58,6 @@ class ManifestHarness:
         self, base: TerraformHarness, cluster: Cluster, namespace: str, server: str = ""
     ) -> None:
         self.base, self.cluster, self.namespace, self.server = base, cluster, namespace, server
-        self.stop = StopRequest()
         self.calls = 0
         """Requests to the cluster and calls of the control plane."""
         self.cut_at: int | None = None
@@ -112,26 +107,18 @@ class ManifestHarness:
         **more: Any,
     ) -> Ran:
         """Run one job and report its outcome."""
-        spec = self.make_spec(operation, **more)
-        is_change = operation == "apply"
-        found = offer or await self.base.offer(spec.workspace, mutating=is_change)
-        self.stop = StopRequest()
-        folder: Path = self.base.executions / found.execution_id
-        await asyncio.to_thread(folder.mkdir, parents=True)
-        log, spool = open_log(folder / "log", CLOCK)
-        dispatch = make_dispatch(
-            spec,
-            execution_id=found.execution_id,
-            epoch=found.epoch,
-            mutating=is_change,
+        return await self.base.run_job(
+            ManifestExecutor(self.kit),
+            self.make_spec(operation, **more),
+            hand_in=hand_in,
+            offer=offer,
             approved_digest=approved_digest,
         )
-        work = JobRun(dispatch, folder, self.base.bind(found))
-        outcome = await ManifestExecutor(self.kit).run(work, log, self.stop)
-        await asyncio.to_thread(log.close)
-        if hand_in:
-            await self.base.peer.hand_in(found.execution_id, found.epoch, outcome)
-        return Ran(found, outcome, read_spool(spool), folder)
+
+    @property
+    def stop(self) -> StopRequest:
+        """What stops the job that runs."""
+        return self.base.stop
 
     def make_spec(self, operation: str, **more: Any) -> ManifestSpec:
         """Return a job of the workspace `component:web`."""

@@ -28,14 +28,15 @@ from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
 from exclave.runner.jobs.artifacts import Puller
 from exclave.runner.jobs.environment import ChildSettings
-from exclave.runner.jobs.executor import JobRun, StopRequest
+from exclave.runner.jobs.executor import Executor, JobRun, StopRequest
 from exclave.runner.logs.job_log import open_log
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import FileSecrets
 from exclave.runner.terraform.module import TerraformSettings
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
+from exclave.wire.kubernetes import HelmSpec, ManifestSpec
 from exclave.wire.logs import LogRecord, Stream
-from exclave.wire.runner import Dispatch, Offer, Outcome
+from exclave.wire.runner import Offer, Outcome
 from exclave.wire.specs import TerraformSpec
 from exclave.wire.states import LockState, SealedState, StateReply, UnlockState
 from exclave.wire.terraform import AttachmentReply, SensitiveValues
@@ -260,24 +261,31 @@ class TerraformHarness:
             randomness=RANDOM,
         )
 
-    async def run(
+    async def run(self, spec: TerraformSpec, **more: Any) -> Ran:
+        """Run one Terraform job and report its outcome."""
+        return await self.run_job(TerraformExecutor(self.kit), spec, **more)
+
+    async def run_job(
         self,
-        spec: TerraformSpec,
+        executor: Executor,
+        spec: TerraformSpec | HelmSpec | ManifestSpec,
         *,
         hand_in: bool = True,
         offer: Offer | None = None,
         **changes: Any,
     ) -> Ran:
-        """Run one job and report its outcome."""
+        """Run one job and report its outcome; `changes` are those of its dispatch."""
         mutating = spec.operation == "apply"
         found = offer or await self.offer(spec.workspace, mutating=mutating)
         self.stop = StopRequest()
         folder = self.executions / found.execution_id
         folder.mkdir(parents=True)
         log, spool = open_log(folder / "log", CLOCK)
-        dispatch = make_terraform(spec, found, mutating=mutating, **changes)
+        dispatch = make_dispatch(
+            spec, execution_id=found.execution_id, epoch=found.epoch, mutating=mutating, **changes
+        )
         work = JobRun(dispatch, folder, self.bind(found))
-        outcome = await TerraformExecutor(self.kit).run(work, log, self.stop)
+        outcome = await executor.run(work, log, self.stop)
         await asyncio.to_thread(log.close)
         if hand_in:
             await self.peer.hand_in(found.execution_id, found.epoch, outcome)
@@ -316,15 +324,6 @@ def make_spec(operation: str, **more: Any) -> TerraformSpec:
     """Return a job of the workspace `component:db`."""
     return TerraformSpec.model_validate(
         {"operation": operation, "workspace": "component:db", "artifact": ARTIFACT, **more}
-    )
-
-
-def make_terraform(spec: TerraformSpec, offer: Offer, **changes: Any) -> Dispatch:
-    return make_dispatch(
-        spec,
-        execution_id=offer.execution_id,
-        epoch=offer.epoch,
-        **changes,
     )
 
 
