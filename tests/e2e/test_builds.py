@@ -205,14 +205,14 @@ def test_a_private_repository_needs_the_build_runners_credentials(site: Site) ->
     site.add("secret", f"{site.server.url}/private", ".", "connected_repo")
     site.sync()
     failed = site.await_builds(2)["component:secret"]
-    file = site.folder / ".exclave/runners/build/git-credentials.json"
+    file = site.folder / ".exclave/runners/build/source-credentials.json"
     held = {"prefix": f"{site.server.url}/private", "username": "git", "password": "tok-s3cret"}
     file.write_text(json.dumps({"credentials": [held]}))
     file.chmod(0o600)
 
     built = site.ask("builds", "create", "demo", "secret", "--wait")
 
-    assert "git-credentials.json" in failed["error"]
+    assert "source-credentials.json" in failed["error"]
     assert built["state"] == "succeeded"
     log = site.run("builds", "logs", built["id"]).stdout
     assert "tok-s3cret" not in log + json.dumps(built)

@@ -12,10 +12,10 @@ from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.identity import load_key
 from exclave.runner.control_plane.registry_access import OpenRegistry
 from exclave.runner.executors.build import BuildExecutor
-from exclave.runner.git.credentials import FILE, GitCredentials
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.git.urls import PROTOCOLS, parse_rewrites
 from exclave.runner.jobs.environment import ChildSettings
+from exclave.runner.secrets.source_credentials import FILE, SourceCredentials
 from exclave.runner.tools.finder import ToolFinder
 
 
@@ -27,7 +27,7 @@ def make_build_executor(
     clock: Clock,
 ) -> BuildExecutor:
     """Return the executor of `build` jobs; only runners of a build queue get any."""
-    git, credentials = build_git_settings(settings), GitCredentials(config.data / FILE)
+    git, credentials = build_git_settings(settings), SourceCredentials(config.data / FILE)
     charts = ChartDownloads(replace(config.link, url=""), credentials, git.allow_private)
     finder = ToolFinder(build_tool_settings(settings, config, children))
     tools = BuildTools(GitFetcher(git, children, credentials), finder, charts)

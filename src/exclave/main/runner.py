@@ -23,7 +23,6 @@ from exclave.runner.executions.deps import Deps
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.executors.secrets import SecretClusters, SecretsExecutor
-from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.kube.access.clusters import ClusterConnector
@@ -47,6 +46,7 @@ from exclave.runner.secrets.held import (
     read_url_password,
 )
 from exclave.runner.secrets.sealing import SEAL_KEY, Sealer
+from exclave.runner.secrets.source_credentials import FILE as SOURCE_CREDENTIALS
 from exclave.runner.secrets.store import FileSecrets, SecretStore
 from exclave.runner.stack.folder import StackFolder
 from exclave.runner.stack.phone_home import Reporter
@@ -122,7 +122,7 @@ def collect_held(
     """Return every source of secrets that this runner holds."""
     readers: dict[Path | None, Reader] = {
         config.secrets_file: read_secrets,
-        config.data / GIT_CREDENTIALS: read_credentials,
+        config.data / SOURCE_CREDENTIALS: read_credentials,
         _resolve(settings.registry_password_file): read_password,
         config.data / SEAL_KEY: read_hex_keys,
         config.data / KEY: read_raw_key,

@@ -8,7 +8,7 @@ from pathlib import Path
 from exclave.base.addresses import is_private_literal
 from exclave.runner.commands import git
 from exclave.runner.commands.git import Argv
-from exclave.runner.git.credentials import GitCredentials, forget, hand_over, list_secrets
+from exclave.runner.git.credentials import forget, hand_over
 from exclave.runner.git.failures import explain_git
 from exclave.runner.git.private_networks import Resolve, choose_public_ip, resolve_host
 from exclave.runner.git.urls import Address, Rewrite, resolve_address
@@ -17,6 +17,7 @@ from exclave.runner.jobs.environment import ChildSettings, build_env
 from exclave.runner.jobs.shell import to_exit_status
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
+from exclave.runner.secrets.source_credentials import SourceCredentials, list_secrets
 from exclave.wire.jobs import Reason
 from exclave.wire.specs import GitSource
 
@@ -63,7 +64,7 @@ class GitFetcher:
         self,
         settings: GitSettings,
         children: ChildSettings,
-        credentials: GitCredentials,
+        credentials: SourceCredentials,
         *,
         resolve: Resolve = resolve_host,
     ) -> None:
@@ -92,7 +93,7 @@ class GitFetcher:
         rules = self._settings
         address = resolve_address(source.url, rules.rewrites, rules.protocols)
         ip = await self._choose_ip(address)
-        credential = self._credentials.find(address) if source.connected else None
+        credential = self._credentials.find(address.text) if source.connected else None
         if credential is not None:
             context.log.hide(list_secrets(credential))
         env = build_env(self._children, context.workspace)

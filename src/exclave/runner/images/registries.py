@@ -47,7 +47,7 @@ def explain_refusal(problem: Problem, image: str, *, advice: str = "") -> WorkFa
         case httpx.codes.TOO_MANY_REQUESTS:
             message = (
                 f"the registry limits how often {image} may be pulled: log in, with a name and a"
-                " password in the build runner's git-credentials.json, or try again later"
+                " password in the build runner's source-credentials.json, or try again later"
             )
             return WorkFailed(Reason.QUOTA, message)
         case _:

@@ -102,7 +102,7 @@ def read_secrets(data: bytes) -> Iterable[bytes]:
 
 
 def read_credentials(data: bytes) -> Iterable[bytes]:
-    """Return the patterns of the passwords and private keys in a git credentials file."""
+    """Return the patterns of the passwords and private keys in the file of source credentials."""
     try:
         credentials = json.loads(data)["credentials"]
         texts = [

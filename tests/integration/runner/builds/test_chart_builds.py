@@ -254,7 +254,7 @@ async def test_a_private_repository_opens_with_the_credentials_of_the_build_runn
         private.add("web", "1.2.3")
         _, denied = await build_chart(tmp_path / "none", private.url)
         site = open_site(tmp_path / "site")
-        file = tmp_path / "site/git-credentials.json"
+        file = tmp_path / "site/source-credentials.json"
         file.touch(mode=0o600)
         entry = {"prefix": private.url, "username": "vendor", "password": "swordfish-7"}
         file.write_text(json.dumps({"credentials": [entry]}))
@@ -262,7 +262,7 @@ async def test_a_private_repository_opens_with_the_credentials_of_the_build_runn
         outcome = await site.build(source, type="helm_chart")
 
     assert denied.reason is Reason.ACCESS_DENIED
-    assert "git-credentials.json" in denied.message
+    assert "source-credentials.json" in denied.message
     assert outcome.state is OutcomeState.SUCCEEDED, outcome.message
     assert not any("swordfish" in text for text in site.bench.texts(Stream.SYSTEM))
 
@@ -343,7 +343,7 @@ async def test_a_chart_of_a_registry_is_resolved_to_a_digest(
 ) -> None:
     url, password = pushed
     site = open_site(tmp_path / "site")
-    file = tmp_path / "site/git-credentials.json"
+    file = tmp_path / "site/source-credentials.json"
     file.touch(mode=0o600)
     entry = {"prefix": url, "username": "exclave", "password": password}
     file.write_text(json.dumps({"credentials": [entry]}))

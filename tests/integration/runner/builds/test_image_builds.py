@@ -58,7 +58,7 @@ class Yard:
         archive = upload(folder / "app", files)
         self.site = Site(folder / "site", archive, registry=self.registry)
         if self.credentials:
-            file = folder / "site" / "git-credentials.json"
+            file = folder / "site" / "source-credentials.json"
             file.write_text(json.dumps({"credentials": [self.credentials]}))
             file.chmod(0o600)
         options = {"dockerfile": "Dockerfile", **docker}

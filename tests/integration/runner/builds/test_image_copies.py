@@ -165,14 +165,14 @@ async def test_an_image_behind_a_login(shop: Shop, private: str, tmp_path: Path)
     host = private.removeprefix("http://")
 
     refused = await shop.build(image=f"{host}/acme/secret", tag="1")
-    file = tmp_path / "site" / "git-credentials.json"
+    file = tmp_path / "site" / "source-credentials.json"
     entry = {"prefix": private, "username": USERNAME, "password": PASSWORD}
     file.write_text(json.dumps({"credentials": [entry]}))
     file.chmod(0o600)
     outcome = await shop.build(image=f"{host}/acme/secret", tag="1")
 
     assert refused.reason is Reason.ACCESS_DENIED
-    assert "git-credentials.json" in refused.message
+    assert "source-credentials.json" in refused.message
     assert outcome.outputs["digest"] == image.digest
     assert PASSWORD not in shop.read_log()
 

@@ -21,10 +21,10 @@ from exclave.runner.builds.charts.downloads import ChartDownloads
 from exclave.runner.builds.recipe import BuildTools, Registry
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.build import BuildExecutor
-from exclave.runner.git.credentials import GitCredentials
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import JobRun
+from exclave.runner.secrets.source_credentials import SourceCredentials
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
@@ -86,7 +86,7 @@ class Site:
         self.archive = archive
         settings = GitSettings(protocols=frozenset({"file"}), allow_private=True)
         children = ChildSettings(path=os.environ["PATH"])
-        credentials = GitCredentials(folder / "git-credentials.json")
+        credentials = SourceCredentials(folder / "source-credentials.json")
         fetcher = GitFetcher(settings, children, credentials)
         finder = ToolFinder(ToolSettings(folder=tools or folder / "tools", path=os.environ["PATH"]))
         charts = ChartDownloads(Link(""), credentials, allow_private=True)

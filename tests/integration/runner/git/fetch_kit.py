@@ -4,11 +4,11 @@ import json
 import os
 from typing import Any
 
-from exclave.runner.git.credentials import GitCredentials
 from exclave.runner.git.fetch import Checkout, GitFetcher, GitSettings
 from exclave.runner.jobs.context import JobLimits, open_context
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import JobRun
+from exclave.runner.secrets.source_credentials import SourceCredentials
 from exclave.wire.specs import GitSource, NoopSpec
 from tests.unit.runner.work_kit import CLOCK, NO_UPLINK, ExecutionHarness, make_dispatch, read_spool
 
@@ -26,11 +26,11 @@ class Fetch:
         **more: Any,
     ) -> None:
         self.bench = bench
-        self.credentials = bench.folder.parent / "git-credentials.json"
+        self.credentials = bench.folder.parent / "source-credentials.json"
         self.fetcher = GitFetcher(
             settings,
             children or ChildSettings(path=os.environ["PATH"]),
-            GitCredentials(self.credentials),
+            SourceCredentials(self.credentials),
             **more,
         )
         self.context = open_context(

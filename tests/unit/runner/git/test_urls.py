@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from exclave.base.errors import InvalidInput
 from exclave.runner.commands import git
-from exclave.runner.git.credentials import Credential
 from exclave.runner.git.failures import explain_git
 from exclave.runner.git.urls import PROTOCOLS, Rewrite, parse_rewrites, resolve_address
 from exclave.runner.outcomes import WorkFailed
+from exclave.runner.secrets.source_credentials import Credential
 from exclave.wire.jobs import Reason
 
 

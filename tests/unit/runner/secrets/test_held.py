@@ -14,11 +14,11 @@ from exclave.base.secrets import Secret
 from exclave.main.runner import build_config, collect_held
 from exclave.main.settings import RunnerSettings
 from exclave.runner.control_plane.identity import KEY
-from exclave.runner.git.credentials import FILE as GIT_CREDENTIALS
 from exclave.runner.jobs.step_outcome import mask_outputs
 from exclave.runner.logs.job_log import open_log
 from exclave.runner.secrets.held import HeldSecrets
 from exclave.runner.secrets.sealing import SEAL_KEY
+from exclave.runner.secrets.source_credentials import FILE as SOURCE_CREDENTIALS
 from exclave.wire.logs import Stream
 from tests.unit.runner.work_kit import ManualClock, close_and_check, join
 
@@ -36,7 +36,7 @@ def settings(tmp_path: Path) -> RunnerSettings:
     (data / SEAL_KEY).write_text(SEAL.hex() + "\n")
     credential = {"prefix": "https://git.example/acme", "password": "git-password-1"}
     other = {"prefix": "git@git.example:", "private_key": PEM, "known_hosts": "git.example ssh x"}
-    (data / GIT_CREDENTIALS).write_text(json.dumps({"credentials": [credential, other]}))
+    (data / SOURCE_CREDENTIALS).write_text(json.dumps({"credentials": [credential, other]}))
     (tmp_path / "secrets.json").write_text('{"db": "S3CRETVALUE99", "api": "another-value"}')
     (tmp_path / "password").write_text(f"{PASSWORD}\n")
     return RunnerSettings(

@@ -11,11 +11,11 @@ import httpx
 from exclave.base.errors import Problem
 from exclave.client.oci.auth import Login
 from exclave.client.transport import Link, build_tls, explain_failure, open_transport
-from exclave.runner.git.credentials import Credential, GitCredentials, list_secrets
 from exclave.runner.git.private_networks import Resolve, choose_public_ip, resolve_host
 from exclave.runner.git.urls import Address
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.outcomes import WorkFailed
+from exclave.runner.secrets.source_credentials import Credential, SourceCredentials, list_secrets
 from exclave.wire.jobs import Reason
 
 _REDIRECTS = 5
@@ -29,7 +29,7 @@ class ChartDownloads:
     """Where charts may be fetched from, and as whom."""
 
     link: Link
-    credentials: GitCredentials
+    credentials: SourceCredentials
     allow_private: bool = False
     resolve: Resolve = resolve_host
 
@@ -101,7 +101,7 @@ def _check_status(reply: httpx.Response, url: str) -> None:
     if reply.status_code in _DENIED:
         message = (
             f"`{url}` asks for a name and a password ({reply.status_code}): add them to the build"
-            " runner's git-credentials.json, with a prefix of this address"
+            " runner's source-credentials.json, with a prefix of this address"
         )
         raise WorkFailed(Reason.ACCESS_DENIED, message)
     if not reply.is_success:

@@ -101,7 +101,7 @@ def _explain(problem: RemoteProblem, source: ChartSource) -> WorkFailed:
         case httpx.codes.UNAUTHORIZED | httpx.codes.FORBIDDEN:
             message = (
                 f"{where} asks for a name and a password: add them to the build runner's"
-                " git-credentials.json, with a prefix of this address"
+                " source-credentials.json, with a prefix of this address"
             )
             return WorkFailed(Reason.ACCESS_DENIED, message)
         case _:

@@ -23,7 +23,7 @@ from exclave.wire.jobs import Reason
 
 _LOGIN = (
     "Check the name; for a private image, add a name and a password for this registry to the build"
-    " runner's git-credentials.json, with a prefix like https://registry.example.com"
+    " runner's source-credentials.json, with a prefix like https://registry.example.com"
 )
 _SHOWN_TAGS = 8
 
