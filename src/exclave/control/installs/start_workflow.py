@@ -10,6 +10,7 @@ from exclave.control.installs.outline import load_outline
 from exclave.control.progress.advance import WorkflowEvent, advance
 from exclave.control.progress.lane_turns import refuse_crowd
 from exclave.control.progress.stack_waits import answer_active
+from exclave.domain.configs import Config
 from exclave.domain.four_eyes import Author, needs_script_gate
 from exclave.domain.identity import OrgId, QueueId
 from exclave.domain.installs import AppInstall, InstallState
@@ -50,51 +51,74 @@ def begin_install_workflow(
     """Store a workflow of an install with all its steps, and begin."""
     # A report of its Stack waits for this lock, and then finds the workflow that waits for it.
     installs.lock_install(tx, org, install)
+    app_install, config = _find(tx, org, install)
+    _refuse_gone(app_install, kind)
+    if kind is not WorkflowKind.DEPROVISION:  # it makes room
+        deps.exhausted_quotas.begin_work(deps.quotas, org)
+        refuse_crowd(tx, org, QueueId(install))
+    request = request or Request()
+    asks_two = is_on(tx, org)
+    drafts = _plan(tx, by, app_install, config, kind, request, asks_two=asks_two)
+    values = WorkflowValues(config.id, str(kind), request.env, request.role, request.runbook_inputs)
+    _refuse_size(len(drafts), values)
+    approves = app_install.approves_all if approve_all is None else approve_all
+    workflow = NewWorkflow(
+        org=org,
+        id=WorkflowId(deps.ids.new("wfl")),
+        queue=QueueId(install),
+        name=str(kind),
+        author=by,
+        steps=_make_steps(drafts, values),
+        kind=kind,
+        approve_all=approves and not asks_two,
+        plan_only=request.plan_only,
+        labels=labels or {},
+        sealed=sealed,
+    )
+    _store_and_begin(tx, deps, workflow, kind)
+    return workflow.id
+
+
+def _find(tx: Tx, org: OrgId, install: str) -> tuple[AppInstall, Config]:
+    """Return an install and the config that it is at."""
     app_install = app_installs.find_app_install(tx, org, install)
     if app_install is None:
         raise NotFound("there is no such install of an app")
     config = configs.find_config(tx, org, app_install.config_id)
     if config is None:
         raise NotFound("the install's config is gone")
-    _refuse_gone(app_install, kind)
-    if kind is not WorkflowKind.DEPROVISION:  # it makes room
-        deps.exhausted_quotas.begin_work(deps.quotas, org)
-        refuse_crowd(tx, org, QueueId(install))
-    request = request or Request()
-    outline = _narrow(load_outline(tx, org, app_install, config), request)
+    return app_install, config
+
+
+def _plan(
+    tx: Tx,
+    by: Author,
+    install: AppInstall,
+    config: Config,
+    kind: WorkflowKind,
+    request: Request,
+    *,
+    asks_two: bool,
+) -> Sequence[Draft]:
+    """Return the steps; if two persons are required, with gates for plans and scripts."""
+    outline = _narrow(load_outline(tx, config.org_id, install, config), request)
     outline = _specialise(outline, request)
-    asks_two = is_on(tx, org)
     if asks_two:
         outline = ask_for_every_plan(outline)
     drafts = plan_steps(kind, outline, request)
-    if asks_two and needs_script_gate(by, config.author, app_install.config_by):
-        drafts = put_gate_before_scripts(drafts)
-    approves = app_install.approves_all if approve_all is None else approve_all
-    workflow = WorkflowId(deps.ids.new("wfl"))
-    values = WorkflowValues(config.id, str(kind), request.env, request.role, request.runbook_inputs)
-    _refuse_size(len(drafts), values)
-    workflows.add_workflow(
-        tx,
-        NewWorkflow(
-            org=org,
-            id=workflow,
-            queue=QueueId(install),
-            name=str(kind),
-            author=by,
-            steps=_make_steps(drafts, values),
-            kind=kind,
-            approve_all=approves and not asks_two,
-            plan_only=request.plan_only,
-            labels=labels or {},
-            sealed=sealed,
-        ),
-    )
+    if asks_two and needs_script_gate(by, config.author, install.config_by):
+        return put_gate_before_scripts(drafts)
+    return drafts
+
+
+def _store_and_begin(tx: Tx, deps: Deps, workflow: NewWorkflow, kind: WorkflowKind) -> None:
+    org, install = workflow.org, str(workflow.queue)
+    workflows.add_workflow(tx, workflow)
     if kind in _BEGINNING:
         app_installs.set_state(tx, org, install, _BEGINNING[kind])
-    advance(tx, deps, [WorkflowEvent(org, workflow)])
+    advance(tx, deps, [WorkflowEvent(org, workflow.id)])
     answer_active(tx, deps, org, install)
     tx.wake(f"install:{install}")
-    return workflow
 
 
 def _refuse_size(steps: int, values: WorkflowValues) -> None:
