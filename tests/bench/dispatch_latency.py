@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from exclave.storage.engine.dialects import choose_dialect
-from exclave.storage.tables import core
+from exclave.storage.tables import work
 from tests.bench.fleet import Task
 from tests.bench.report import Measure, find_quantile, say
 from tests.bench.seeding import seed_fleet
@@ -149,7 +149,7 @@ def _read_enqueued(url: str) -> dict[str, float]:
     """Read when each job was enqueued, by the clock of its transaction."""
     engine = choose_dialect(url).open_reader()
     with engine.connect() as connection:
-        rows = connection.execute(select(core.jobs.c.id, core.jobs.c.created_at)).all()
+        rows = connection.execute(select(work.jobs.c.id, work.jobs.c.created_at)).all()
     engine.dispose()
     return {row.id: row.created_at.timestamp() for row in rows}
 

@@ -15,7 +15,7 @@ from exclave.domain.identity import QueueKind
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables import core
+from exclave.storage.tables import installs, work
 from exclave.storage.tables.apps import apps, configs
 from exclave.storage.tables.installs import app_installs, install_labels
 from tests.bench.report import Measure, find_quantile, say
@@ -141,9 +141,9 @@ def _seed(tx: Tx, deps: Deps) -> tuple[str, str]:
         {"tier": "gold" if at % 10 == 0 else "basic", "customer": f"c-{at % 1000}"}
         for at in range(INSTALLS)
     ]
-    tx.insert_each(core.queues, [{**org, "id": i, "kind": QueueKind.INSTALL} for i in ids])
+    tx.insert_each(work.queues, [{**org, "id": i, "kind": QueueKind.INSTALL} for i in ids])
     tx.insert_each(
-        core.installs,
+        installs.installs,
         [
             {
                 **org,

@@ -13,7 +13,7 @@ from exclave.domain.identity import QueueKind
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables import core
+from exclave.storage.tables import installs, work
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
@@ -62,17 +62,17 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
     nonces = [deps.ids.token("non")[4:] for _ in names]
     in_org = {"org_id": made.id}
     tx.insert_each(
-        core.queues, [{**in_org, "id": queue, "kind": QueueKind.INSTALL} for queue in queues]
+        work.queues, [{**in_org, "id": queue, "kind": QueueKind.INSTALL} for queue in queues]
     )
     tx.insert_each(
-        core.installs,
+        installs.installs,
         [
             {**in_org, "id": queue, "name": name, "labels": {}, "created_at": tx.now}
             for queue, name in zip(queues, names, strict=True)
         ],
     )
     tx.insert_each(
-        core.runners,
+        runners.runners,
         [
             {
                 **in_org,
@@ -95,14 +95,14 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
     )
     known = {**in_org, "generation": _GENERATION, "expires_at": tx.now + timedelta(hours=1)}
     tx.insert_each(
-        core.runner_tokens,
+        runners.runner_tokens,
         [
             {**known, "hash": hash_token(token), "runner_id": runner}
             for runner, token in zip(runners, tokens, strict=True)
         ],
     )
     tx.insert_each(
-        core.runner_nonces,
+        runners.runner_nonces,
         [
             {**known, "nonce": nonce, "runner_id": runner}
             for runner, nonce in zip(runners, nonces, strict=True)

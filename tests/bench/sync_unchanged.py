@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from exclave.base.clock import SystemClock
 from exclave.control.deps import Deps
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import jobs
+from exclave.storage.tables.work import jobs
 from tests.bench.report import Measure
 from tests.support.apps import make_app, sync
 from tests.support.world import make_deps, make_org

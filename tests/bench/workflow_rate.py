@@ -12,7 +12,7 @@ from exclave.base.clock import SystemClock
 from exclave.control.deps import Deps
 from exclave.control.workflows import workflows
 from exclave.domain.identity import User
-from exclave.storage.tables import core
+from exclave.storage.tables import work
 from exclave.wire.workflows import NewWorkflow, SendEvent, WorkflowState
 from tests.bench import temporal_rate
 from tests.bench.flows import NAMES, Rate, answer_all, list_needs, run_many
@@ -112,6 +112,6 @@ async def _run_one(deps: Deps, user: User, wish: NewWorkflow) -> None:
 
 
 async def _check_all_ended(deps: Deps) -> None:
-    states = await deps.db.read(lambda tx: tx.all(select(core.workflows.c.state).distinct()))
+    states = await deps.db.read(lambda tx: tx.all(select(work.workflows.c.state).distinct()))
     if [row.state for row in states] != [WorkflowState.SUCCEEDED]:
         raise RuntimeError(f"some workflows have not succeeded: {states}")

@@ -12,7 +12,8 @@ from exclave.control.background import timers
 from exclave.control.chores import RowWorker
 from exclave.control.dispatch import enrolment
 from exclave.storage import workflows as stored_workflows
-from exclave.storage.tables.core import executions, runners
+from exclave.storage.tables.runners import runners
+from exclave.storage.tables.work import executions
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.runner import AskToken, token_message
 from tests.faults.sim.stage import APPLY

@@ -10,7 +10,7 @@ from exclave.domain.accounts import ApiToken, ListedToken, Org, write_grants
 from exclave.domain.identity import AccountId, Grant, OrgId, TokenId, User
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import accounts, api_tokens, orgs
+from exclave.storage.tables.identity import accounts, api_tokens, orgs
 
 _people = accounts.alias("people")
 _ORG_COLUMNS = (orgs.c.id, orgs.c.name, orgs.c.created_at)

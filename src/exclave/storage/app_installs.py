@@ -17,8 +17,7 @@ from exclave.domain.installs import (
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.install_rows import InstallRow, read_app_install, select_installs
-from exclave.storage.tables.core import installs
-from exclave.storage.tables.installs import app_installs
+from exclave.storage.tables.installs import app_installs, installs
 
 
 def add_app_install(tx: Tx, org: OrgId, install: str, new: NewAppInstall) -> None:

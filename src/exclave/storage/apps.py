@@ -11,8 +11,7 @@ from exclave.domain.identity import InstallId, OrgId
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import find_row_maker
 from exclave.storage.tables.apps import apps, configs
-from exclave.storage.tables.core import installs
-from exclave.storage.tables.installs import app_installs
+from exclave.storage.tables.installs import app_installs, installs
 
 
 class InstalledConfig(NamedTuple):

@@ -10,8 +10,8 @@ from exclave.domain.identity import OrgId, QueueId, RunnerId
 from exclave.domain.jobs import ExecutionId
 from exclave.storage.engine.database import Tx
 from exclave.storage.executions import Held, may_write
-from exclave.storage.tables.core import executions
 from exclave.storage.tables.terraform import attachments
+from exclave.storage.tables.work import executions
 
 
 def find_attachment(tx: Tx, org: OrgId, execution: ExecutionId, name: str) -> Attachment | None:

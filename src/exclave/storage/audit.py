@@ -11,7 +11,7 @@ from exclave.domain.audit import AuditRecord
 from exclave.domain.identity import AccountId, OrgId
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import audit, idempotency
+from exclave.storage.tables.identity import audit, idempotency
 
 
 class KeptReply(NamedTuple):

@@ -10,8 +10,9 @@ from exclave.domain.identity import InstallId, OrgId, QueueId, TokenId
 from exclave.domain.registry_tokens import RegistryToken
 from exclave.domain.runners import Runner, RunnerState
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import api_tokens, enrolments, runners
+from exclave.storage.tables.identity import api_tokens
 from exclave.storage.tables.registry import registry_tokens
+from exclave.storage.tables.runners import enrolments, runners
 from exclave.storage.tables.stacks import stack_codes
 
 

@@ -10,7 +10,7 @@ from exclave.domain.identity import OrgId
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowKey
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import steps
+from exclave.storage.tables.work import steps
 
 
 class DueStep(NamedTuple):

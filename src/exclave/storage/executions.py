@@ -14,7 +14,8 @@ from exclave.domain.jobs import ExecutionId, ExecutionState, JobId, Reason, Sile
 from exclave.domain.runners import RunnerState
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
-from exclave.storage.tables.core import execution_lanes, executions, jobs, lanes, runners
+from exclave.storage.tables.runners import runners
+from exclave.storage.tables.work import execution_lanes, executions, jobs, lanes
 
 PAGE = 500
 """How many executions of all orgs are listed at a time."""

@@ -6,7 +6,8 @@ from exclave.domain.four_eyes import Switch
 from exclave.domain.identity import OrgId, Role, ScopeKind, TokenId
 from exclave.domain.workflows import WorkflowState
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import accounts, api_tokens, orgs, workflows
+from exclave.storage.tables.identity import accounts, api_tokens, orgs
+from exclave.storage.tables.work import workflows
 
 
 def read_switch(tx: Tx, org: OrgId, *, lock: bool = False) -> Switch:

@@ -12,8 +12,8 @@ from exclave.domain.installs import Drift, InstallPart, PartState
 from exclave.domain.jobs import ExecutionId, JobState, Reason
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import executions, steps, workflows
 from exclave.storage.tables.installs import action_runs, install_parts
+from exclave.storage.tables.work import executions, steps, workflows
 
 _SELECT_PART = select(
     install_parts.c.part.label("name"),

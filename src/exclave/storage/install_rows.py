@@ -19,8 +19,7 @@ from exclave.domain.installs import (
 )
 from exclave.domain.stacks import Cloud
 from exclave.storage.tables.apps import apps, configs
-from exclave.storage.tables.core import installs
-from exclave.storage.tables.installs import app_installs
+from exclave.storage.tables.installs import app_installs, installs
 
 _newest = configs.alias("newest")
 _pinned = configs.alias("pinned")

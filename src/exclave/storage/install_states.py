@@ -11,7 +11,7 @@ from exclave.domain.install_state import StateDocument, StateVersion
 from exclave.domain.quotas import Stored
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.types import write_json
-from exclave.storage.tables.core import orgs
+from exclave.storage.tables.identity import orgs
 from exclave.storage.tables.installs import install_states
 from exclave.storage.usage import Account, Amount, note_growth
 

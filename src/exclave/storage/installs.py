@@ -23,8 +23,8 @@ from exclave.domain.installs import Install
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.install_rows import InstallRow, read_install, select_installs
-from exclave.storage.tables.core import installs, workflows
-from exclave.storage.tables.installs import app_installs, install_labels, schedules
+from exclave.storage.tables.installs import app_installs, install_labels, installs, schedules
+from exclave.storage.tables.work import workflows
 
 
 @dataclass(frozen=True, slots=True)

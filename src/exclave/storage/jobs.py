@@ -13,7 +13,7 @@ from exclave.domain.lanes import SANDBOX, LaneState
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
-from exclave.storage.tables.core import jobs, lanes, workflows
+from exclave.storage.tables.work import jobs, lanes, workflows
 
 _OPEN = (JobState.QUEUED, JobState.OFFERED, JobState.RUNNING)
 

@@ -8,7 +8,7 @@ from sqlalchemy import func, insert, select, update
 
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import cluster, signing_keys
+from exclave.storage.tables.identity import cluster, signing_keys
 
 
 class SigningKey(NamedTuple):

@@ -11,7 +11,7 @@ from exclave.domain.jobs import ExecutionId, ExecutionState
 from exclave.domain.logs import LoggedExecution, LogSegment, UnmergedLog
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import executions, jobs, log_segments
+from exclave.storage.tables.work import executions, jobs, log_segments
 
 
 def add_segment(

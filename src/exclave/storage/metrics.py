@@ -11,7 +11,9 @@ from exclave.domain.identity import OrgId
 from exclave.domain.runners import RunnerState
 from exclave.domain.workflows import WorkflowState
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import cluster, runners, workflows
+from exclave.storage.tables.identity import cluster
+from exclave.storage.tables.runners import runners
+from exclave.storage.tables.work import workflows
 
 
 def count_running_workflows(tx: Tx) -> int:

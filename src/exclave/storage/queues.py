@@ -21,7 +21,8 @@ from exclave.domain.queues import Lane, Queue
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
 from exclave.storage.engine.types import Instant
-from exclave.storage.tables.core import cluster, lanes, queues, tickets
+from exclave.storage.tables.identity import cluster
+from exclave.storage.tables.work import lanes, queues, tickets
 
 
 def add_queue(tx: Tx, org: OrgId, queue: QueueId, kind: QueueKind) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, delete, insert, select, update
 from exclave.domain.identity import OrgId
 from exclave.domain.uploads import Upload, write_parts
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import orgs
+from exclave.storage.tables.identity import orgs
 from exclave.storage.tables.registry import oci_blobs, oci_links, oci_uploads
 
 _AT_ONCE = 500

@@ -12,7 +12,7 @@ from exclave.domain.manifests import ManifestNode
 from exclave.domain.uploads import UploadPart
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables.apps import builds, config_builds
-from exclave.storage.tables.core import orgs
+from exclave.storage.tables.identity import orgs
 from exclave.storage.tables.installs import install_parts
 from exclave.storage.tables.registry import (
     oci_blobs,

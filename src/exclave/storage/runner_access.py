@@ -9,7 +9,7 @@ from exclave.domain.identity import OrgId, QueueId, QueueKind, RunnerId, RunnerI
 from exclave.domain.runners import UNKNOWN_GENERATION, Enrolment, RunnerState
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import enrolments, runner_nonces, runner_tokens, runners
+from exclave.storage.tables.runners import enrolments, runner_nonces, runner_tokens, runners
 
 _NEVER_PAST = 2**31 - 1
 """Generation of used nonces: they stay when those of past generations go."""

@@ -12,7 +12,8 @@ from exclave.domain.jobs import ExecutionState
 from exclave.domain.runners import NewRunner, Runner, RunnerState
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
-from exclave.storage.tables.core import executions, runners
+from exclave.storage.tables.runners import runners
+from exclave.storage.tables.work import executions
 
 
 def add_runner(tx: Tx, new: NewRunner) -> None:

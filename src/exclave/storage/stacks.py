@@ -8,8 +8,8 @@ from exclave.base.json_values import JsonObject
 from exclave.domain.identity import OrgId
 from exclave.domain.stacks import StackCode, StackState, StackVersion
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import enrolments
 from exclave.storage.tables.installs import stack_versions
+from exclave.storage.tables.runners import enrolments
 from exclave.storage.tables.stacks import stack_codes
 
 _SELECT_VERSION = select(

@@ -10,7 +10,7 @@ from exclave.domain.jobs import JobId
 from exclave.domain.workflows import StepState, WorkflowId
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.dialects.bulk import Rows
-from exclave.storage.tables.core import steps
+from exclave.storage.tables.work import steps
 
 
 class BegunStep(NamedTuple):

@@ -20,7 +20,7 @@ from exclave.domain.workflows import (
 )
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Deferred, Prepared
-from exclave.storage.tables.core import jobs, steps
+from exclave.storage.tables.work import jobs, steps
 
 
 def add_steps(tx: Tx, new: Sequence[NewWorkflow]) -> None:

@@ -21,8 +21,8 @@ from exclave.domain.jobs import ExecutionId, ExecutionState
 from exclave.domain.terraform import LockDescription, NewStateVersion, StateLock, StateVersion
 from exclave.storage.engine.database import Tx
 from exclave.storage.executions import Held, may_write
-from exclave.storage.tables.core import executions
 from exclave.storage.tables.terraform import tf_locks, tf_states
+from exclave.storage.tables.work import executions
 
 
 def find_newest(tx: Tx, org: OrgId, queue: QueueId, workspace: str) -> StateVersion | None:

@@ -10,7 +10,7 @@ from exclave.domain.queues import Ticket
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
-from exclave.storage.tables.core import queues, tickets
+from exclave.storage.tables.work import queues, tickets
 
 
 class _Number(NamedTuple):

@@ -8,8 +8,10 @@ from exclave.domain.identity import OrgId
 from exclave.domain.quotas import Counted
 from exclave.domain.workflows import WorkflowState
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import api_tokens, enrolments, installs, workflows
-from exclave.storage.tables.installs import schedules
+from exclave.storage.tables.identity import api_tokens
+from exclave.storage.tables.installs import installs, schedules
+from exclave.storage.tables.runners import enrolments
+from exclave.storage.tables.work import workflows
 
 
 def count_rows(tx: Tx, org: OrgId, kind: Counted, most: int) -> int:

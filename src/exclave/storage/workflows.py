@@ -25,7 +25,7 @@ from exclave.storage.engine.database import Tx
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.queues import lock_queue
 from exclave.storage.steps import LightStep
-from exclave.storage.tables.core import queues, workflows
+from exclave.storage.tables.work import queues, workflows
 
 _FIRST_REVISION = 1
 

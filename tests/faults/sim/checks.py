@@ -10,7 +10,7 @@ from sqlalchemy import select
 from exclave.control.logs.pieces import unpack_stored
 from exclave.runner.audit import verify_audit
 from exclave.storage.engine.database import AnyRow, Tx
-from exclave.storage.tables.core import executions, jobs, lanes, log_segments, steps, workflows
+from exclave.storage.tables.work import executions, jobs, lanes, log_segments, steps, workflows
 from tests.faults.sim.control import SimControl
 from tests.faults.sim.ledger import Cloud, Ledger
 

@@ -32,8 +32,8 @@ from exclave.storage import jobs as stored_jobs
 from exclave.storage import queues
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.dialects.sqlite_session import SqliteSession
-from exclave.storage.tables.core import executions as execution_rows
-from exclave.storage.tables.core import jobs as job_rows
+from exclave.storage.tables.work import executions as execution_rows
+from exclave.storage.tables.work import jobs as job_rows
 from exclave.wire.runner import Poll, PollReply
 
 Patch = tuple[object, str, Any]

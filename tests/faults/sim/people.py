@@ -20,8 +20,8 @@ from exclave.domain.jobs import JobId
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.runner.control_plane.identity import load_identity
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import lanes, steps
-from exclave.storage.tables.core import workflows as table_workflows
+from exclave.storage.tables.work import lanes, steps
+from exclave.storage.tables.work import workflows as table_workflows
 from exclave.wire.installs import NewInstall
 from exclave.wire.workflows import Approve, NewStep, NewWorkflow
 from tests.faults.sim.control import TIMINGS, SimControl

@@ -12,7 +12,7 @@ from exclave.control.installs import installs
 from exclave.control.workflows import workflows
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import AnyRow
-from exclave.storage.tables.core import executions, jobs, lanes
+from exclave.storage.tables.work import executions, jobs, lanes
 from exclave.wire.workflows import NewStep, NewWorkflow
 from tests.faults.sim.mix import Mix
 from tests.faults.sim.run import World, quiet

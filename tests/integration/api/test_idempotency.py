@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import select, update
 
 from exclave.base.digests import digest_json
-from exclave.storage.tables.core import idempotency
+from exclave.storage.tables.identity import idempotency
 from exclave.wire.workflows import NewWorkflow
 from tests.integration.api.cases import make_flow
 from tests.integration.api.kit import Site, make_admin

@@ -18,7 +18,7 @@ from exclave.control.limits.usage_counting import settle
 from exclave.control.orgs import accounts, token_revocation
 from exclave.domain.identity import InstallId, Role, RunnerId, ScopeKind, TokenId
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import runner_nonces
+from exclave.storage.tables.runners import runner_nonces
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobKind

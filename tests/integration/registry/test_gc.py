@@ -13,7 +13,7 @@ from exclave.domain.identity import OrgId
 from exclave.storage import registry_gc
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables.apps import builds, config_builds, configs
-from exclave.storage.tables.core import orgs
+from exclave.storage.tables.identity import orgs
 from exclave.storage.tables.installs import install_parts
 from exclave.wire.registry import CollectGarbage, GarbageReport
 from tests.integration.registry.kit import (

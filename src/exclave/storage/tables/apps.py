@@ -14,7 +14,7 @@ from sqlalchemy import (
 
 from exclave.domain.builds import BuildState
 from exclave.storage.engine.types import EnumText, Instant, Json
-from exclave.storage.tables.core import metadata, of_org, org_column
+from exclave.storage.tables.schema import metadata, of_org, org_column
 
 apps = Table(
     "apps",

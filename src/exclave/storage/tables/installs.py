@@ -16,7 +16,21 @@ from exclave.domain.jobs import JobState
 from exclave.domain.schedules import ScheduleKind
 from exclave.domain.stacks import Cloud, StackState
 from exclave.storage.engine.types import EnumText, Instant, Json
-from exclave.storage.tables.core import metadata, of_org, org_column
+from exclave.storage.tables.schema import metadata, of_org, org_column
+
+installs = Table(
+    "installs",
+    metadata,
+    org_column(),
+    Column("id", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("labels", Json, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("deleted_at", Instant),
+    PrimaryKeyConstraint("org_id", "id"),
+    UniqueConstraint("org_id", "name"),
+    of_org("id", "queues"),
+)
 
 app_installs = Table(
     "app_installs",

@@ -13,7 +13,7 @@ from sqlalchemy import (
 
 from exclave.domain.uploads import read_parts
 from exclave.storage.engine.types import Instant, Json, JsonAs
-from exclave.storage.tables.core import metadata, org_column
+from exclave.storage.tables.schema import metadata, org_column
 
 Plain = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that both databases sort by its bytes."""

@@ -3,7 +3,7 @@
 from sqlalchemy import Column, PrimaryKeyConstraint, Table, Text
 
 from exclave.storage.engine.types import Instant
-from exclave.storage.tables.core import metadata, of_org, org_column
+from exclave.storage.tables.schema import metadata, of_org, org_column
 
 stack_codes = Table(
     "stack_codes",

@@ -3,7 +3,7 @@
 from sqlalchemy import BigInteger, Column, Index, Integer, PrimaryKeyConstraint, Table, Text
 
 from exclave.storage.engine.types import Instant, Json
-from exclave.storage.tables.core import metadata, of_org, org_column
+from exclave.storage.tables.schema import metadata, of_org, org_column
 
 tf_states = Table(
     "tf_states",

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, ForeignKeyConstraint, PrimaryKeyConstraint, Table, Text
 
-from exclave.storage.tables.core import metadata, org_column
+from exclave.storage.tables.schema import metadata, org_column
 
 org_usage = Table(
     "org_usage",

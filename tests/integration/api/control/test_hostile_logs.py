@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from exclave.control.runtime.log_limits import MAX_PIECES
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import executions
+from exclave.storage.tables.work import executions
 from tests.integration.api.cases import Running, make_execution
 from tests.integration.api.kit import Site
 from tests.integration.api.live import open_live

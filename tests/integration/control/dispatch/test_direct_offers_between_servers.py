@@ -16,7 +16,7 @@ from exclave.control.workflows import workflows
 from exclave.domain.identity import QueueId, User
 from exclave.storage.engine.database import Tx
 from exclave.storage.engine.listener import listen
-from exclave.storage.tables.core import runners as runners_table
+from exclave.storage.tables.runners import runners as runners_table
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PollReply
 from exclave.wire.specs import ScriptSpec, ScriptStep

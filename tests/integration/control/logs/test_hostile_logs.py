@@ -18,7 +18,7 @@ from exclave.control.runtime.rates import RateLimited
 from exclave.domain.identity import OrgId
 from exclave.domain.jobs import ExecutionId
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables.core import executions, log_segments
+from exclave.storage.tables.work import executions, log_segments
 from exclave.wire.runner import Offer
 from tests.integration.control.conftest import World
 from tests.integration.control.logs.logs_kit import begin, finish, pack, piece, send, texts

@@ -21,7 +21,7 @@ from exclave.domain.identity import QueueId, Role, User
 from exclave.domain.jobs import JobId
 from exclave.main.server import run_control_plane
 from exclave.main.settings import ServerSettings
-from exclave.storage.tables import core
+from exclave.storage.tables import work
 from exclave.wire.identity import GrantModel, NewToken
 from exclave.wire.jobs import JobReply
 from exclave.wire.kubernetes import HelmSpec
@@ -99,7 +99,7 @@ class Site:
         change = {"spec": spec.model_dump(mode="json"), "kind": spec.kind}
         await self.deps.db.write(
             lambda tx: (
-                tx.run(update(core.jobs).where(core.jobs.c.id == found).values(**change)).rowcount
+                tx.run(update(work.jobs).where(work.jobs.c.id == found).values(**change)).rowcount
             )
         )
         self.deps.hub.wake([f"queue:{self.queue}"])

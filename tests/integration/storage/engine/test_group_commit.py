@@ -14,7 +14,7 @@ from exclave.storage.engine.database import Database, Tx
 from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.engine.group_commit import MOST_OVERTAKING, Raced
 from exclave.storage.engine.hub import Hub
-from exclave.storage.tables.core import orgs
+from exclave.storage.tables.identity import orgs
 
 
 def add(tx: Tx, name: str) -> str:

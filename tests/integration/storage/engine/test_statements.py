@@ -32,7 +32,9 @@ from exclave.storage.engine.hub import Hub
 from exclave.storage.engine.statements import Prepared
 from exclave.storage.engine.types import EnumText, JsonAs
 from exclave.storage.migrate import upgrade
-from exclave.storage.tables.core import orgs, queues, runners
+from exclave.storage.tables.identity import orgs
+from exclave.storage.tables.runners import runners
+from exclave.storage.tables.work import queues
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 RUNNER = {

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import select
 
 from exclave.storage.engine.database import Database, Tx
-from exclave.storage.tables.core import orgs
+from exclave.storage.tables.identity import orgs
 
 CLOSE = timedelta(seconds=2)
 

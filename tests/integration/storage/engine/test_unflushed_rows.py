@@ -11,7 +11,8 @@ from exclave.base.errors import Conflict
 from exclave.storage.engine.database import Database, Tx
 from exclave.storage.engine.dialects.base import Session
 from exclave.storage.engine.group_commit import Raced
-from exclave.storage.tables.core import orgs, queues
+from exclave.storage.tables.identity import orgs
+from exclave.storage.tables.work import queues
 
 
 def add(tx: Tx, *names: str) -> None:

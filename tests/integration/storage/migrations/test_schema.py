@@ -12,7 +12,9 @@ from exclave.base.errors import Unavailable
 from exclave.storage.engine.dialects import choose_dialect
 from exclave.storage.migrate import upgrade
 from exclave.storage.tables import INSTANCE_TABLES, metadata
-from exclave.storage.tables.core import orgs, queues, runners
+from exclave.storage.tables.identity import orgs
+from exclave.storage.tables.runners import runners
+from exclave.storage.tables.work import queues
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

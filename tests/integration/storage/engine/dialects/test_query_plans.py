@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from exclave.storage.engine.database import Database, Tx
 from exclave.storage.engine.dialects.postgres_session import _write_update
-from exclave.storage.tables.core import steps
+from exclave.storage.tables.work import steps
 
 pytestmark = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 

@@ -1,4 +1,4 @@
-"""The core tables. Each has an `org_id`, except the few that belong to the whole instance."""
+"""Tables of work: queues and lanes, workflows and steps, jobs, executions and their logs."""
 
 from sqlalchemy import (
     BigInteger,
@@ -7,103 +7,18 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    MetaData,
     PrimaryKeyConstraint,
     Table,
     Text,
-    UniqueConstraint,
     text,
 )
 
-from exclave.domain.accounts import read_grants
 from exclave.domain.identity import QueueKind
 from exclave.domain.jobs import ExecutionState, JobKind, JobState
 from exclave.domain.lanes import LaneState
-from exclave.domain.runners import RunnerState
 from exclave.domain.workflows import StepKind, StepState, WorkflowState
-from exclave.storage.engine.types import EnumText, Instant, IntegerList, Json, JsonAs, NameList
-
-metadata = MetaData()
-
-INSTANCE_TABLES = frozenset({"cluster", "signing_keys", "orgs"})
-"""Tables without a tenant; `orgs` is the tenants themselves."""
-
-
-def org_column() -> Column[str]:
-    """Make the column of the tenant."""
-    return Column("org_id", Text, nullable=False)
-
-
-def of_org(column: str, table: str) -> ForeignKeyConstraint:
-    """Point at another thing of the same tenant: a row can never refer across tenants."""
-    return ForeignKeyConstraint(["org_id", column], [f"{table}.org_id", f"{table}.id"])
-
-
-cluster = Table(
-    "cluster",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("created_at", Instant, nullable=False),
-)
-
-signing_keys = Table(
-    "signing_keys",
-    metadata,
-    Column("kid", Text, primary_key=True),
-    Column("position", Integer, nullable=False, unique=True),
-    Column("public_key", Text, nullable=False),
-    Column("sealed", Text, nullable=False),
-    Column("signed_by", Text),
-    Column("signature", Text),
-    Column("created_at", Instant, nullable=False),
-)
-
-orgs = Table(
-    "orgs",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("created_at", Instant, nullable=False),
-    Column("four_eyes", Boolean),
-    Column("four_eyes_off_by", Text),
-    Column("four_eyes_off_at", Instant),
-    Column("collected_at", Instant),
-)
-
-accounts = Table(
-    "accounts",
-    metadata,
-    org_column(),
-    Column("id", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("created_at", Instant, nullable=False),
-    PrimaryKeyConstraint("org_id", "id"),
-    UniqueConstraint("org_id", "name"),
-    ForeignKeyConstraint(["org_id"], ["orgs.id"]),
-)
-
-api_tokens = Table(
-    "api_tokens",
-    metadata,
-    org_column(),
-    Column("id", Text, nullable=False),
-    Column("account_id", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("prefix", Text, nullable=False),
-    Column("hash", Text, nullable=False, unique=True),
-    Column("grants", JsonAs(read_grants), nullable=False),
-    Column("created_at", Instant, nullable=False),
-    Column("expires_at", Instant, nullable=False),
-    Column("revoked_at", Instant),
-    Column("last_used_at", Instant),
-    Column("parent_id", Text),
-    Column("person_id", Text),
-    Column("instance_admin", Boolean),
-    PrimaryKeyConstraint("org_id", "id"),
-    of_org("account_id", "accounts"),
-)
+from exclave.storage.engine.types import EnumText, Instant, IntegerList, Json, NameList
+from exclave.storage.tables.schema import metadata, of_org, org_column
 
 queues = Table(
     "queues",
@@ -115,20 +30,6 @@ queues = Table(
     Column("seq", BigInteger, nullable=False, default=0),
     PrimaryKeyConstraint("org_id", "id"),
     ForeignKeyConstraint(["org_id"], ["orgs.id"]),
-)
-
-installs = Table(
-    "installs",
-    metadata,
-    org_column(),
-    Column("id", Text, nullable=False),
-    Column("name", Text, nullable=False),
-    Column("labels", Json, nullable=False),
-    Column("created_at", Instant, nullable=False),
-    Column("deleted_at", Instant),
-    PrimaryKeyConstraint("org_id", "id"),
-    UniqueConstraint("org_id", "name"),
-    of_org("id", "queues"),
 )
 
 lanes = Table(
@@ -156,79 +57,6 @@ tickets = Table(
     Column("seq", BigInteger, nullable=False),
     PrimaryKeyConstraint("org_id", "queue_id", "lane", "workflow_id"),
     of_org("workflow_id", "workflows"),
-)
-
-enrolments = Table(
-    "enrolments",
-    metadata,
-    org_column(),
-    Column("id", Text, nullable=False),
-    Column("queue_id", Text, nullable=False),
-    Column("hash", Text, nullable=False, unique=True),
-    Column("created_at", Instant, nullable=False),
-    Column("created_by", Text, nullable=False),
-    Column("expires_at", Instant, nullable=False),
-    Column("used_at", Instant),
-    Column("runner_id", Text),
-    Column("parent_id", Text),
-    PrimaryKeyConstraint("org_id", "id"),
-    of_org("queue_id", "queues"),
-)
-
-runners = Table(
-    "runners",
-    metadata,
-    org_column(),
-    Column("id", Text, nullable=False, unique=True),
-    Column("queue_id", Text, nullable=False),
-    Column("kind", EnumText(QueueKind), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("state", EnumText(RunnerState), nullable=False),
-    Column("state_reason", Text, nullable=False, default=""),
-    Column("public_key", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("generation_used", Boolean, nullable=False),
-    Column("boot", BigInteger, nullable=False, default=0),
-    Column("poll_no", BigInteger, nullable=False, default=0),
-    Column("renew_no", BigInteger, nullable=False, default=0),
-    Column("poll_nonce", Text),
-    Column("poll_free", Integer),
-    Column("version", Text, nullable=False),
-    Column("protocol", Text, nullable=False),
-    Column("capabilities", Json, nullable=False),
-    Column("stats", Json, nullable=False),
-    Column("seen_at", Instant),
-    Column("due_at", Instant),
-    Column("cause", Text, nullable=False, default=""),
-    Column("created_at", Instant, nullable=False),
-    Column("alarm", Text),
-    Column("alarm_at", Instant),
-    PrimaryKeyConstraint("org_id", "id"),
-    of_org("queue_id", "queues"),
-    Index("runners_of_queue", "org_id", "queue_id"),
-)
-
-runner_nonces = Table(
-    "runner_nonces",
-    metadata,
-    org_column(),
-    Column("nonce", Text, primary_key=True),
-    Column("runner_id", Text, nullable=False),
-    Column("generation", Integer),
-    Column("expires_at", Instant, nullable=False),
-    of_org("runner_id", "runners"),
-    Index("runner_nonces_of_runner", "org_id", "runner_id"),
-)
-
-runner_tokens = Table(
-    "runner_tokens",
-    metadata,
-    org_column(),
-    Column("hash", Text, primary_key=True),
-    Column("runner_id", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("expires_at", Instant, nullable=False),
-    of_org("runner_id", "runners"),
 )
 
 workflows = Table(
@@ -416,30 +244,4 @@ log_segments = Table(
     Column("at", Instant, nullable=False),
     PrimaryKeyConstraint("org_id", "execution_id", "start"),
     of_org("execution_id", "executions"),
-)
-
-idempotency = Table(
-    "idempotency",
-    metadata,
-    org_column(),
-    Column("key", Text, nullable=False),
-    Column("account_id", Text, nullable=False),
-    Column("request", Text, nullable=False),
-    Column("reply", Json),
-    Column("status", Integer),
-    Column("at", Instant, nullable=False),
-    PrimaryKeyConstraint("org_id", "account_id", "key"),
-)
-
-audit = Table(
-    "audit",
-    metadata,
-    org_column(),
-    Column("id", Text, nullable=False),
-    Column("at", Instant, nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("detail", Json, nullable=False),
-    PrimaryKeyConstraint("org_id", "id"),
 )
