@@ -15,14 +15,14 @@ import os
 import pickle
 import signal
 import sys
-from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from exclave.base.errors import Problem, TooLarge, Unavailable
-from exclave.control.runtime.request_slots import Busy, step_aside
+from exclave.control.runtime.request_slots import step_aside
 from exclave.control.workers.process import CALL, MOST_REPLY, PATIENCE, REPLY, Ending
+from exclave.control.workers.turns import TurnQueue, refuse_stopping
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -108,81 +108,6 @@ class InlineWorkers:
         """Do nothing."""
 
 
-@dataclass(eq=False, slots=True)
-class _Turn:
-    """A call in the queue: it waits, then holds a worker."""
-
-    org: str
-    long: bool
-    given: asyncio.Future[None]
-    holds: bool = False
-
-
-@dataclass(slots=True)
-class _Queue:
-    """Waiting and running calls. Orgs take turns; short and long calls of an org wait apart."""
-
-    size: int
-    most_waiting: int
-    lines: dict[tuple[str, bool], deque[_Turn]] = field(default_factory=dict)
-    running: Counter[str] = field(default_factory=Counter)
-    long: set[str] = field(default_factory=set)
-    """Orgs of which a long call runs: one of each at a time."""
-
-    def enter(self, org: str, *, long: bool) -> _Turn:
-        line = self.lines.setdefault((org, long), deque())
-        if len(line) >= self.most_waiting:
-            raise Busy(f"{len(line)} pieces of work of this org wait already", retry_after_s=5)
-        turn = _Turn(org, long, asyncio.get_running_loop().create_future())
-        line.append(turn)
-        self.give()
-        return turn
-
-    def leave(self, turn: _Turn) -> None:
-        """Remove a call from the queue, or release the worker that it holds."""
-        if turn.holds:
-            self.running[turn.org] -= 1
-            self.running += Counter()  # forgets orgs that run nothing
-            self.long -= {turn.org} if turn.long else set()
-        else:
-            self._shorten(turn)
-        self.give()
-
-    def give(self) -> None:
-        """Assign free workers to the next calls."""
-        while turn := self._choose():
-            self._shorten(turn)
-            turn.holds = True
-            self.running[turn.org] += 1
-            self.long |= {turn.org} if turn.long else set()
-            if not turn.given.done():
-                turn.given.set_result(None)
-
-    def refuse_all(self) -> None:
-        """Fail all waiting calls."""
-        for line in self.lines.values():
-            for turn in line:
-                if not turn.given.done():
-                    turn.given.set_exception(_stop())
-
-    def _choose(self) -> _Turn | None:
-        if self.running.total() >= self.size:
-            return None
-        share = max(1, self.size - 1)
-        for (org, long), line in self.lines.items():
-            may_be_long = len(self.long) < share and org not in self.long
-            if self.running[org] < share and (may_be_long or not long):
-                return line[0]
-        return None
-
-    def _shorten(self, turn: _Turn) -> None:
-        """Remove a call from its line, and move the line behind the others."""
-        line = self.lines.pop((turn.org, turn.long))
-        line.remove(turn)
-        if line:
-            self.lines[turn.org, turn.long] = line
-
-
 class WorkerProcesses:
     """A fixed number of processes, started when first needed and then kept."""
 
@@ -191,7 +116,7 @@ class WorkerProcesses:
     ) -> None:
         self.tally = Tally()
         self._memory_mb = memory_mb
-        self._queue = _Queue(size, waiting)
+        self._queue = TurnQueue(size, waiting)
         self._idle: list[_Worker] = []
         self._calls: set[asyncio.Task[Any]] = set()
         self._closed = False
@@ -203,7 +128,7 @@ class WorkerProcesses:
         cancelled, the worker is killed, because nothing else stops what it runs.
         """
         if self._closed:
-            raise _stop()
+            raise refuse_stopping()
         call = pickle.dumps(
             (function.__module__, function.__qualname__, args, seconds), pickle.HIGHEST_PROTOCOL
         )
@@ -242,7 +167,7 @@ class WorkerProcesses:
             return await work
         except asyncio.CancelledError:
             if self._closed:
-                raise _stop() from None
+                raise refuse_stopping() from None
             raise
         finally:
             self._calls.discard(work)
@@ -335,10 +260,6 @@ class _Worker:
         assert self.process.stdin is not None  # noqa: S101 - as above
         self.process.stdin.write(CALL.pack(len(message)))
         self.process.stdin.write(message)
-
-
-def _stop() -> Unavailable:
-    return Unavailable("the server stops")
 
 
 def _open_reply(ending: Ending, reply: bytes) -> Any:
