@@ -28,14 +28,8 @@ from exclave.domain.jobs import Reason
 from exclave.domain.quotas import Quotas
 from exclave.domain.timings import BOUNDS, Timings
 from exclave.main.entry import PROCESSES
-from exclave.main.settings import (
-    _OTHERS,
-    PREFIX,
-    QUOTA,
-    RunnerSettings,
-    ServerSettings,
-    Settings,
-)
+from exclave.main.environment import COMMAND_LINE, QUOTA
+from exclave.main.settings import PREFIX, RunnerSettings, ServerSettings, Settings
 
 REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by `python docs/generate.py`. Change the code, then run it again. -->\n"
@@ -61,7 +55,7 @@ def write_settings() -> str:
         *_write_fields(RunnerSettings),
         "\n## Command line\n",
         "| variable | meaning |\n|---|---|",
-        *(f"| `{PREFIX}{name}` | {TEXTS['command_line'][name]} |" for name in sorted(_OTHERS)),
+        *(f"| `{PREFIX}{name}` | {TEXTS['command_line'][name]} |" for name in sorted(COMMAND_LINE)),
         "\n## Quotas\n",
         _INTRO["quotas"] + "\n",
         "| variable | default | meaning |\n|---|---|---|",

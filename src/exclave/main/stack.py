@@ -13,8 +13,9 @@ from exclave.base.ids import SystemRandomness
 from exclave.client.problems import RemoteProblem
 from exclave.client.runner import HttpRunnerApi
 from exclave.client.stacks import HttpStackApi
+from exclave.main.environment import read_settings
 from exclave.main.runner import build_config, run_runner
-from exclave.main.settings import PREFIX, SHARED, RunnerSettings, read_settings
+from exclave.main.settings import PREFIX, SHARED, RunnerSettings
 from exclave.runner.control_plane.access_token import IdentityRefused
 from exclave.runner.control_plane.identity import IDENTITY, NotEnrolled, StrangeKeys
 from exclave.runner.processes.isolation import AUTO

@@ -14,7 +14,8 @@ from exclave.domain.jobs import Reason
 from exclave.domain.quotas import Quotas
 from exclave.domain.timings import Timings
 from exclave.main.entry import PROCESSES
-from exclave.main.settings import _OTHERS, QUOTA, RunnerSettings, ServerSettings, find_unknown
+from exclave.main.environment import COMMAND_LINE, QUOTA, find_unknown
+from exclave.main.settings import RunnerSettings, ServerSettings
 from tests.unit.docs.pages import ROOT, Page, list_pages
 
 JOB_VARIABLES = {
@@ -36,7 +37,7 @@ def test_every_setting_is_in_the_reference() -> None:
     names = {*ServerSettings.model_fields, *RunnerSettings.model_fields}
     names -= {"timings", "quotas"}
     names |= {f"{QUOTA}{field.name}".lower() for field in fields(Quotas)}
-    names |= {field.name for field in fields(Timings)} | {name.lower() for name in _OTHERS}
+    names |= {field.name for field in fields(Timings)} | {name.lower() for name in COMMAND_LINE}
 
     assert [name for name in names if f"`EXCLAVE_{name.upper()}`" not in page] == []
 
@@ -50,7 +51,7 @@ def test_every_reason_and_problem_is_in_the_reference() -> None:
 
 def test_no_text_is_left_of_something_that_is_gone() -> None:
     assert set(TEXTS["reasons"]) == set(Reason)
-    assert set(TEXTS["command_line"]) == _OTHERS
+    assert set(TEXTS["command_line"]) == COMMAND_LINE
 
 
 def test_every_command_is_in_the_reference() -> None:

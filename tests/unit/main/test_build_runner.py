@@ -4,7 +4,8 @@ import pytest
 
 from exclave.base.errors import InvalidInput
 from exclave.main.build_runner import build_git_settings
-from exclave.main.settings import RunnerSettings, read_settings
+from exclave.main.environment import read_settings
+from exclave.main.settings import RunnerSettings
 
 
 def test_by_default_only_public_https_and_ssh_are_fetched_from() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from exclave.base.errors import InvalidInput
 from exclave.domain.timings import Timings
-from exclave.main.settings import RunnerSettings, read_settings, read_timings
+from exclave.main.environment import read_settings, read_timings
+from exclave.main.settings import RunnerSettings
 
 
 def test_durations_and_attempts_are_read_as_numbers() -> None:

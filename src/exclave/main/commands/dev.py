@@ -6,11 +6,12 @@ from pathlib import Path
 import click
 
 from exclave.cli.terminal import print_err
-from exclave.main.commands.common import begin_logs, environment, run_async
+from exclave.main.commands.process import begin_logs, environment, run_async
 from exclave.main.demo import run_demo
 from exclave.main.dev import Dev, run_dev
+from exclave.main.environment import read_settings
 from exclave.main.server import watch_signals
-from exclave.main.settings import ServerSettings, read_settings
+from exclave.main.settings import ServerSettings
 from exclave.runner.kube.access.named_kubeconfigs import format_option, parse_option
 
 

@@ -10,15 +10,16 @@ from exclave.base.clock import SystemClock
 from exclave.base.errors import Conflict
 from exclave.base.ids import SystemRandomness
 from exclave.main.cluster_access import make_connector
-from exclave.main.commands.common import (
+from exclave.main.commands.process import (
     answer,
     begin_logs,
     environment,
     json_option,
     run_async,
 )
+from exclave.main.environment import read_settings
 from exclave.main.runner import audit_file, build_config, find_path, run_runner
-from exclave.main.settings import RunnerSettings, read_settings
+from exclave.main.settings import RunnerSettings
 from exclave.runner.audit import verify_audit
 from exclave.runner.doctor.doctor import diagnose
 

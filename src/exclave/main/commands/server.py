@@ -11,7 +11,7 @@ from exclave.control.after_restore import settle_restore
 from exclave.control.four_eyes import force_four_eyes
 from exclave.control.orgs.accounts import create_org, set_instance_admin
 from exclave.domain.identity import TokenId
-from exclave.main.commands.common import (
+from exclave.main.commands.process import (
     answer,
     begin_logs,
     environment,
@@ -20,8 +20,9 @@ from exclave.main.commands.common import (
 )
 from exclave.main.composition import build_deps
 from exclave.main.data_folder import prepare_data_folder, set_private_umask
+from exclave.main.environment import read_settings
 from exclave.main.server import serve
-from exclave.main.settings import ServerSettings, read_settings
+from exclave.main.settings import ServerSettings
 from exclave.storage import backup as backups
 from exclave.storage.migrate import upgrade
 

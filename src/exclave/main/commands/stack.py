@@ -12,7 +12,7 @@ from exclave.base.clock import SystemClock
 from exclave.base.errors import InvalidInput, Problem
 from exclave.cli.output import show_time
 from exclave.cli.terminal import ask, indent, join, print_err
-from exclave.main.commands.common import (
+from exclave.main.commands.process import (
     answer,
     begin_logs,
     environment,

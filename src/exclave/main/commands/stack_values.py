@@ -12,7 +12,7 @@ from exclave.base.ids import SystemRandomness
 from exclave.base.secrets import Secret
 from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import ask_secret, print_err
-from exclave.main.commands.common import answer, json_option
+from exclave.main.commands.process import answer, json_option
 from exclave.main.stack import open_secrets
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.secrets.store import generate_secret

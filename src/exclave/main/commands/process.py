@@ -1,4 +1,4 @@
-"""What these commands share: logging, the event loop, output."""
+"""What commands that run a process share: logging, the event loop, output."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -8,7 +8,7 @@ import click
 
 from exclave.base.logs import Log, set_up_logs
 from exclave.cli.terminal import print_json, print_out
-from exclave.main.settings import find_unknown
+from exclave.main.environment import find_unknown
 
 log = Log("main")
 
