@@ -22,8 +22,8 @@ def test_the_table_of_rooms_has_every_room() -> None:
 def test_the_table_of_folders_has_every_folder_of_a_room() -> None:
     folders = {
         f"src/exclave/{folder.relative_to(SOURCE)}"
-        for folder in SOURCE.glob("*/*/")
-        if (folder / "__init__.py").exists()
+        for folder in SOURCE.glob("*/**/")
+        if folder.parent != SOURCE and (folder / "__init__.py").exists()
     }
 
     assert set(PAGE.first_column("Folders")) == folders
