@@ -7,6 +7,7 @@ from exclave.runner.commands import helm
 from exclave.runner.helm.comparing import CrdOwner
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
+from exclave.runner.helm.hooks import explain_hook
 from exclave.runner.helm.outputs import collect_outputs
 from exclave.runner.helm.plan_meta import ReleasePlan, read_release_plan
 from exclave.runner.helm.records import (
@@ -181,7 +182,8 @@ async def _run_helm(job: HelmContext, approved: Approved) -> None:
     )
     printed = await job.run_helm("upgrade", argv, planned.driver)
     if printed.code != 0:
-        raise explain_helm("upgrade", printed.stderr, job.context.mask)
+        failure = explain_helm("upgrade", printed, job.context.mask)
+        raise await explain_hook(job, planned.driver, failure)
 
 
 def _write_labels(job: HelmContext, approved: Approved) -> Mapping[str, str]:

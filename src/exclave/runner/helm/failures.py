@@ -1,8 +1,11 @@
 """What Helm's words mean: its exit code is 1 for everything."""
 
 import re
+import signal
 from collections.abc import Callable
 
+from exclave.runner.jobs.context import Captured
+from exclave.runner.jobs.shell import name_signal
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
@@ -20,7 +23,13 @@ _TABLE: tuple[tuple[str, Reason, str], ...] = (
     ("pre-upgrade hooks failed", Reason.HOOK_FAILED, ""),
     ("post-upgrade hooks failed", Reason.HOOK_FAILED, ""),
     ("hooks failed", Reason.HOOK_FAILED, ""),
+    (
+        "no matches for kind",
+        Reason.OBJECT_REFUSED,
+        "let an earlier component install its definition, or put it into `crds/` of the chart",
+    ),
     ("execution error at", Reason.SYNTAX, ""),
+    ('executing "', Reason.SYNTAX, ""),
     ("values don't meet the specifications of the schema", Reason.SYNTAX, ""),
     ("parse error at", Reason.SYNTAX, ""),
     ("error calling", Reason.SYNTAX, ""),
@@ -34,16 +43,25 @@ _TABLE: tuple[tuple[str, Reason, str], ...] = (
     ("admission webhook", Reason.OBJECT_REFUSED, ""),
     ("is invalid", Reason.OBJECT_REFUSED, ""),
 )
-"""The first row whose words Helm complaint wins."""
+"""The first row whose words are in Helm's complaint wins."""
 _LONGEST = 2000
 
 
-def explain_helm(command: str, printed: str, mask: Callable[[str], str]) -> WorkFailed:
-    """Return the failure of a helm command, classified by what it complaint."""
-    complaint = _LOG_LINE.sub("", printed).strip()
-    sentence = complaint.rpartition("Error: ")[2].strip() or "it failed without a word"
+def explain_helm(command: str, printed: Captured, mask: Callable[[str], str]) -> WorkFailed:
+    """Return the failure of a helm command in one line, classified by its complaint."""
+    if printed.code < 0:
+        return WorkFailed(Reason.EXIT_CODE, _describe_signal(command, -printed.code))
+    complaint = _LOG_LINE.sub("", printed.stderr).strip()
+    sentence = " ".join(complaint.rpartition("Error: ")[2].split()) or "it failed without a word"
     for words, reason, hint in _TABLE:
         if words in sentence:
             advice = f": {hint}" if hint else ""
             return WorkFailed(reason, mask(f"{sentence[:_LONGEST]}{advice}"))
     return WorkFailed(Reason.EXIT_CODE, mask(f"helm {command}: {sentence[:_LONGEST]}"))
+
+
+def _describe_signal(command: str, number: int) -> str:
+    message = f"`helm {command}` was ended by {name_signal(number)}"
+    if number == signal.SIGKILL:
+        message += ": the machine may be out of memory"
+    return f"{message}; the next deploy or teardown goes on from what it left"

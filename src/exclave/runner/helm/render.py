@@ -58,7 +58,7 @@ async def render_release(
     if printed.code == 0:
         return Rendering(_read(printed.stdout), crds, shown)
     if _NO_CRDS not in printed.stderr or not crds:
-        raise explain_helm("upgrade --dry-run", printed.stderr, context.mask)
+        raise explain_helm("upgrade --dry-run", printed, context.mask)
     release = await _render_alone(job, driver, values, crds, is_upgrade=is_upgrade)
     warnings = await asyncio.to_thread(_warn_about_lookup, job)
     return Rendering(release, crds, shown, (WITHOUT_CLUSTER,), warnings)
@@ -86,7 +86,7 @@ async def _render_alone(
     )
     printed = await job.run_helm("template", argv, driver)
     if printed.code != 0:
-        raise explain_helm("template", printed.stderr, job.context.mask)
+        raise explain_helm("template", printed, job.context.mask)
     return await _read_template(job, printed.stdout)
 
 

@@ -9,9 +9,11 @@ from exclave.runner.helm.apply import Approved, Note, check_fresh, open_approved
 from exclave.runner.helm.comparing import Compared, list_known
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
+from exclave.runner.helm.hooks import explain_hook, list_hook_objects
 from exclave.runner.helm.plan import ReleaseFacts, hand_in, read_facts
 from exclave.runner.helm.plan_meta import ReleasePlan
-from exclave.runner.helm.rendered import HOOK_ANNOTATION, read_release
+from exclave.runner.helm.records import list_records
+from exclave.runner.helm.rendered import HOOK_ANNOTATION
 from exclave.runner.kube.api.discovery import Resource
 from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId, identify
@@ -115,26 +117,20 @@ async def _uninstall(job: HelmContext, approved: Approved) -> None:
     timeout_s = max(1, int(left_s) - _MARGIN_S)
     argv = helm.uninstall(job.tool, job.spec.release, job.spec.namespace, timeout_s=timeout_s)
     printed = await job.run_helm("uninstall", argv, approved.release.driver)
-    if printed.code != 0:
-        failure = explain_helm("uninstall", printed.stderr, job.context.mask)
-        if failure.reason in {Reason.HOOK_FAILED, Reason.CLUSTER_UNREACHABLE, Reason.ACCESS_DENIED}:
-            raise failure
-        # With an object that is held by a finalizer Helm fails although it removed its record.
-        job.context.log.system(failure.message)
+    if printed.code == 0:
+        return
+    driver, spec = approved.release.driver, job.spec
+    failure = explain_helm("uninstall", printed, job.context.mask)
+    if await list_records(job.client, driver, spec.namespace, spec.release):
+        raise await explain_hook(job, driver, failure)
+    # With an object that is held by a finalizer Helm fails although it removed its record.
+    job.context.log.system(failure.message)
 
 
 async def _compare_hooks(job: HelmContext, facts: ReleaseFacts) -> list[ObjectChange]:
     """Return what hooks made and Helm would leave behind: Jobs of migrations, for example."""
-    discovery = await job.client.discover()
-    hooks: dict[ObjectId, None] = {}
-    for record in facts.records:
-        for hook in read_release(record.release).hooks:
-            resource = discovery.find_any_version(hook.source.id.group, hook.source.id.kind)
-            if resource is not None:
-                place = hook.source.id.namespace or job.spec.namespace
-                namespace = place if resource.namespaced else ""
-                hooks[hook.source.id._replace(version=resource.version, namespace=namespace)] = None
-    lives = await run_all(list(hooks), job.client.get)
+    hooks = await list_hook_objects(job, facts.records)
+    lives = await run_all(hooks, job.client.get)
     return [
         ObjectChange(object_id, "delete", live=live, notes=("a hook made it",))
         for object_id, live in zip(hooks, lives, strict=True)

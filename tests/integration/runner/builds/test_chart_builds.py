@@ -164,6 +164,10 @@ async def test_what_helmignore_names_is_left_out_and_links_become_files(tmp_path
             'function "nope" not defined',
         ),
         (
+            chart_files(prefix="chart/") | {"chart/templates/x.yaml": "a: {{ .Values.x.y }}"},
+            "at <.Values.x.y>: nil pointer evaluating",
+        ),
+        (
             chart_files(
                 prefix="chart/",
                 more="dependencies: [{name: x, version: 1.0.0, repository: '@mine'}]\n",

@@ -76,6 +76,8 @@ async def test_a_hook_is_shown_and_run_and_its_failure_has_a_reason(bench: HelmH
     assert hook["events"] == ["pre-install", "pre-upgrade"]
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
     assert failed.outcome.reason is Reason.HOOK_FAILED, failed.text
+    assert f"hook Job {bench.namespace}/web-migrate: container" in failed.outcome.message
+    assert "last line: panic: cannot reach the database" in failed.outcome.message
 
 
 async def test_a_teardown_removes_what_hooks_made(bench: HelmHarness) -> None:

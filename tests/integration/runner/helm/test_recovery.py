@@ -113,9 +113,8 @@ async def test_killing_helm_at_any_moment_is_repaired_by_the_next_deploy(
     planned = await bench.plan_release(sets={"extra": "true", "greeting": str(seed)})
     applying = asyncio.create_task(bench.apply_release(planned))
     await asyncio.sleep(rng.uniform(0.0, 1.2))
-    for folder in bench.executions.glob("*"):
-        for process in procfs.list_marked(folder.name):
-            os.kill(process, signal.SIGKILL)
+    for process in list_marked(bench):
+        os.kill(process, signal.SIGKILL)
     await applying
 
     repaired = await bench.deploy(sets={"greeting": "last"})
@@ -125,6 +124,42 @@ async def test_killing_helm_at_any_moment_is_repaired_by_the_next_deploy(
     assert not bench.has("configmaps/web-extra")
     data = object_or_empty(bench.get("configmaps/web-settings").get("data"))
     assert data["greeting"] == "last"
+
+
+async def test_a_teardown_whose_helm_is_killed_fails_and_the_next_one_removes_the_record(
+    bench: HelmHarness,
+) -> None:
+    await bench.deploy()
+    planned = await bench.plan_release(destroy=True)
+    applying = asyncio.create_task(bench.apply_release(planned, destroy=True))
+    for process in await await_marked(bench):
+        os.kill(process, signal.SIGKILL)
+
+    killed = await applying
+    removed = await bench.deploy(destroy=True)
+
+    assert "was ended by SIGKILL" in killed.outcome.message, killed.text
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert list_statuses(bench) == []
+    assert not bench.has("configmaps/web-settings")
+
+
+def list_marked(bench: HelmHarness) -> list[int]:
+    """Return the processes that jobs have started and that still run."""
+    return [
+        process
+        for folder in bench.executions.glob("*")
+        for process in procfs.list_marked(folder.name)
+    ]
+
+
+async def await_marked(bench: HelmHarness) -> list[int]:
+    """Wait until a job has started a process."""
+    for _ in range(5000):
+        if marked := list_marked(bench):
+            return marked
+        await asyncio.sleep(0.005)
+    raise AssertionError("no job started a process")
 
 
 async def test_a_release_that_helm_3_made_is_taken_over(bench: HelmHarness, tmp_path: Path) -> None:

@@ -106,10 +106,22 @@ async def _lint(context: JobContext, tool: str, chart: Chart, *, is_ours: bool) 
     command = Command(helm.lint(tool, chart.folder), env, context.workspace.work)
     printed = await context.capture(command, name="`helm lint`", quiet=False)
     if printed.code != 0 and is_ours:
-        lines = (printed.stdout + printed.stderr).splitlines()
-        errors = [line.strip() for line in lines if "[ERROR]" in line]
-        message = "\n".join(errors) or "helm lint failed; the log says why"
-        raise WorkFailed(Reason.SOURCE_INVALID, message)
+        message = find_lint_errors(printed.stdout + printed.stderr)
+        raise WorkFailed(Reason.SOURCE_INVALID, message or "helm lint failed; the log says why")
+
+
+def find_lint_errors(printed: str) -> str:
+    """Return the errors that `helm lint` printed, one per line: Helm breaks and indents them."""
+    errors: list[str] = []
+    is_error = False
+    for line in printed.splitlines():
+        if is_error and line.startswith("  "):
+            errors[-1] += f" {line.strip()}"
+            continue
+        is_error = line.startswith("[ERROR]")
+        if is_error:
+            errors.append(line.removeprefix("[ERROR]").strip())
+    return "\n".join(errors)
 
 
 async def _package(context: JobContext, tool: str, chart: Chart) -> Chart:

@@ -23,6 +23,7 @@ from exclave.runner.kube.changes.parallel import run_all
 UNCHECKED_NAMESPACE: Final = "in a new namespace: not checked by the server"
 UNCHECKED_KIND: Final = "its kind is made by this plan: not checked by the server"
 _CONFLICT = re.compile(r'conflict with "([^"]*)"(?: with subresource "([^"]*)")?')
+_TYPED_PATCH = re.compile(r"^failed to create typed patch object \([^)]*\): ")
 _WEBHOOK = re.compile(r'webhook "([^"]*)"')
 _WITH_DATA: Final = {
     "PersistentVolumeClaim": "create a claim with another name and copy the data",
@@ -100,7 +101,10 @@ def explain_refusal(
     object_id, status = wanted.id, refused.status
     match classify_answer(status):
         case Verdict.REPLACE if live is not None and (hint := _find_data(object_id, live)):
-            sentence = status.causes[0].message if status.causes else status.message
+            # The lines after the first are a comparison in Go's names of fields.
+            sentence = (status.causes[0].message if status.causes else status.message).split("\n")[
+                0
+            ]
             refusal = f"it holds data and cannot be changed in place: {sentence}. Instead: {hint}"
             return ObjectChange(object_id, "replace", live=live, refusal=refusal)
         case Verdict.REPLACE if live is not None:
@@ -133,7 +137,11 @@ def list_taken(status: ApiStatus, quiet: Iterable[str] = ()) -> list[TakenPath]:
 
 def list_refusals(changes: Iterable[ObjectChange]) -> list[str]:
     """Return why objects cannot be applied, one line for each."""
-    return [f"{change.id.address}: {change.refusal}" for change in changes if change.refusal]
+    return [
+        f"{change.id.address}: {' '.join(change.refusal.split())}"
+        for change in changes
+        if change.refusal
+    ]
 
 
 def _differ(
@@ -173,7 +181,7 @@ def _compare_here(wanted: WantedObject, live: JsonObject | None, status: ApiStat
 def _explain(status: ApiStatus) -> str:
     if "may not be specified when" in status.message:
         return f"{status.message} (set the field to `null` to remove the server's default)"
-    return status.message
+    return _TYPED_PATCH.sub("", status.message)
 
 
 def _find_data(object_id: ObjectId, live: JsonObject) -> str:

@@ -61,7 +61,10 @@ class RolloutWait:
                 return []
             if doomed.done():
                 return doomed.result()
-            return [await self._explain(entry) for entry in followers.list_unready()[:_MOST_ASKED]]
+            return [
+                await explain_unready(self.client, entry)
+                for entry in followers.list_unready()[:_MOST_ASKED]
+            ]
         finally:
             for task in tasks:
                 task.cancel()
@@ -98,12 +101,6 @@ class RolloutWait:
             return None
         return _describe(entry, inquiry) if now - before.since >= limit.seconds else None
 
-    async def _explain(self, entry: Followed) -> Unready:
-        try:
-            return _describe(entry, await inquire(self.client, entry))
-        except (ApiRefused, ClusterUnreachable) as problem:
-            return Unready(entry.id, Cause.WAITING, f"{_name(entry.id)}: {problem.message}")
-
     def _describe_progress(self, entry: Followed) -> None:
         text = "ready" if entry.readiness.ready else entry.readiness.text
         self.say(f"{_name(entry.id)}: {text}")
@@ -115,6 +112,14 @@ class RolloutWait:
             return
         self._lines[entry.id] = text
         self.say(f"{_name(entry.id)}: {text}")
+
+
+async def explain_unready(client: ClusterClient, entry: Followed) -> Unready:
+    """Return why an object is not ready, as far as the cluster tells."""
+    try:
+        return _describe(entry, await inquire(client, entry))
+    except (ApiRefused, ClusterUnreachable) as problem:
+        return Unready(entry.id, Cause.WAITING, f"{_name(entry.id)}: {problem.message}")
 
 
 def describe_unready(unready: Sequence[Unready]) -> str:
