@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.stack_site import StackSite, end_stack
+from tests.faults.app_site import ENDED, AppSite
 from tests.faults.site import Site, make_site, wait_until
-from tests.faults.terraform_app import BARE, ENDED, TerraformSite
+from tests.faults.terraform_app import BARE
 
 WORKSPACE = "component:db"
 GRACE_S = "10"
@@ -131,7 +132,7 @@ def open_vendor(folder: Path, files: Mapping[str, str] = FILES, **builder: str) 
             file = folder / "app" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        vendor = TerraformSite(site)
+        vendor = AppSite(site)
         vendor.run_cli("apps", "create", "app")
         vendor.run_cli("apps", "sync", str(folder / "app"), "--wait")
         yield site

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.e2e.stack_app import FILES, open_customer, open_vendor
+from tests.faults.app_site import AppSite
 from tests.faults.site import wait_until
-from tests.faults.terraform_app import TerraformSite
 from tests.support.tools import need_terraform
 
 MORE = FILES["db/main.tf"] + 'resource "terraform_data" "new" {}\n'
@@ -22,7 +22,7 @@ def test_what_runs_goes_on_with_what_it_began_with(tmp_path: Path) -> None:
         goes.await_midst()
 
         (tmp_path / "app" / "db" / "main.tf").write_text(MORE)
-        TerraformSite(vendor).run_cli("apps", "sync", str(tmp_path / "app"), "--wait")
+        AppSite(vendor).run_cli("apps", "sync", str(tmp_path / "app"), "--wait")
         removal = goes.start_work("deprovision")
         wait_until(lambda: is_blocked(goes.stack.get(f"/v1/workflows/{removal}")), "it waits")
         for customer in (stays, goes):
