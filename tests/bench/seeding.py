@@ -13,7 +13,7 @@ from exclave.domain.identity import QueueKind
 from exclave.main.composition import build_deps
 from exclave.main.settings import ServerSettings
 from exclave.storage.engine.database import Tx
-from exclave.storage.tables import installs, work
+from exclave.storage.tables import installs, runners, work
 from exclave.wire.envelope import encode_bytes
 from exclave.wire.jobs import JobKind
 from exclave.wire.runner import PROTOCOL
@@ -56,7 +56,7 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
     made = create_org(tx, deps, "bench", "bench")
     names = [f"install-{number:05d}" for number in range(count)]
     queues = [deps.ids.new("ins") for _ in names]
-    runners = [deps.ids.new("run") for _ in names]
+    runner_ids = [deps.ids.new("run") for _ in names]
     tokens = [deps.ids.token("xcr") for _ in names]
     keys = [Ed25519PrivateKey.generate() for _ in names]
     nonces = [deps.ids.token("non")[4:] for _ in names]
@@ -90,7 +90,7 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
                 "stats": {},
                 "created_at": tx.now,
             }
-            for runner, queue, key in zip(runners, queues, keys, strict=True)
+            for runner, queue, key in zip(runner_ids, queues, keys, strict=True)
         ],
     )
     known = {**in_org, "generation": _GENERATION, "expires_at": tx.now + timedelta(hours=1)}
@@ -98,18 +98,18 @@ def _seed(tx: Tx, deps: Deps, count: int) -> Seeded:
         runners.runner_tokens,
         [
             {**known, "hash": hash_token(token), "runner_id": runner}
-            for runner, token in zip(runners, tokens, strict=True)
+            for runner, token in zip(runner_ids, tokens, strict=True)
         ],
     )
     tx.insert_each(
         runners.runner_nonces,
         [
             {**known, "nonce": nonce, "runner_id": runner}
-            for runner, nonce in zip(runners, nonces, strict=True)
+            for runner, nonce in zip(runner_ids, nonces, strict=True)
         ],
     )
     identities = [
         Identity(runner, key.private_bytes_raw().hex(), nonce)
-        for runner, key, nonce in zip(runners, keys, nonces, strict=True)
+        for runner, key, nonce in zip(runner_ids, keys, nonces, strict=True)
     ]
     return Seeded(made.token, queues, tokens, identities)

@@ -165,38 +165,77 @@ def kebab_case(env: Env, text: str) -> str:
 _NUMBER, _UPPER, _LETTERS, _CONNECTOR, _PUNCTUATION, _OTHER = range(6)
 
 
-def _class_of(char: str) -> int:
+_IDEOGRAPHS = (range(0x3400, 0x4D86), range(0x4E00, 0x9FCD), range(0x20000, 0x2B81E))
+"""Chinese characters, which form words of their own."""
+
+
+def _is_unreadable(char: str) -> bool:
+    return char == _REPLACEMENT or is_raw_byte(char)
+
+
+def _split_runes(text: str) -> list[str]:
+    """Split a text into characters; what is not UTF-8 belongs to the next one, or to the last."""
+    runes: list[str] = []
+    unreadable = ""
+    for char in text:
+        if _is_unreadable(char):
+            unreadable += char
+        else:
+            runes.append(unreadable + char)
+            unreadable = ""
+    if unreadable:
+        runes.append(runes.pop() + unreadable if runes else unreadable)
+    return runes
+
+
+def _find_readable(rune: str) -> str:
+    return next((char for char in rune if not _is_unreadable(char)), _REPLACEMENT)
+
+
+def _is_punctuation(rune: str) -> bool:
+    return unicodedata.category(_find_readable(rune)).startswith("P")
+
+
+def _class_of(rune: str) -> int:
+    char = _find_readable(rune)
     if _connects(char):
         return _CONNECTOR
-    category = unicodedata.category(char)
-    if category.startswith("P"):
+    if _is_punctuation(char):
         return _PUNCTUATION
+    category = unicodedata.category(char)
     if category == "Lu":
         return _UPPER
     if category.startswith("L"):
-        return _LETTERS
+        return _OTHER if any(ord(char) in block for block in _IDEOGRAPHS) else _LETTERS
     return _NUMBER if category.startswith("N") else _OTHER
 
 
 def _split_words(text: str) -> list[tuple[int, str]]:
     """Split a text where the character class changes; a capital belongs to the letters after it."""
+    runes = _split_runes(text)
+    kinds = [_class_of(rune) for rune in runes]
     words: list[tuple[int, str]] = []
     at = 0
-    while at < len(text):
-        kind = _class_of(text[at])
+    while at < len(runes):
+        kind = kinds[at]
         end = at + 1
-        if kind == _UPPER and end < len(text) and _class_of(text[end]) == _LETTERS:
-            while end < len(text) and _class_of(text[end]) == _LETTERS:
-                end += 1
+        if kind == _UPPER and kinds[end : end + 1] == [_LETTERS]:
+            end = _skip(kinds, end, _LETTERS)
         else:
-            while end < len(text) and _class_of(text[end]) == kind:
-                end += 1
-            runs_on = end < len(text) and _class_of(text[end]) == _LETTERS
-            if kind == _UPPER and end - at > 1 and runs_on:
+            end = _skip(kinds, end, kind)
+            while kind == _PUNCTUATION and end < len(runes) and _is_punctuation(runes[end]):
+                end += 1  # a hyphen or underscore after punctuation belongs to it
+            if kind == _UPPER and end - at > 1 and kinds[end : end + 1] == [_LETTERS]:
                 end -= 1
-        words.append((kind, text[at:end]))
+        words.append((kind, "".join(runes[at:end])))
         at = end
     return words
+
+
+def _skip(kinds: list[int], at: int, kind: int) -> int:
+    while at < len(kinds) and kinds[at] == kind:
+        at += 1
+    return at
 
 
 _JOINED = frozenset({_CONNECTOR, _PUNCTUATION})
@@ -215,28 +254,28 @@ class _WordJoiner:
         while self._at < len(self._words) - 1:
             kind, word = self._words[self._at]
             self._at += 1
+            self._add(kind, word)
             if kind == _CONNECTOR:
-                self._done.append(self._mark * len(word))
                 continue
-            self._add(word)
             if kind == _NUMBER:
                 self._finish_number()
             elif kind != _PUNCTUATION:
                 self._after_word()
         if self._at < len(self._words):
-            kind, word = self._words[self._at]
-            self._done.append(self._mark * len(word) if kind == _CONNECTOR else lower(word))
+            self._add(*self._words[self._at])
         return "".join(self._done)
 
-    def _add(self, word: str) -> None:
-        self._done.append(lower(word))
+    def _add(self, kind: int, word: str) -> None:
+        if kind == _CONNECTOR:
+            word = "".join(self._mark if _connects(char) else char for char in _read_runes(word))
+        self._done.append(lower(word) if kind == _UPPER else word)
 
     def _kind(self) -> int | None:
         return self._words[self._at][0] if self._at < len(self._words) else None
 
     def _finish_number(self) -> None:
         while self._kind() in (_LETTERS, _NUMBER):
-            self._add(self._words[self._at][1])
+            self._add(*self._words[self._at])
             self._at += 1
         if self._kind() is not None and self._kind() not in _JOINED:
             self._done.append(self._mark)
@@ -249,15 +288,15 @@ class _WordJoiner:
             return
         if self._at == len(self._words) - 1:
             return
-        number = self._words[self._at][1]
+        number = self._words[self._at]
         self._at += 1
         if self._kind() != _LETTERS:
-            self._add(number)
+            self._add(*number)
             if self._kind() not in _JOINED:
                 self._done.append(self._mark)
             return
         self._done.append(self._mark)
-        self._add(number)
+        self._add(*number)
         self._finish_number()
 
 

@@ -19,11 +19,12 @@ _DIVISION_PLACES = decimal.Decimal(1).scaleb(-16)
 
 @NUMBERS.add("atoi", takes=(TEXT,))
 def atoi(text: str) -> int:
-    """Return a decimal string as an int; anything else is 0."""
+    """Return a decimal string as an int, at most the largest one; anything else is 0."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > len(str(MAX_INT)) + 9:
+    if not (digits.isascii() and digits.isdigit()):
         return 0
-    number = int(text)
+    digits = digits.lstrip("0")[: len(str(MAX_INT)) + 1] or "0"
+    number = -int(digits) if text[0] == "-" else int(digits)
     return max(MIN_INT, min(MAX_INT, number))
 
 
