@@ -8,6 +8,7 @@ from tests.bench import (
     deliveries,
     dispatch_latency,
     idle_runners,
+    image_sync,
     kubernetes_deliveries,
     list_installs,
     log_ingest,
@@ -34,6 +35,7 @@ MEASURES: dict[str, Callable[[], Iterator[Measure]]] = {
     "terraform_overhead": deliveries.measure_overhead,
     "helm_overhead": kubernetes_deliveries.measure_helm,
     "manifest_overhead": kubernetes_deliveries.measure_manifest,
+    "image_sync": image_sync.measure,
     "noisy_neighbour_sqlite": noisy_neighbour.measure_sqlite,
     "noisy_neighbour_postgres": noisy_neighbour.measure_postgres,
 }

@@ -25,6 +25,10 @@ class ContentHash(Protocol):
         """Return the hash of all chunks so far, in hexadecimal."""
         ...
 
+    def copy(self) -> "ContentHash":
+        """Return a hash of the same chunks that goes its own way."""
+        ...
+
 
 def digest_bytes(data: bytes) -> str:
     """Return the SHA-256 digest of content, `sha256:…`."""

@@ -13,7 +13,7 @@ from exclave.base.ids import Randomness, SystemRandomness
 from exclave.client.oci.auth import Authorization
 from exclave.client.oci.documents import MAX_MANIFEST, read_refusal
 from exclave.client.problems import UnexpectedReply
-from exclave.client.retry import RetryPolicy, retry
+from exclave.client.retry import Attempts, NoteRetry, RetryPolicy, retry
 from exclave.client.transport import Link, explain_failure
 
 T = TypeVar("T")
@@ -68,12 +68,16 @@ class OciCalls:
         return f"{self._prefix}/{repository}" if self._prefix else repository
 
     def path(self, repository: str, rest: str) -> str:
-        """Return the URL path of a resource in a repository."""
-        return f"/v2/{self.name(repository)}/{rest}"
+        """Return the URL of a resource in a repository."""
+        return f"{self._link.url}/v2/{self.name(repository)}/{rest}"
 
     async def repeat(self, call: Callable[[], Awaitable[T]]) -> T:
         """Retry an idempotent call until it is answered, for a limited time."""
         return await retry(call, self._policy, self._clock, self._randomness)
+
+    def begin_attempts(self, note: NoteRetry | None = None) -> Attempts:
+        """Return the attempts at a transfer, which ends only when nothing arrives for long."""
+        return Attempts(self._policy, self._clock, self._randomness, note)
 
     async def send(
         self,

@@ -9,7 +9,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from exclave.client.oci import manifests
-from exclave.client.oci.blob_copy import copy_blob
+from exclave.client.oci.blob_copy import Observer, copy_blob
 from exclave.client.oci.calls import OciCalls
 from exclave.client.oci.documents import Descriptor, PushedManifest, read_location
 from exclave.client.oci.downloads import pull_blob
@@ -87,9 +87,11 @@ class OciRepository:
         """Upload a blob that the repository does not have."""
         await push_blob(self.calls, self.path, file, blob.digest, blob.size, is_missing=True)
 
-    async def copy_blob(self, blob: Descriptor, source: "OciRepository", file: Path) -> None:
-        """Copy a blob that the repository does not have from another one, by way of a file."""
-        await copy_blob((source.calls, source.path), (self.calls, self.path), blob, file)
+    async def copy_blob(
+        self, blob: Descriptor, source: "OciRepository", observer: Observer
+    ) -> None:
+        """Copy a blob that the repository does not have from another one."""
+        await copy_blob((source.calls, source.path), (self.calls, self.path), blob, observer)
 
     async def mount_blob(self, digest: str, source: str) -> bool:
         """Mount a blob of another repository of the registry; return whether it is mounted.

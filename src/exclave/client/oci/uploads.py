@@ -8,9 +8,11 @@ from pathlib import Path
 
 import httpx
 
+from exclave.base.errors import Problem
 from exclave.client.oci.calls import Content, OciCalls
 from exclave.client.oci.documents import read_end, read_location
 from exclave.client.problems import RemoteProblem
+from exclave.client.retry import NoteRetry
 
 Source = bytes | Path
 ReadFrom = Callable[[int], Content]
@@ -43,8 +45,7 @@ async def push_blob(
     path = calls.path(repository, f"blobs/{digest}")
     if not is_missing and await calls.repeat(lambda: _is_there(calls, path, repository)):
         return
-    upload = Upload(calls, repository, digest, size, _read_source(source))
-    await calls.repeat(upload.go_on)
+    await Upload(calls, repository, digest, size, _read_source(source)).run()
 
 
 async def _is_there(calls: OciCalls, path: str, repository: str) -> bool:
@@ -66,12 +67,29 @@ class Upload:
     digest: str
     size: int
     read_from: ReadFrom
-    verified: Callable[[], Awaitable[None]] | None = None
-    """Awaited before the registry is told that the content is complete."""
+    give_back: Callable[[], Awaitable[None]] | None = None
+    """Awaited after a request that failed: it may not have read its content to the end."""
+    note_retry: NoteRetry | None = None
     location: str = ""
     arrived: int = 0
 
-    async def go_on(self) -> None:
+    async def run(self) -> None:
+        """Upload; go on after interruptions as long as something arrives in between."""
+        attempts = self.calls.begin_attempts(self.note_retry)
+        while True:
+            before = self.arrived
+            try:
+                await self._go_on()
+            except Problem as problem:
+                if self.give_back is not None:
+                    await self.give_back()
+                if self.arrived > before:
+                    attempts.note_progress()
+                await attempts.pause(problem)
+            else:
+                return
+
+    async def _go_on(self) -> None:
         """Start the upload, or resume it; a small blob is always sent as a whole."""
         if self.size <= SMALL:
             await self._begin()
@@ -82,8 +100,6 @@ class Upload:
         if not self.location:
             await self._begin()
         await self._send_rest()
-        if self.verified is not None:
-            await self.verified()
         await self._put()
 
     async def _begin(self) -> None:

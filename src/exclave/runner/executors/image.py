@@ -141,13 +141,13 @@ class ImageExecutor(Executor):
         image: ImageNode,
         target: _Target,
     ) -> None:
-        folder = context.job.folder / "blobs"
-        folder.mkdir(mode=0o700)
         tag = _name_tag(spec, image)
         context.log.system(f"▸ copy to {target.name.repository}:{tag}")
         async with self._open(context, target) as repository:
             try:
-                await ImageCopy(source, repository, folder, context.log.system).run(image, tag)
+                await ImageCopy(source, repository, context.log.system, context.clock).run(
+                    image, tag
+                )
             except RemoteProblem as problem:
                 advice = f"Check the login: the Stack's secrets `{USERNAME}` and `{PASSWORD}`"
                 where = f"`{target.name.repository}`"

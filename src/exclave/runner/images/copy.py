@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from exclave.base.clock import Clock
+from exclave.base.errors import Problem
 from exclave.client.oci.documents import Descriptor
 from exclave.client.oci.repository import OciRepository
 from exclave.client.problems import RemoteProblem
 from exclave.runner.images.graph import ImageNode
+from exclave.runner.kube.changes.parallel import run_all
 
 _AT_ONCE = 4
-"""How many blobs are transferred at a time; each passes through a file."""
+"""How many blobs are transferred at a time; a few megabytes of each are in memory."""
+_TELL_EVERY_S = 10.0
+"""How often a large blob that is on its way is mentioned in the log."""
 _INCOMPLETE = frozenset({"manifest_blob_unknown", "manifest_unknown", "blob_unknown"})
 """How a registry refuses a manifest because it lacks a part of it."""
 
@@ -42,13 +46,45 @@ class CopyTally:
 
 
 @dataclass(slots=True)
+class _BlobProgress:
+    """The lines about one blob in the log: while it takes long, and when it is interrupted."""
+
+    blob: Descriptor
+    say: Say
+    clock: Clock
+    told_at: float
+    arrived: int = 0
+
+    def note_arrived(self, size: int) -> None:
+        self.arrived = size
+        if self.clock.monotonic() - self.told_at >= _TELL_EVERY_S:
+            self.told_at = self.clock.monotonic()
+            self.say(f"{self._describe()} so far")
+
+    def note_retry(self, problem: Problem, pause_s: float) -> None:
+        self.say(f"{self._describe()}: {problem.message}; going on in {pause_s:.1f} s")
+
+    def _describe(self) -> str:
+        shown = write_size(self.arrived)
+        return f"{self.blob.digest[:19]} {shown} of {write_size(self.blob.size)}"
+
+
+class _PartMissingError(Exception):
+    """The target refused a manifest because it lacks a part that it claimed to have."""
+
+    def __init__(self, problem: RemoteProblem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass(slots=True)
 class ImageCopy:
-    """One copy of an image. `folder` holds the blobs that are on their way."""
+    """One copy of an image."""
 
     source: OciRepository
     target: OciRepository
-    folder: Path
     say: Say
+    clock: Clock
     tally: CopyTally = field(default_factory=CopyTally)
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
     _blobs: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -62,13 +98,11 @@ class ImageCopy:
         try:
             try:
                 await self._copy(image)
-            except RemoteProblem as problem:
-                if problem.code not in _INCOMPLETE:
-                    raise
+            except _PartMissingError as missing:
                 # Some registries answer HEAD for a child that they do not have any more.
-                self.say(f"{problem.message}: everything is looked at again")
+                self.say(f"{missing.problem.message}: everything is looked at again")
                 self._trusts_heads = False
-                self._blobs.clear()
+                await self._cancel()
                 await self._copy(image)
         finally:
             await self._cancel()
@@ -80,17 +114,26 @@ class ImageCopy:
     async def _copy(self, node: ImageNode) -> None:
         """Copy a manifest after its children and blobs, then what refers to it."""
         if not (self._trusts_heads and await self.target.has_manifest(node.digest)):
-            for child in node.children:
-                await self._copy(child)
-            await asyncio.gather(*(self._request(blob) for blob in node.blobs))
-            await self.target.put_manifest(
-                node.data, media_type=node.media_type, reference=node.digest
-            )
-            self.tally.manifests += 1
+            await run_all(node.children, self._copy)
+            # The largest first: the last one to end has the line to itself.
+            blobs = sorted(node.blobs, key=lambda blob: -blob.size)
+            await asyncio.gather(*(self._request(blob) for blob in blobs))
+            await self._put(node)
         else:
             for child in node.children:
                 await self._copy_referrers(child)
         await self._copy_referrers(node, deep=False)
+
+    async def _put(self, node: ImageNode) -> None:
+        try:
+            await self.target.put_manifest(
+                node.data, media_type=node.media_type, reference=node.digest
+            )
+        except RemoteProblem as problem:
+            if self._trusts_heads and problem.code in _INCOMPLETE:
+                raise _PartMissingError(problem) from problem
+            raise
+        self.tally.manifests += 1
 
     async def _copy_referrers(self, node: ImageNode, *, deep: bool = True) -> None:
         for child in node.children if deep else ():
@@ -112,8 +155,8 @@ class ImageCopy:
             if await self._mount(blob):
                 self.tally.mounted += 1
                 return
-            file = self.folder / blob.digest.replace(":", "-")
-            await self.target.copy_blob(blob, self.source, file)
+            progress = _BlobProgress(blob, self.say, self.clock, self.clock.monotonic())
+            await self.target.copy_blob(blob, self.source, progress)
             self.tally.moved += 1
             self.tally.moved_size += blob.size
             self.say(f"{blob.digest[:19]} {write_size(blob.size)} ({self._describe_progress()})")
@@ -129,6 +172,7 @@ class ImageCopy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._blobs.clear()
 
     def _count(self, image: ImageNode) -> None:
         blobs = {blob.digest: blob for blob in _list_all_blobs(image)}

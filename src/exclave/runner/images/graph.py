@@ -17,6 +17,7 @@ from exclave.client.oci.documents import (
 )
 from exclave.client.oci.manifests import DOCKER_INDEX, DOCKER_MANIFEST, FetchedManifest
 from exclave.client.oci.repository import OciRepository
+from exclave.runner.kube.changes.parallel import run_all
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
@@ -85,22 +86,26 @@ class _GraphReader:
         if level >= _MOST_LEVELS:
             _refuse(f"{digest}: indexes contain indexes, more than {_MOST_LEVELS} levels deep")
         listed = read_document(Index, fetched.data).manifests
-        children = [
-            await self.read(
-                child.digest, level + 1, "" if child.platform is None else child.platform.write()
-            )
-            for child in listed
-        ]
-        return replace(node, children=tuple(children))
+
+        async def read_child(child: Descriptor) -> ImageNode:
+            platform = "" if child.platform is None else child.platform.write()
+            return await self.read(child.digest, level + 1, platform)
+
+        return replace(node, children=tuple(await run_all(listed, read_child)))
 
     async def add_referrers(self, node: ImageNode, level: int = 0) -> ImageNode:
         """Return the node with the referrers of it and of its children."""
-        children = [await self.add_referrers(child, level) for child in node.children]
         if level >= _MOST_LEVELS:
-            return replace(node, children=tuple(children))
+            return node
+        listing = asyncio.create_task(self._source.list_referrers(node.digest))
+        try:
+            children = await run_all(node.children, lambda child: self.add_referrers(child, level))
+            listed = await listing
+        finally:
+            listing.cancel()
         referrers = []
-        for listed in await self._source.list_referrers(node.digest):
-            referrer = await self.read(listed.digest)
+        for entry in listed:
+            referrer = await self.read(entry.digest)
             if _get_subject(referrer) == node.digest:
                 referrers.append(await self.add_referrers(referrer, level + 1))
         return replace(node, children=tuple(children), referrers=tuple(referrers))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from exclave.base.clock import SystemClock
 from exclave.client.oci.client import OciClient
 from exclave.client.oci.documents import CorruptContent
 from exclave.client.oci.repository import OciRepository
@@ -44,7 +46,7 @@ class Network(httpx.AsyncBaseTransport):
         self.change: Answer | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self.seen.append(f"{request.method} {request.url.path}")
+        self.seen.append(f"{request.method} {request.url.raw_path.decode()}")
         self.headers.append(request.headers)
         response = await self.inner.handle_async_request(request)
         changed = None if self.change is None else self.change(request, response)
@@ -93,7 +95,7 @@ class Bench:
 
     async def copy(self, digest: str, tag: str = "", platforms: tuple[str, ...] = ()) -> ImageCopy:
         image = await read_graph(self.source, digest, platforms=platforms)
-        made = ImageCopy(self.source, self.target, self.folder, self.lines.append)
+        made = ImageCopy(self.source, self.target, self.lines.append, SystemClock())
         await made.run(image, tag)
         return made
 
@@ -102,7 +104,7 @@ class Bench:
 async def bench(
     registry: str, other: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[Bench]:
-    name = request.node.name.replace("_", "-")
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name).strip("-")
     folder = tmp_path / "copy"
     folder.mkdir()
     source_net, target_net = Network(), Network()
@@ -196,6 +198,34 @@ async def test_a_download_that_breaks_goes_on_where_it_was(bench: Bench) -> None
     assert await bench.target.has_manifest(image.digest)
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "told"),
+    [(503, {}, "going on in 0."), (429, {"Retry-After": "1"}, "going on in 1.0 s")],
+    ids=["busy", "limited"],
+)
+async def test_a_registry_that_is_busy_is_asked_again_when_it_says(
+    bench: Bench, status: int, headers: dict[str, str], told: str
+) -> None:
+    image = make_image(make_layer(21, 5_000_000))
+    await bench.push(image)
+    busy = {"GET", "POST", "PATCH"}
+
+    def refuse(request: httpx.Request, response: httpx.Response) -> httpx.Response | None:
+        if "/blobs/" not in request.url.path or request.method not in busy:
+            return None
+        busy.remove(request.method)
+        return httpx.Response(status, headers=headers, stream=httpx.ByteStream(b"later"))
+
+    bench.source_net.change = bench.target_net.change = refuse
+
+    copy = await bench.copy(image.digest)
+
+    assert busy == set()
+    assert sum(told in line for line in bench.lines) == 3
+    assert copy.tally.moved == 2
+    assert await bench.target.has_manifest(image.digest)
+
+
 async def test_changed_bytes_are_not_stored(bench: Bench) -> None:
     layer = make_layer(8, 2000)
     image = make_image(layer)
@@ -242,7 +272,7 @@ async def test_blobs_of_the_same_registry_are_mounted(bench: Bench) -> None:
     await bench.push(image)
     neighbour = OciRepository(bench.source.calls, f"{bench.source.path}-copy")
 
-    copy = ImageCopy(bench.source, neighbour, bench.folder, bench.lines.append)
+    copy = ImageCopy(bench.source, neighbour, bench.lines.append, SystemClock())
     await copy.run(await read_graph(bench.source, image.digest))
 
     assert (copy.tally.moved, copy.tally.mounted) == (0, 3)
@@ -257,13 +287,14 @@ async def test_a_registry_that_does_not_mount_is_asked_once(bench: Bench) -> Non
     source = OciRepository(bench.source.calls, f"{bench.source.path}-without-anything")
     graph = await read_graph(bench.source, image.digest)
 
-    copy = ImageCopy(source, neighbour, bench.folder, bench.lines.append)
+    copy = ImageCopy(source, neighbour, bench.lines.append, SystemClock())
     with pytest.raises(RemoteProblem, match="refused GET"):
         await copy.run(graph)
 
-    posts = bench.source_net.count("POST", f"{neighbour.path}/blobs/uploads/")
-    assert posts <= 3
+    # Three blobs were on their way when the first answer came.
+    assert bench.source_net.count("POST", f"{neighbour.path}/blobs/uploads/?mount=") <= 3
     assert copy.tally.mounted == 0
+    assert bench.lines == []
 
 
 async def test_the_image_itself_under_the_fallback_tag_is_no_referrer(bench: Bench) -> None:

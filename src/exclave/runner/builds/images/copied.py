@@ -1,7 +1,5 @@
 """The recipe of `container_image`: pin an image to its digest and copy it to the org's registry."""
 
-from pathlib import Path
-
 from exclave.base.errors import Problem
 from exclave.base.json_values import JsonObject
 from exclave.client.oci.auth import Login
@@ -79,7 +77,7 @@ async def _copy(
     known = KnownImage(name.repository, tag, digest)
     findings = await check_image(work, known, lambda: read_metadata(repository, image, folder))
     work.begin("copy")
-    await _transfer(work, repository, image, folder)
+    await _transfer(work, repository, image)
     pushed = PushedManifest(image.digest, len(image.data), image.media_type)
     materials = (_describe(name, tag, digest),)
     return BuiltArtifact(pushed, "", image.size, materials=materials, findings=findings)
@@ -112,11 +110,9 @@ async def _choose_tag(source: ImageSource, name: ImageName, repository: OciRepos
     return chosen
 
 
-async def _transfer(
-    work: BuildWork, repository: OciRepository, image: ImageNode, folder: Path
-) -> None:
+async def _transfer(work: BuildWork, repository: OciRepository, image: ImageNode) -> None:
     target = work.registry.open_repository(work.spec.repository)
-    await ImageCopy(repository, target, folder, work.context.log.system).run(image)
+    await ImageCopy(repository, target, work.context.log.system, work.context.clock).run(image)
 
 
 def _describe(name: ImageName, tag: str, digest: str) -> JsonObject:
