@@ -72,7 +72,7 @@ class CloudLogins:
         keys = await read_machine_keys(self.clouds.aws)
         if role:
             keys = await assume_role(keys, role, region, clock, self.clouds.aws)
-        url = self.ecr or f"https://api.ecr.{region}.amazonaws.com"
+        url = self.ecr or f"https://{name_ecr_api(region)}"
         headers = sign_post(
             keys,
             SignedFor("ecr", region, clock.now()),
@@ -103,6 +103,11 @@ class CloudLogins:
         if not token:
             raise AccessRefused(f"the registry {name.host} answered without a token")
         return Login(_AZURE_USER, Secret(token))
+
+
+def name_ecr_api(region: str) -> str:
+    """Return the host of ECR's API in a region; those of China have a domain of their own."""
+    return f"api.ecr.{region}.amazonaws.com" + (".cn" if region.startswith("cn-") else "")
 
 
 def find_role(roles: Mapping[str, str], name: str) -> str:

@@ -1,9 +1,10 @@
 """Images are copied into the registry of an install: the real thing between two registries."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +15,19 @@ from exclave.client.oci.client import Login, OciClient
 from exclave.client.transport import Link
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.image import ImageExecutor, ImageKit
+from exclave.runner.images.cloud_logins import CloudLogins
 from exclave.runner.images.stack_registry import keep_registry, parse_registry, read_registry
 from exclave.runner.jobs.executor import JobRun
+from exclave.runner.kube.access.clusters import Clouds
+from exclave.runner.kube.access.eks import AwsEndpoints
 from exclave.runner.secrets.store import FileSecrets
 from exclave.wire.images import ImageSpec
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
+from tests.support.clouds import AWS_MACHINE
 from tests.support.images import MadeImage, make_image, make_index, make_layer, push_image
 from tests.support.registries import PASSWORD, USERNAME, serve_registry
+from tests.support.scripted_api import ScriptedApi, say
 from tests.unit.runner.work_kit import CLOCK, ExecutionHarness, make_dispatch
 
 SECRETS = {"registry_username": USERNAME, "registry_password": PASSWORD}
@@ -35,6 +41,7 @@ class Install:
     vendor: OciClient
     customer: OciClient
     url: str
+    clouds: CloudLogins = field(default_factory=CloudLogins)
     count: int = 0
 
     async def push(self, image: MadeImage) -> MadeImage:
@@ -54,6 +61,7 @@ class Install:
             read_registry=lambda: read_registry(self.folder),
             link=Link(""),
             clock=CLOCK,
+            clouds=self.clouds,
             keep_free_bytes=0,
         )
         spec = ImageSpec.model_validate(
@@ -139,6 +147,28 @@ async def test_the_platform_of_a_single_image_comes_from_its_config(install: Ins
     outcome = await install.run(image.digest)
 
     assert outcome.outputs["image"]["platforms"] == ["linux/arm64/v8"]  # type: ignore[call-overload,index]
+
+
+async def test_a_registry_of_aws_is_entered_with_the_identity_of_the_machine(
+    install: Install,
+) -> None:
+    """The exchanges with AWS are recorded; the registry behind them is real and wants the login."""
+    image = await install.push(make_image(make_layer(6, 20_000)))
+    repository = f"{install.url.removeprefix('http://')}/ecr"
+    token = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
+    script = {**AWS_MACHINE, "/": [say({"authorizationData": [{"authorizationToken": token}]})]}
+    target = {"type": "ecr", "repository": repository, "folder": "web", "region": "eu-west-1"}
+    async with ScriptedApi(script) as cloud:
+        aws = AwsEndpoints(cloud.url, cloud.url)
+        install.clouds = CloudLogins(Clouds(aws=aws), ecr=cloud.url)
+        outcome = await install.run(image.digest, secrets={}, target=target)
+
+    assert outcome.state is OutcomeState.SUCCEEDED, outcome.message
+    copied = install.customer.open_repository("ecr")
+    assert (await copied.fetch_manifest(image.digest)).data == image.data
+    found: Any = outcome.outputs["image"]
+    assert (found["repository"], found["pull_secret"]) == (repository, False)
+    assert PASSWORD not in install.bench.read_log()
 
 
 async def test_without_a_registry_a_public_image_is_named_by_its_digest(install: Install) -> None:

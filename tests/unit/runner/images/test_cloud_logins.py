@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from exclave.base.secrets import Secret
-from exclave.runner.images.cloud_logins import CloudLogins, find_role
+from exclave.runner.images.cloud_logins import CloudLogins, find_role, name_ecr_api
 from exclave.runner.images.references import ImageName, parse_image
 from exclave.runner.kube.access.aks import AzureEndpoints
 from exclave.runner.kube.access.clusters import Clouds
@@ -16,17 +16,16 @@ from exclave.runner.kube.access.gke import GcpEndpoints
 from exclave.runner.kube.access.sigv4 import AwsKeys, SignedFor, sign_post
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
+from tests.support.clouds import AWS_MACHINE
 from tests.support.scripted_api import Reply, ScriptedApi, say
 
 AT = datetime(2026, 11, 17, 12, 30, 45, tzinfo=UTC)
 NAME = ImageName("registry.example.com", "app")
-ROLES = "/latest/meta-data/iam/security-credentials"
-MACHINE = {
-    "/latest/api/token": [Reply(200, b"session")],
-    f"{ROLES}/": [Reply(200, b"runner-role\n")],
-    f"{ROLES}/runner-role": [say({"AccessKeyId": "AK", "SecretAccessKey": "SK", "Token": "TOK"})],
-}
 GOOGLE = "/computeMetadata/v1/instance/service-accounts/default/token"
+ASSUMED = b"""<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+<AssumeRoleResult><Credentials><AccessKeyId>ASSUMED</AccessKeyId>
+<SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken></Credentials></AssumeRoleResult>
+</AssumeRoleResponse>"""
 AZURE = "/metadata/identity/oauth2/token"
 
 
@@ -71,7 +70,7 @@ async def test_ecr_gives_a_password_for_the_role_of_the_machine() -> None:
     token = base64.b64encode(b"AWS:ecr-password").decode()
     reply = say({"authorizationData": [{"authorizationToken": token}]})
     masked: list[Secret] = []
-    async with ScriptedApi({**MACHINE, "/": [reply]}) as cloud:
+    async with ScriptedApi({**AWS_MACHINE, "/": [reply]}) as cloud:
         login = await point_at(cloud.url).log_in(
             "ecr", NAME, Frozen(), masked.append, region="eu-west-1"
         )
@@ -81,6 +80,43 @@ async def test_ecr_gives_a_password_for_the_role_of_the_machine() -> None:
     asked = cloud.seen[-1]
     assert asked.headers["x-amz-target"].endswith(".GetAuthorizationToken")
     assert "Credential=AK/20261117/eu-west-1/ecr/aws4_request" in asked.headers["authorization"]
+
+
+async def test_ecr_is_asked_as_the_role_that_is_named() -> None:
+    token = base64.b64encode(b"AWS:of-the-role").decode()
+    replies = [Reply(200, ASSUMED), say({"authorizationData": [{"authorizationToken": token}]})]
+    role = "arn:aws:iam::123456789012:role/read"
+    async with ScriptedApi({**AWS_MACHINE, "/": replies}) as cloud:
+        login = await point_at(cloud.url).log_in(
+            "ecr", NAME, Frozen(), lambda _: None, region="eu-west-1", role=role
+        )
+
+    assert login.password.reveal() == "of-the-role"
+    assert parse_qs(cloud.seen[-2].body.decode())["RoleArn"] == [role]
+    asked = cloud.seen[-1].headers
+    assert "Credential=ASSUMED/20261117/eu-west-1/ecr/aws4_request" in asked["authorization"]
+    assert asked["x-amz-security-token"] == "t"
+
+
+def test_ecr_in_china_has_another_domain() -> None:
+    assert name_ecr_api("eu-west-1") == "api.ecr.eu-west-1.amazonaws.com"
+    assert name_ecr_api("cn-north-1") == "api.ecr.cn-north-1.amazonaws.com.cn"
+
+
+async def test_gar_is_asked_as_the_account_that_is_named() -> None:
+    account = "read@acme.iam.gserviceaccount.com"
+    path = f"/v1/projects/-/serviceAccounts/{account}:generateAccessToken"
+    replies = {
+        GOOGLE: [say({"access_token": "ya29.machine", "expires_in": 3600})],
+        path: [say({"accessToken": "ya29.account", "expireTime": "2026-11-17T13:30:45Z"})],
+    }
+    async with ScriptedApi(replies) as cloud:
+        login = await point_at(cloud.url).log_in(
+            "gar", NAME, Frozen(), lambda _: None, role=account
+        )
+
+    assert login.password.reveal() == "ya29.account"
+    assert cloud.seen[-1].headers["authorization"] == "Bearer ya29.machine"
 
 
 async def test_gar_takes_the_token_of_the_machine() -> None:
@@ -115,7 +151,7 @@ async def test_acr_exchanges_a_token_of_azure_for_one_of_its_own() -> None:
 
 
 async def test_a_cloud_that_refuses_is_named_with_its_words() -> None:
-    async with ScriptedApi({**MACHINE, "/": [Reply(400, b"AccessDeniedException")]}) as cloud:
+    async with ScriptedApi({**AWS_MACHINE, "/": [Reply(400, b"AccessDeniedException")]}) as cloud:
         with pytest.raises(WorkFailed) as caught:
             await point_at(cloud.url).log_in(
                 "ecr", NAME, Frozen(), lambda _: None, region="eu-west-1"
