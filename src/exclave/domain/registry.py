@@ -162,7 +162,7 @@ def find_place(
     if org != scope.org or not any(covers(pattern, repository) for pattern in scope.repositories):
         raise NameUnknown("there is no such repository")
     if (push and not scope.push) or (delete and not scope.delete):
-        raise Denied("this credential does not allow to change the repository")
+        raise Denied("this credential does not allow changes to the repository")
     return Place(scope.org, repository)
 
 

@@ -42,8 +42,8 @@ def make_job_objects(
 ) -> list[JsonObject]:
     """Return a Job whose name follows from what it runs, and the Secret that it reads.
 
-    The same content has the same name: it is there already and does not run again. A Job is not
-    removed after some time, because then it would.
+    The same content has the same name: it is there already and does not run again. A Job has no
+    time to live: it would run again after it was removed.
     """
     env = render_map(facts.render, definition.env_vars, f"{part}: env_vars")
     image = facts.render(definition.image_url, f"{part}: image_url")

@@ -17,7 +17,7 @@ _DRIVERS: Mapping[str, Driver] = {
     "secret": "secret",
     "configmap": "configmap",
 }
-"""Where Helm keeps releases; a store of the platform's own is not needed for what it was for."""
+"""Where Helm keeps releases; `nuon` is accepted for existing app directories, and means `auto`."""
 
 
 def make_helm_plan(

@@ -22,7 +22,7 @@ def read_timeout(text: str) -> float:
     """Return a duration in seconds."""
     seconds = parse_duration(text)
     if not seconds:
-        message = f"`{text}` is no duration"
+        message = f"`{text}` is not a duration"
         raise NotReady(Reason.RENDER_FAILED, message, hint="Write one like `30m` or `90s`.")
     return seconds
 
@@ -42,7 +42,7 @@ def render_label(render: Render, text: str, where: str) -> str:
     """
     name = render(text, where).strip().replace("_", "-")
     if not _DNS_LABEL.fullmatch(name):
-        message = f"{where}: `{name[:100]}` is no name that Kubernetes allows"
+        message = f"{where}: `{name[:100]}` is not a name that Kubernetes allows"
         hint = "Use lower-case letters, digits and hyphens; at most 63 characters."
         raise NotReady(Reason.RENDER_FAILED, message, hint=hint)
     return name

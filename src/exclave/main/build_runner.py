@@ -40,7 +40,7 @@ def build_git_settings(settings: RunnerSettings) -> GitSettings:
     unknown = sorted(set(protocols) - set(PROTOCOLS))
     if unknown:
         raise InvalidInput(
-            f"EXCLAVE_GIT_PROTOCOLS: `{unknown[0]}` is no way to fetch",
+            f"EXCLAVE_GIT_PROTOCOLS: `{unknown[0]}` is not a way to fetch",
             hint=f"Choose from {', '.join(PROTOCOLS)}.",
         )
     return GitSettings(

@@ -133,6 +133,6 @@ def load_seal(file: Path) -> bytes:
         Fernet(seal)
     except ValueError as error:
         raise InvalidInput(
-            f"{file} is no seal key", hint="Restore the file from your backup."
+            f"{file} is not a seal key", hint="Restore the file from your backup."
         ) from error
     return seal

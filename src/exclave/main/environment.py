@@ -60,7 +60,7 @@ def _read_number(env: Mapping[str, str], name: str, kind: Callable[[str], N]) ->
     try:
         return kind(env[variable])
     except ValueError as error:
-        raise InvalidInput(f"{variable}: `{env[variable]}` is no number") from error
+        raise InvalidInput(f"{variable}: `{env[variable]}` is not a number") from error
 
 
 def read_quotas(env: Mapping[str, str]) -> Quotas:
@@ -72,8 +72,8 @@ def read_quotas(env: Mapping[str, str]) -> Quotas:
         if text:
             if not text.isdecimal() or len(text) > _LONGEST_NUMBER:
                 raise InvalidInput(
-                    f"{name}: `{text}` is no number of bytes or items",
-                    hint="Write it as a whole number; 0 is no limit.",
+                    f"{name}: `{text}` is not a number of bytes or items",
+                    hint="Write it as a whole number; 0 means no limit.",
                 )
             values[field.name] = int(text)
     return Quotas(**values)
@@ -88,7 +88,9 @@ def find_unknown(env: Mapping[str, str]) -> list[str]:
     for name in sorted(env):
         if name.startswith(PREFIX) and name not in known and not _is_test_only(name):
             near = difflib.get_close_matches(name, known, 1)
-            unknown.append(f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else ""))
+            unknown.append(
+                f"{name} is not a setting" + (f"; did you mean {near[0]}?" if near else "")
+            )
     return unknown
 
 

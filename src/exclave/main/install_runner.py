@@ -111,7 +111,7 @@ def _read_checksums(text: str) -> dict[str, str]:
         name, sign, value = part.partition("=")
         if not sign or "@" not in name:
             raise InvalidInput(
-                f"EXCLAVE_TOOLS_CHECKSUMS: `{part}` is no checksum",
+                f"EXCLAVE_TOOLS_CHECKSUMS: `{part}` is not a checksum",
                 hint="Write them like `terraform@1.11.4=<sha256 in hex>`, split by commas.",
             )
         checksums[name] = value

@@ -172,10 +172,10 @@ def test_an_id_of_an_install_is_a_namespace_with_a_hyphen() -> None:
     ("changed", "message"),
     [
         ({"chart_name": "r" * 54}, "Helm allows 53"),
-        ({"chart_name": ""}, "is no name that Kubernetes allows"),
-        ({"namespace": "Shop"}, "is no name that Kubernetes allows"),
+        ({"chart_name": ""}, "is not a name that Kubernetes allows"),
+        ({"namespace": "Shop"}, "is not a name that Kubernetes allows"),
         ({"storage_driver": "sql"}, "no such driver"),
-        ({"deploy_timeout": "soon"}, "is no duration"),
+        ({"deploy_timeout": "soon"}, "is not a duration"),
     ],
 )
 def test_texts_that_no_cluster_would_take_are_refused_with_their_key(

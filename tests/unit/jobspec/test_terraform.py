@@ -75,7 +75,7 @@ def test_the_timeout_is_that_of_the_definition(
 def test_a_timeout_that_is_no_duration_makes_no_job() -> None:
     module = TerraformModule(name="db", deploy_timeout="soon")
 
-    with pytest.raises(NotReady, match="`soon` is no duration"):
+    with pytest.raises(NotReady, match="`soon` is not a duration"):
         make_terraform_plan(module, plan_facts(), PlanPart("component:db"))
 
 

@@ -20,7 +20,7 @@ def test_durations_and_attempts_are_read_as_numbers() -> None:
     ("name", "text"), [("POLL_HOLD_S", "soon"), ("MAX_ATTEMPTS", "2.5"), ("MAX_ATTEMPTS", "x")]
 )
 def test_what_is_no_number_is_named(name: str, text: str) -> None:
-    with pytest.raises(InvalidInput, match=f"EXCLAVE_{name}: `{text}` is no number"):
+    with pytest.raises(InvalidInput, match=f"EXCLAVE_{name}: `{text}` is not a number"):
         read_timings({f"EXCLAVE_{name}": text})
 
 

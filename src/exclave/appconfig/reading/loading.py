@@ -182,7 +182,7 @@ class Loader:
         known = f"Possible are {list_words(COMPONENT_TYPES)}."
         if kind is None:
             message = "`type` is missing: every .toml file below components/ is a component"
-            stray = "" if "name" in data else "Move the file elsewhere if it is none. "
+            stray = "" if "name" in data else "Move the file elsewhere if it is not one. "
             self.report.error(Code.MISSING_KEY, decoder.place(()), message, stray + known)
         elif not isinstance(kind, str):
             self.report.error(Code.WRONG_TYPE, place, "`type` must be text", known)

@@ -61,7 +61,7 @@ def _check_use(entry: Entry, at: KeyPath, report: Report) -> bool:
         message = f'`repo = "."` goes with `public_repo`, not with `{at[-1]}`'
         hint = "The app directory needs no credentials: write [public_repo]."
     elif isinstance(entry.value, Branch | InstallsPointer):
-        message = f"{entry.title} follows a repository, and the app directory is none"
+        message = f"{entry.title} follows a repository, and the app directory is not one"
         hint = 'Write the repository: repo = "owner/name".'
     else:
         return True

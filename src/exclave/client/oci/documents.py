@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, TypeVar
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from exclave.base.digests import digest_bytes
 from exclave.base.errors import Kind, Problem
 from exclave.client.problems import RemoteProblem, UnexpectedReply
 
@@ -99,11 +98,6 @@ class PushedManifest:
     media_type: str = MANIFEST
 
 
-def describe_empty() -> Descriptor:
-    """Describe the config of an artifact that has none."""
-    return Descriptor(mediaType=EMPTY, digest=digest_bytes(EMPTY_BYTES), size=len(EMPTY_BYTES))
-
-
 def read_document(kind: type[D], data: bytes) -> D:
     """Read a manifest or an index."""
     try:
@@ -112,7 +106,8 @@ def read_document(kind: type[D], data: bytes) -> D:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UnexpectedReply(
-            f"the registry sent a document that is no {kind.__name__}: `{where}`: {first['msg']}",
+            f"the registry sent a document that is not a valid {kind.__name__}:"
+            f" `{where}`: {first['msg']}",
             hint="Check that the digest names an artifact that Exclave built.",
         ) from error
 

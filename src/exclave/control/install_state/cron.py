@@ -20,6 +20,6 @@ def find_next(cron: str, after: datetime) -> datetime:
         return next(CronSim(_WORDS.get(text, text), after.astimezone(UTC)))
     except (CronSimError, StopIteration) as error:
         raise InvalidInput(
-            f"`{cron}` is no cron schedule: {error or 'it never comes'}",
+            f"`{cron}` is not a cron schedule: {error or 'it never comes'}",
             hint="Write five fields: minute, hour, day of month, month, day of week.",
         ) from error

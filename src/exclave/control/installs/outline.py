@@ -18,7 +18,7 @@ from exclave.storage import builds, install_parts
 from exclave.storage.engine.database import Tx
 
 _TRIGGERED = frozenset({"manual", "cron"})
-"""Triggers that are no hooks of a workflow."""
+"""Triggers that are not hooks of a workflow."""
 
 
 def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Outline:

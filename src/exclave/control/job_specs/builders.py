@@ -99,7 +99,7 @@ def _make_spec(scope: Scope, stored: StepIntent) -> Request:
         case AwaitRunner():
             return NoopSpec()
         case AwaitStack() | AwaitBuilds() | AwaitEvent():
-            raise _refuse(scope, "it waits, and no runner has a part in that")
+            raise _refuse(scope, "it only waits, and runs nothing")
 
 
 def _refuse(scope: Scope, why: str, hint: str = "") -> NotReady:

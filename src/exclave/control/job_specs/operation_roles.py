@@ -1,4 +1,4 @@
-"""Choose the role that an operation runs with; the runner finds out whose role that is."""
+"""Choose the role that an operation runs with, by name; the runner resolves the name."""
 
 from exclave.appconfig.model.kinds.components import Component
 from exclave.appconfig.model.kinds.operation_roles import RoleRule

@@ -130,7 +130,7 @@ async def _try(deps: Deps, org: str, run: Callable[[Renderings], Awaitable[T]]) 
             return await run(texts)
         except NotRendered:
             await texts.fetch(deps, org)
-    raise Conflict("what the texts are made of changes all the time", hint="Try again.")
+    raise Conflict("the values of the templates keep changing", hint="Try again.")
 
 
 def _attempt(tx: Tx, change: Callable[[Tx, Renderings], T], texts: Renderings) -> T:

@@ -9,7 +9,7 @@ Argv = tuple[str, ...]
 HISTORY: Final = 10
 """How many revisions of a release Helm keeps."""
 _SERVER_SIDE: Final = ("--server-side=true", "--force-conflicts", "--reset-values")
-"""Without `--reset-values` an upgrade without values would silently use those of before."""
+"""Without `--reset-values` an upgrade without values would silently use the previous ones."""
 
 
 def build_dependencies(tool: str, chart: Path) -> Argv:

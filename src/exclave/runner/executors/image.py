@@ -217,7 +217,7 @@ def _name_tag(spec: ImageSpec, image: ImageNode) -> str:
 
 
 async def _read_platform(source: OciRepository, image: ImageNode, context: JobContext) -> list[str]:
-    """Return the platform of an image that is no index, from its config."""
+    """Return the platform of an image that is not an index, from its config."""
     config = image.blobs[0]
     if config.size > _MOST_CONFIG or "image" not in config.mediaType:
         return []

@@ -188,7 +188,7 @@ async def _check_folder(context: JobContext, remote: _Remote, commit: str, folde
 def _check_ref(source: GitSource) -> None:
     ref = source.ref
     if ref != "HEAD" and (not _REF.fullmatch(ref) or ref.endswith(".lock")):
-        message = f"`{ref[:100]}` is no name of a branch, tag or commit"
+        message = f"`{ref[:100]}` is not a valid name of a branch, tag or commit"
         raise WorkFailed(Reason.SOURCE_INVALID, message)
 
 

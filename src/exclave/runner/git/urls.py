@@ -47,7 +47,7 @@ def parse_rewrites(text: str) -> tuple[Rewrite, ...]:
         prefix, equals, target = rule.partition("=")
         if not equals or prefix[-1:] not in {"/", ":"} or target[-1:] not in {"/", ":"}:
             raise InvalidInput(
-                f"`{rule}` is no rewrite rule",
+                f"`{rule}` is not a rewrite rule",
                 hint="Write `https://old.example/=https://new.example/git/`, with a `/` on both"
                 " ends; separate rules by spaces.",
             )
@@ -97,7 +97,7 @@ def _parse(url: str, *, trusted: bool) -> Address:
     if (parts.scheme == "file") == bool(parts.hostname) or (
         parts.hostname and not _HOST.fullmatch(parts.hostname)
     ):
-        raise _refuse(url, "its host is none")
+        raise _refuse(url, "its host is not valid")
     return Address(url, parts.scheme, parts.hostname or "", port or _PORTS[parts.scheme], trusted)
 
 

@@ -1,4 +1,4 @@
-"""What Helm's words mean: its exit code is 1 for everything."""
+"""Reasons of failures, read from Helm's messages: its exit code is 1 for everything."""
 
 import re
 import signal
@@ -52,7 +52,7 @@ def explain_helm(command: str, printed: Captured, mask: Callable[[str], str]) ->
     if printed.code < 0:
         return WorkFailed(Reason.EXIT_CODE, _describe_signal(command, -printed.code))
     complaint = _LOG_LINE.sub("", printed.stderr).strip()
-    sentence = " ".join(complaint.rpartition("Error: ")[2].split()) or "it failed without a word"
+    sentence = " ".join(complaint.rpartition("Error: ")[2].split()) or "it failed without a message"
     for words, reason, hint in _TABLE:
         if words in sentence:
             advice = f": {hint}" if hint else ""

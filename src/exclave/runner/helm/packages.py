@@ -26,7 +26,7 @@ def unpack_chart(package: Path, target: Path) -> Path:
     except (OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        _refuse("the package is no gzip file, or it is cut off")
+        _refuse("the package is not a gzip file, or it is cut off")
     folders = [path for path in target.iterdir() if path.is_dir() and not path.is_symlink()]
     if len(folders) != 1:
         _refuse("the package has to contain one folder, named after the chart")

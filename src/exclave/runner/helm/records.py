@@ -114,7 +114,7 @@ def mark_failed(driver: Driver, record: ReleaseRecord, why: str) -> JsonObject:
 
 
 def decode_release(driver: Driver, text: str) -> JsonObject:
-    """Return the release in the data of a record; `ValueError` if it is none."""
+    """Return the release in the data of a record; `ValueError` if it has none."""
     try:
         data = base64.b64decode(text, validate=True)
         data = base64.b64decode(data, validate=True) if driver == "secret" else data

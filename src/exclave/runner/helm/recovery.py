@@ -50,7 +50,7 @@ def decide_recovery(
         why = f"the execution {execution} that did it is proven dead"
         return Recovery(last.revision, last.status, why)
     if take_over:
-        return Recovery(last.revision, last.status, "taken over by wish of a person")
+        return Recovery(last.revision, last.status, "taken over because a person asked for it")
     raise WorkFailed(Reason.RELEASE_BUSY, _describe_busy(last))
 
 

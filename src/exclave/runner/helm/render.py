@@ -25,7 +25,7 @@ WITHOUT_CLUSTER = "rendered without looking into the cluster: the chart's CRDs a
 
 
 class Rendering(NamedTuple):
-    """A rendered release, the chart's CRDs, and what people have to know about it."""
+    """A rendered release, the chart's CRDs, and notes for people."""
 
     release: RenderedRelease
     crds: Sequence[SourceObject]
@@ -40,7 +40,7 @@ async def render_release(
 ) -> Rendering:
     """Render the chart with its values; the cluster is asked, and not changed.
 
-    Helm refuses to look at a release that is stuck, so that such a one is rendered beside it.
+    Helm refuses to upgrade a release that is stuck, so such a release is rendered as a template.
     """
     context, spec = job.context, job.spec
     shown = merge_values(spec)

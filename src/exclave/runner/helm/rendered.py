@@ -17,15 +17,11 @@ HOOK_ANNOTATION = "helm.sh/hook"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """An object that Helm makes at certain moments, and that is no part of the release."""
+    """An object that Helm makes at certain moments, and that is not part of the release."""
 
     source: SourceObject
     events: Sequence[str]
     """Such as `pre-upgrade`."""
-
-    def runs_at(self, *events: str) -> bool:
-        """Return whether the hook is run at one of these moments."""
-        return any(event in self.events for event in events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ def read_release(document: JsonObject) -> RenderedRelease:
 
 
 def read_printed_release(text: str) -> RenderedRelease:
-    """Return a release from what `helm upgrade -o json` printed; `ValueError` if it is none."""
+    """Return a release from what `helm upgrade -o json` printed; `ValueError` if it is not one."""
     return read_release(parse_object(text, "the answer of helm"))
 
 

@@ -43,7 +43,7 @@ async def scan_release(job: HelmContext) -> Outcome:
 
 
 def drop_noise(change: ObjectChange, ignore: IgnoreRules) -> ObjectChange:
-    """Return a change without fields that are no drift; one without others is none."""
+    """Return a change without fields that do not count as drift; None if no others are left."""
     if change.action != "update":
         return change
     fields = [

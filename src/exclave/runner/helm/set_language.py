@@ -101,10 +101,10 @@ def _read_inner(reader: _Reader, target: dict[str, Json], name: str, depth: int)
 def _read_index(reader: _Reader) -> int:
     text, stop = reader.read_until("]")
     if not stop or not re.fullmatch(r"[-+]?[0-9]+", text):
-        _refuse(f"`{text}` is no index of a list")
+        _refuse(f"`{text}` is not an index of a list")
     index = int(text)
     if not 0 <= index <= _LARGEST_INDEX:
-        _refuse(f"{index} is no index of a list")
+        _refuse(f"{index} is not an index of a list")
     return index
 
 

@@ -52,7 +52,7 @@ def describe_release(
 
 
 def make_ignore_rules(job: HelmContext, wanted: Sequence[WantedObject]) -> IgnoreRules:
-    """Return the rules about changes that are no drift; what an autoscaler scales is none."""
+    """Return the rules about changes that do not count as drift, such as those of an autoscaler."""
     scalers = [entry.value for entry in wanted if is_scaler(entry.id)]
     try:
         return IgnoreRules(job.spec.ignore, scalers)

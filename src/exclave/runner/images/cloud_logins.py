@@ -111,7 +111,7 @@ def name_ecr_api(region: str) -> str:
 
 
 def find_role(roles: Mapping[str, str], name: str) -> str:
-    """Return whose role a name is, by the Stack's own outputs; an unknown one is refused."""
+    """Return the role that a name stands for in the Stack's own outputs; raise if there is none."""
     if not name:
         return ""
     if name not in roles:

@@ -167,7 +167,7 @@ def _find_type(fetched: FetchedManifest, document: JsonObject) -> str:
     if document.get("schemaVersion") == 1:
         _refuse(f"{fetched.digest} has the old Docker format of 2015: push the image again")
     if named:
-        _refuse(f"{fetched.digest} is a `{media_type}`, which is no image")
+        _refuse(f"{fetched.digest} is a `{media_type}`, which is not an image")
     return INDEX if "manifests" in document else MANIFEST
 
 

@@ -49,7 +49,7 @@ async def _push_blob(layout: Path, blob: Descriptor, target: OciRepository) -> N
 
 def _find_blob(layout: Path, digest: str) -> Path:
     if not _DIGEST.fullmatch(digest):
-        raise WorkFailed(Reason.RUNNER_ERROR, f"`{digest[:100]}` is no digest of a layout")
+        raise WorkFailed(Reason.RUNNER_ERROR, f"`{digest[:100]}` is not a digest")
     return layout / "blobs" / "sha256" / digest.removeprefix("sha256:")
 
 

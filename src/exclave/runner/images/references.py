@@ -40,7 +40,7 @@ class ImageName:
 
 
 def parse_image(text: str) -> ImageName:
-    """Return what the name of an image means; raise if it is none.
+    """Return what the name of an image means; raise if it is not one.
 
     Short names are those of Docker Hub: `nginx` is `docker.io/library/nginx`.
     """

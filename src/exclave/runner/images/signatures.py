@@ -48,7 +48,7 @@ def read_key(verification: Mapping[str, str]) -> PublicKey:
     try:
         key = load_pem_public_key(verification[_KEY].encode())
     except ValueError:
-        _refuse("`key` of [verification] is no public key in PEM")
+        _refuse("`key` of [verification] is not a public key in PEM")
     if not isinstance(key, PublicKey):
         _refuse("`key` of [verification] is neither an ECDSA nor an Ed25519 key")
     return key

@@ -41,7 +41,7 @@ def parse_registry(text: str) -> StackRegistry:
     parts = urlsplit(text if "://" in text else f"https://{text}")
     has_more = parts.query or parts.fragment or "@" in parts.netloc
     if parts.scheme not in {"http", "https"} or not parts.hostname or has_more:
-        raise InvalidInput(f"--registry {text}: this is no address of a registry", hint=_HINT)
+        raise InvalidInput(f"--registry {text}: this is not the address of a registry", hint=_HINT)
     registry = StackRegistry(f"{parts.scheme}://{parts.netloc}", parts.path.strip("/"))
     try:
         parse_image(registry.name_image("x").repository)

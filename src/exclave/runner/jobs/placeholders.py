@@ -87,7 +87,7 @@ class Filler:
             at = text.index(_BEGIN)
             raise WorkFailed(
                 Reason.RENDER_FAILED,
-                f"`{text[at : at + 80]}` is no placeholder that the runner knows",
+                f"`{text[at : at + 80]}` is not a placeholder that the runner knows",
             )
         return filled
 

@@ -138,7 +138,7 @@ class Evaluation:
             message = text_or_empty(error.get("message"))
             row = object_or_empty(error.get("location")).get("row")
             parts += [f"line {row}: {message}" if row else message] if message else []
-        return ("; ".join(parts) or err.strip() or "opa failed without a word")[:_MOST_CHARS]
+        return ("; ".join(parts) or err.strip() or "opa failed without a message")[:_MOST_CHARS]
 
 
 def _list_errors(answer: JsonObject) -> list[JsonObject]:

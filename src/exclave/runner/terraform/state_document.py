@@ -65,7 +65,7 @@ class StateDocument:
 
 
 def parse_state(data: bytes) -> StateDocument:
-    """Return the document of a state file; `ValueError` if it is none."""
+    """Return the document of a state file; `ValueError` if the file is not one."""
     document = parse_object(data, "the state")
     serial = document.get("serial")
     if not isinstance(serial, int):

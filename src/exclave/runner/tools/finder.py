@@ -184,7 +184,7 @@ def _read_requested(vendor: Vendor, requested: str) -> Version | None:
     wanted = Version.read(requested)
     if wanted is None:
         form = f"write it like {vendor.default}, or leave it out"
-        message = f"`{requested}` is no version of {vendor.name}: {form}"
+        message = f"`{requested}` is not a version of {vendor.name}: {form}"
         raise WorkFailed(Reason.TOOL_MISSING, message)
     if problem := explain_refusal(vendor, wanted):
         message = f"{vendor.name} {wanted} is not used: {problem}"

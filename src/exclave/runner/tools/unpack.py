@@ -52,7 +52,7 @@ def _open_zip(package: Path, member: str) -> Iterator[IO[bytes]]:
     except KeyError:
         raise _describe_missing(package, member) from None
     except _UNREADABLE as error:
-        raise PackageWrong(f"`{package.name}` is no readable zip archive: {error}") from error
+        raise PackageWrong(f"`{package.name}` is not a readable zip archive: {error}") from error
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def _open_tar(package: Path, member: str) -> Iterator[IO[bytes]]:
             with tarfile.open(fileobj=bounded, mode="r|") as archive:
                 yield _find_member(archive, package, member)
     except _UNREADABLE as error:
-        raise PackageWrong(f"`{package.name}` is no readable tar.gz archive: {error}") from error
+        raise PackageWrong(f"`{package.name}` is not a readable tar.gz archive: {error}") from error
 
 
 def _find_member(archive: tarfile.TarFile, package: Path, member: str) -> IO[bytes]:

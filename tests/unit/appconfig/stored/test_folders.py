@@ -122,7 +122,7 @@ def test_a_branch_of_versions_cannot_follow_the_app_directory(tmp_path: Path) ->
     found = find(read(tmp_path, {"branch.toml": text}), "conflict")
 
     assert [each.message for each in found] == [
-        "branch `main` follows a repository, and the app directory is none"
+        "branch `main` follows a repository, and the app directory is not one"
     ]
 
 

@@ -80,11 +80,11 @@ def test_a_quoted_value_reads_back(value: str) -> None:
     ("text", "words"),
     [
         ("((exclave:secret:other))", "has no value"),
-        ("((exclave:secret:))", "no placeholder"),
-        ("((exclave:magic:x))", "no placeholder"),
-        ("((exclave:secret:x)", "no placeholder"),
-        ("((exclave:output:z))", "no placeholder"),
-        ("((exclave:secret:x)) ((exclave:", "no placeholder"),
+        ("((exclave:secret:))", "not a placeholder"),
+        ("((exclave:magic:x))", "not a placeholder"),
+        ("((exclave:secret:x)", "not a placeholder"),
+        ("((exclave:output:z))", "not a placeholder"),
+        ("((exclave:secret:x)) ((exclave:", "not a placeholder"),
     ],
 )
 def test_what_cannot_be_filled_is_an_error(text: str, words: str) -> None:

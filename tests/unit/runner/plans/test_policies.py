@@ -52,11 +52,11 @@ async def test_the_value_of_the_package_is_found(out: str, value: object) -> Non
     ("opa", "complaint"),
     [
         (FakeOpa(0, "not json", "odd"), "odd"),
-        (FakeOpa(0, "[]"), "opa failed without a word"),
+        (FakeOpa(0, "[]"), "opa failed without a message"),
         (FakeOpa(2, "", "no such file"), "no such file"),
         (FakeOpa(2, '{"errors": [{"message": "m", "location": {"row": 3}}]}'), "line 3: m"),
-        (FakeOpa(2, '{"errors": ["strange"]}'), "opa failed without a word"),
-        (FakeOpa(2, '{"errors": {}}'), "opa failed without a word"),
+        (FakeOpa(2, '{"errors": ["strange"]}'), "opa failed without a message"),
+        (FakeOpa(2, '{"errors": {}}'), "opa failed without a message"),
     ],
 )
 async def test_an_answer_of_a_wrong_shape_fails_the_policy(opa: FakeOpa, complaint: str) -> None:

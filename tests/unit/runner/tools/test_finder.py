@@ -199,7 +199,7 @@ async def test_kubectl_is_asked_for_its_own_version_only(place: Place) -> None:
 
 @pytest.mark.parametrize("wish", ["1.11", "~> 1.11", "1.11.x", "newest", "1.11.4; rm"])
 async def test_a_wish_that_is_no_version_is_refused(place: Place, wish: str) -> None:
-    with pytest.raises(WorkFailed, match="is no version of terraform"):
+    with pytest.raises(WorkFailed, match="is not a version of terraform"):
         await place.find(wish)
 
 

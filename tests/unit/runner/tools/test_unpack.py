@@ -105,7 +105,7 @@ def test_a_broken_archive_is_refused(
     package = pack(tmp_path, make_entry(MEMBER, os.urandom(20_000)))
     package.write_bytes(spoil(package.read_bytes()))
 
-    with pytest.raises(PackageWrong, match=r"no readable tar\.gz archive"):
+    with pytest.raises(PackageWrong, match=r"not a readable tar\.gz archive"):
         unpack_helm(package, folder)
 
 

@@ -161,7 +161,7 @@ class Teardown(Table):
 class WatchedComponent(PlannedComponent):
     """A planned component in a cluster, with health checks."""
 
-    ignore: tuple[Ignore, ...] = tables(Ignore, "Changes that are no drift.", since=NEW)
+    ignore: tuple[Ignore, ...] = tables(Ignore, "Changes that do not count as drift.", since=NEW)
     teardown: Teardown | None = table(
         Teardown, "What else a teardown removes; absent: nothing.", since=NEW
     )

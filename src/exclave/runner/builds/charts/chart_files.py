@@ -106,7 +106,7 @@ def _check_metadata(metadata: JsonObject) -> None:
     if metadata.get("apiVersion") not in {"v1", "v2"}:
         _refuse(f"{CHART_FILE}: `apiVersion` has to be v1 or v2")
     if not _NAME.fullmatch(text_or_empty(metadata.get("name"))):
-        _refuse(f"{CHART_FILE}: `name` is missing, or it is no name of a chart")
+        _refuse(f"{CHART_FILE}: `name` is missing, or is not a valid chart name")
     if ChartVersion.parse(version) is None:
         _refuse(f"{CHART_FILE}: `version` has to be a semantic version such as 1.2.3")
     if metadata.get("type") == "library":

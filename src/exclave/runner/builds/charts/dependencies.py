@@ -83,7 +83,7 @@ def _check_local(chart: Chart, named: Iterable[Dependency], root: Path) -> None:
 def _write_repositories(
     work: BuildWork, downloads: ChartDownloads, named: Iterable[Dependency]
 ) -> bytes:
-    """Return the file of repositories that Helm wants to have been told about before."""
+    """Return the file of repositories, which Helm has to know before it fetches from them."""
     urls = {needed.repository for needed in named if needed.repository.startswith("http")}
     entries = []
     for number, url in enumerate(sorted(urls)):

@@ -37,7 +37,9 @@ class ChartDownloads:
         """Raise if a URL cannot be used, or if its host is a private one and those are refused."""
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc:
-            _refuse(f"`{url[:200]}` is no address of a chart repository: write https:// or oci://")
+            _refuse(
+                f"`{url[:200]}` is not the address of a chart repository: write https:// or oci://"
+            )
         if not self.allow_private and not self.link.proxy:
             port = parts.port or _PORTS[parts.scheme]
             await choose_public_ip(Address(url, parts.scheme, parts.hostname, port), self.resolve)

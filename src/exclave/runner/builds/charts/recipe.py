@@ -101,7 +101,7 @@ def _read(context: JobContext, source: _Source) -> Chart:
 
 
 async def _lint(context: JobContext, tool: str, chart: Chart, *, is_ours: bool) -> None:
-    """Check a chart with Helm; a chart of somebody else may have faults that nobody can mend."""
+    """Check a chart with Helm; errors in a chart of somebody else are only in the log."""
     env = context.build_env(helm.build_helm_env(context.workspace.home))
     command = Command(helm.lint(tool, chart.folder), env, context.workspace.work)
     printed = await context.capture(command, name="`helm lint`", quiet=False)

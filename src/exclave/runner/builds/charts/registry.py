@@ -43,7 +43,7 @@ async def fetch_from_registry(
         manifest = read_document(Manifest, reply.content)
         layers = [layer for layer in manifest.layers if layer.mediaType == LAYER_TYPE]
         if manifest.config.mediaType != CONFIG_TYPE or len(layers) != 1:
-            _refuse(f"`{source.url}/{source.chart}:{tag}` is no chart")
+            _refuse(f"`{source.url}/{source.chart}:{tag}` is not a chart")
         context.log.system(f"{source.chart} {tag} is {digest}")
         await pull_blob(calls, source.chart, layers[0], target)
     except RemoteProblem as problem:

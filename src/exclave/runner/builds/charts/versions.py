@@ -147,7 +147,7 @@ def _find_caret(low: ChartVersion, given: int) -> int:
 
 
 def _raise_above(low: ChartVersion, kept: int) -> ChartVersion:
-    """Return the smallest version that differs in the first `kept` numbers; none kept: endless."""
+    """Return the smallest version above all that share the first `kept` numbers with `low`."""
     if kept == 0:
         return ChartVersion((10**19, 0, 0))
     numbers = [*low.numbers[: kept - 1], low.numbers[kept - 1] + 1, 0, 0][:3]

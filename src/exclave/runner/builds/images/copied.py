@@ -30,7 +30,7 @@ async def copy_image(work: BuildWork) -> BuiltArtifact:
     """Resolve the tag of an image, verify its signature if asked to, copy the whole image."""
     source = work.spec.source
     if not isinstance(source, ImageSource):
-        raise WorkFailed(Reason.SOURCE_INVALID, f"a `{source.type}` source is no image")
+        raise WorkFailed(Reason.SOURCE_INVALID, f"a `{source.type}` source is not an image")
     name = parse_image(source.image)
     await work.tools.charts.check_address(name.url)
     opened = open_image_repository(

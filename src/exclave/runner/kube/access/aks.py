@@ -25,7 +25,7 @@ class AzureEndpoints:
 def issue_aks_token(
     server_id: str, client_id: str, clock: Clock, endpoints: AzureEndpoints
 ) -> Issue:
-    """Return an issuer of tokens of an identity; of the machine's only one without `client_id`."""
+    """Return an issuer of tokens of an identity; without `client_id`, of the machine's only one."""
     query = {"api-version": _VERSION, "resource": server_id}
     if client_id:
         query["client_id"] = client_id

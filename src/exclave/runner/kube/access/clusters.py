@@ -73,7 +73,7 @@ class Clouds:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConnector:
-    """Makes the connection that a job names. A job names roles; whose they are, the Stack knows."""
+    """Makes the connection that a job names; the Stack's outputs identify the roles in it."""
 
     clock: Clock
     note_token: NoteToken

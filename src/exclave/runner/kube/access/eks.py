@@ -37,7 +37,7 @@ class AwsEndpoints:
 def issue_eks_token(
     cluster: EksCluster, role_arn: str, clock: Clock, endpoints: AwsEndpoints
 ) -> Issue:
-    """Return an issuer of tokens for a cluster, as the role; as the machine's own without one."""
+    """Return an issuer of tokens for a cluster: as a role, or as the machine's own without one."""
 
     async def issue() -> IssuedToken:
         keys = await read_machine_keys(endpoints)

@@ -98,7 +98,9 @@ def _read_credential(printed: bytes, name: str, clock: Clock) -> IssuedToken:
     try:
         left_s = (datetime.fromisoformat(expires) - clock.now()).total_seconds()
     except (ValueError, TypeError) as error:
-        raise AccessRefused(f"`{name}` printed the time `{expires}`, which is none") from error
+        raise AccessRefused(
+            f"`{name}` printed `{expires}` as the time of expiry, which is not a time"
+        ) from error
     return IssuedToken(Secret(token), max(left_s - _EARLY_S, 1.0))
 
 

@@ -27,7 +27,7 @@ class GcpEndpoints:
 
 
 def issue_gke_token(account: str, clock: Clock, endpoints: GcpEndpoints) -> Issue:
-    """Return an issuer of tokens of a service account; of the machine's own without one."""
+    """Return an issuer of tokens of a service account; the machine's own if none is given."""
 
     async def issue() -> IssuedToken:
         machine = await _read_machine_token(endpoints)
@@ -64,7 +64,9 @@ async def _impersonate(
     try:
         left_s = (datetime.fromisoformat(expires) - clock.now()).total_seconds()
     except (ValueError, TypeError) as error:
-        raise AccessRefused(f"Google answered with the time `{expires}`, which is none") from error
+        raise AccessRefused(
+            f"Google answered with `{expires}` as the time of expiry, which is not a time"
+        ) from error
     return _require_token(reply, "accessToken", left_s)
 
 

@@ -156,7 +156,7 @@ class ClusterClient:
     ) -> bool:
         """Delete the object with this uid; return False if it was gone already.
 
-        An object that was made anew under the same name is not touched: 409.
+        An object that was recreated under the same name is not touched: 409.
         """
         resource = (await self.discover()).require(object_id)
         options: dict[str, Json] = {

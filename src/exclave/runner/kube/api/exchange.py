@@ -141,7 +141,7 @@ class Exchange:
             attempt += 1
 
     def choose_pause(self, attempt: int, problem: Problem) -> float:
-        """Return how long to wait before another try; a server's own wish counts."""
+        """Return how long to wait before another try; at least as long as the server asked for."""
         pause = self.patience.choose_delay(self._randomness, attempt, problem)
         asked = problem.status.retry_after_s if isinstance(problem, ApiRefused) else None
         return max(pause, asked or 0.0)

@@ -47,7 +47,7 @@ class SourceObject(NamedTuple):
 
 
 class ObjectsRefused(Problem):
-    """A text has documents that are no objects; every one is named."""
+    """A text has documents that are not objects; the message lists all of them."""
 
     code: ClassVar = "objects_refused"
 

@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     CONFLICT = "conflict"
     """Other managers own fields: the change takes them over."""
     REPLACE = "replace"
-    """A field cannot be changed: the object has to be made anew."""
+    """A field cannot be changed: the object has to be recreated."""
     NEW_NAMESPACE = "new_namespace"
     """The namespace does not exist yet, so that nothing could be checked."""
     NO_DRY_RUN = "no_dry_run"

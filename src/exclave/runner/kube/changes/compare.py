@@ -48,7 +48,7 @@ class Comparison:
     new_kinds: Collection[tuple[str, str, str]] = ()
     """Kinds, as group, version and kind, that the plan makes."""
     quiet_managers: frozenset[str] = frozenset()
-    """Managers that are the owner under another name: taking their fields is no news."""
+    """Managers that are the owner under another name: taking their fields is not reported."""
 
     async def compare_all(self, wanted: Sequence[WantedObject]) -> list[ObjectChange]:
         """Return what would happen to each object; refusals of the server are in the changes."""

@@ -51,7 +51,7 @@ class IgnoreRules:
         self._scaled = {target for scaler in scalers for target in _find_targets(scaler)}
 
     def ignores(self, object_id: ObjectId, path: FieldPath, live: JsonObject | None = None) -> bool:
-        """Return whether a change of a field is no drift."""
+        """Return whether a change of a field does not count as drift."""
         if path[:1] == ("status",):
             return True
         if object_id.kind in _WITH_CA_BUNDLES and path[-1:] == (_CA_BUNDLE,):

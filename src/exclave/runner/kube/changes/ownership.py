@@ -70,5 +70,5 @@ def read_annotation(value: JsonObject, name: str) -> str:
 
 
 def read_uid(value: JsonObject) -> str:
-    """Return what tells a live object from one that is made anew under the same name."""
+    """Return what tells a live object from one that was recreated under the same name."""
     return text_or_empty(object_or_empty(value.get("metadata")).get("uid"))

@@ -73,7 +73,7 @@ def pack_files(files: Mapping[str, bytes]) -> bytes:
 
 
 def unpack_files(data: bytes) -> dict[str, bytes]:
-    """Return the files of a tar; `ValueError` if it is none."""
+    """Return the files of a tar archive; `ValueError` if it is not one."""
     files: dict[str, bytes] = {}
     left = _MOST_BYTES
     try:
@@ -82,7 +82,7 @@ def unpack_files(data: bytes) -> dict[str, bytes]:
                 left -= entry.size
                 stream = archive.extractfile(entry) if entry.isreg() and left >= 0 else None
                 if stream is None:
-                    message = f"the plan has an entry `{entry.name}` that is no file"
+                    message = f"the plan has an entry `{entry.name}` that is not a file"
                     raise ValueError(message)
                 files[entry.name] = stream.read()
     except tarfile.TarError as error:

@@ -27,7 +27,7 @@ def decide_prune(known: StateObject, live: JsonObject | None, owner: Owner) -> P
     if live is None:
         return PruneDecision("forget")
     if known.uid and known.uid != read_uid(live):
-        return PruneDecision("forget", "somebody made it anew since: it is not ours")
+        return PruneDecision("forget", "somebody recreated it since: it is not ours")
     if not owner.owns(live):
         return PruneDecision("forget", "it does not carry our mark any more")
     return find_reason_to_keep(live) or PruneDecision("delete", describe_finalizers(live))
@@ -53,4 +53,4 @@ def describe_finalizers(live: JsonObject) -> str:
     names = list_finalizers(live)
     if not names:
         return ""
-    return f"it is gone only once {', '.join(f'`{name}`' for name in names)} lets it go"
+    return f"it stays until {', '.join(f'`{name}`' for name in names)} releases it"

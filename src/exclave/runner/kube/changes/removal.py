@@ -72,7 +72,7 @@ class Remover:
         except KindUnknown:
             return
         except ApiRefused as refused:
-            # Made anew under the same name since it was planned: that object is not ours.
+            # Recreated under the same name since it was planned: that object is not ours.
             if refused.status.code != HTTPStatus.CONFLICT:
                 raise
 

@@ -33,7 +33,7 @@ class StateObject(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What identifies it in any version and after it was made anew."""
+        """What identifies it in any version and after it was recreated."""
         return self[:4]
 
     @property
@@ -75,7 +75,7 @@ def key_of(object_id: ObjectId) -> tuple[str, str, str, str]:
 
 
 def unite(state: KubeState, planned: Iterable[ObjectId], mark: PlanMark) -> KubeState:
-    """Return the state before the first change: all objects of before and of the plan."""
+    """Return the state before the first change: old objects and those of the plan."""
     known = {entry.key for entry in state.objects}
     added = [
         StateObject(*key_of(object_id)) for object_id in planned if key_of(object_id) not in known

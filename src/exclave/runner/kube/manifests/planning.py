@@ -104,7 +104,7 @@ async def find_scalers(job: ManifestJob, changes: Sequence[ObjectChange]) -> lis
 
 
 def drop_ignored(changes: Sequence[ObjectChange], rules: IgnoreRules) -> list[ObjectChange]:
-    """Return the changes of a drift scan, without what is no drift."""
+    """Return the changes of a drift scan, without what does not count as drift."""
     kept: list[ObjectChange] = []
     for change in changes:
         if change.action != "update":

@@ -53,7 +53,7 @@ def _check_deployment(value: JsonObject) -> Readiness:
     if spec.get("paused") is True:
         return READY
     if not _is_observed(value):
-        return Readiness(ready=False, text="the new version is not noticed yet")
+        return Readiness(ready=False, text="its controller has not seen the new version yet")
     wanted = _number(spec, "replicas", 1)
     updated, available = _number(status, "updatedReplicas"), _number(status, "availableReplicas")
     old = _number(status, "replicas") - updated
@@ -65,7 +65,7 @@ def _check_deployment(value: JsonObject) -> Readiness:
 def _check_stateful_set(value: JsonObject) -> Readiness:
     spec, status = object_or_empty(value.get("spec")), _status(value)
     if not _is_observed(value):
-        return Readiness(ready=False, text="the new version is not noticed yet")
+        return Readiness(ready=False, text="its controller has not seen the new version yet")
     wanted = _number(spec, "replicas", 1)
     strategy = object_or_empty(spec.get("updateStrategy"))
     partition = _number(object_or_empty(strategy.get("rollingUpdate")), "partition")
@@ -78,7 +78,7 @@ def _check_stateful_set(value: JsonObject) -> Readiness:
 def _check_daemon_set(value: JsonObject) -> Readiness:
     status = _status(value)
     if not _is_observed(value):
-        return Readiness(ready=False, text="the new version is not noticed yet")
+        return Readiness(ready=False, text="its controller has not seen the new version yet")
     wanted = _number(status, "desiredNumberScheduled")
     updated, available = (
         _number(status, key) for key in ("updatedNumberScheduled", "numberAvailable")

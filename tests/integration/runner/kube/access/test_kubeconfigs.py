@@ -127,7 +127,7 @@ async def test_a_plugin_is_asked_for_the_token_and_for_the_next_one(
         ("echo '{}'", "no token"),
         (
             'echo \'{"status": {"token": "t", "expirationTimestamp": "soon"}}\'',
-            "`soon`, which is none",
+            "`soon` as the time of expiry",
         ),
     ],
 )

@@ -105,4 +105,4 @@ def test_finalizers_are_told_with_the_removal() -> None:
     value = live()
     value["metadata"] = {**dict(value["metadata"]), "finalizers": ["example.com/hold"]}  # type: ignore[arg-type]
 
-    assert "`example.com/hold` lets it go" in decide_prune(OLD, value, OWNER).note
+    assert "`example.com/hold` releases it" in decide_prune(OLD, value, OWNER).note
