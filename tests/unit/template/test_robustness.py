@@ -43,13 +43,13 @@ def attempt(text: str, values: dict[str, Any]) -> None:
 
 @CALM
 @given(st.text(alphabet=st.characters(), max_size=60).map(lambda text: "{{" + text + "}}"))
-def test_any_text_in_an_action(text: str) -> None:
+def test_any_text_in_an_action_is_rendered_or_refused(text: str) -> None:
     attempt(text, VALUES)
 
 
 @CALM
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
-def test_any_heap_of_pieces(text: str) -> None:
+def test_any_heap_of_pieces_is_rendered_or_refused(text: str) -> None:
     attempt(text, VALUES)
 
 
@@ -77,13 +77,15 @@ def test_any_heap_of_pieces(text: str) -> None:
     DATA,
     DATA,
 )
-def test_any_function_with_any_values(name: str, args: list[str], a: object, b: object) -> None:
+def test_any_function_answers_or_refuses_any_values(
+    name: str, args: list[str], a: object, b: object
+) -> None:
     attempt(f"{{{{{name} {' '.join(args)}}}}}", {"a": a, "b": b})
 
 
 @CALM
 @given(st.text(max_size=20), st.lists(DATA, max_size=3))
-def test_any_format(pattern: str, args: list[object]) -> None:
+def test_any_format_is_answered_or_refused(pattern: str, args: list[object]) -> None:
     names = [f"arg{number}" for number in range(len(args))]
     call = " ".join(["printf", ".pattern", *(f".{name}" for name in names)])
     attempt("{{" + call + "}}", {"pattern": "%" + pattern, **dict(zip(names, args, strict=True))})
@@ -94,7 +96,7 @@ def test_any_format(pattern: str, args: list[object]) -> None:
     st.text(alphabet="ab(|)*+?{}[]^$.\\dwsbpLQE1,:-iP<>=!", max_size=20),
     st.text(alphabet="ab1 \n", max_size=30),
 )
-def test_any_pattern(pattern: str, text: str) -> None:
+def test_any_pattern_is_answered_or_refused(pattern: str, text: str) -> None:
     values = {"p": pattern, "t": text}
     for call in (
         "regexMatch .p .t",

@@ -51,7 +51,7 @@ async def approve(world: World, made: WorkflowReply, step: str = "ok") -> Workfl
     )
 
 
-async def test_plan_approve_apply(world: World) -> None:
+async def test_a_plan_is_applied_once_it_is_approved(world: World) -> None:
     made = await run_workflow(world.deps, world.user, world.queue, *PLAN_APPLY)
     await world.peer.work()
     waiting = await look(world, made)

@@ -47,7 +47,7 @@ def test_private_addresses_are_never_asked(monkeypatch: pytest.MonkeyPatch, addr
         HttpsFetcher().fetch("https://example.com/x")
 
 
-def test_public_addresses_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_addresses_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     resolve_to(monkeypatch, "93.184.216.34")
 
     assert find_public_address("example.com", 443) == "93.184.216.34"

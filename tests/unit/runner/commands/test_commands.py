@@ -6,7 +6,7 @@ from pathlib import Path
 from exclave.runner.commands import helm, opa, terraform
 
 
-def test_lines_of_terraform() -> None:
+def test_lines_of_terraform_name_files_and_take_no_input() -> None:
     files = [Path("/v/a.tfvars"), Path("/v/b.tfvars.json")]
     line = terraform.plan("/t", out=Path("/p"), var_files=files, destroy=True)
 
@@ -19,7 +19,7 @@ def test_lines_of_terraform() -> None:
     assert " ".join(terraform.show("tofu", Path("/p"))) == "tofu show -json /p"
 
 
-def test_lines_of_opa() -> None:
+def test_lines_of_opa_name_policies_and_the_document() -> None:
     evaluate = partial(
         opa.evaluate,
         "opa",

@@ -96,5 +96,7 @@ def refuse(code: int, message: str, *causes: Cause, reason: str = "") -> ApiStat
         (refuse(401, "Unauthorized"), Verdict.FAILED),
     ],
 )
-def test_an_answer_means(status: ApiStatus, verdict: Verdict) -> None:
+def test_an_answer_means_what_its_row_of_the_table_says(
+    status: ApiStatus, verdict: Verdict
+) -> None:
     assert classify_answer(status) is verdict
