@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,35 +75,12 @@ async def run_control_plane(
     sockets = _open_sockets(settings)
     ports = {f"{api}_port": bound.getsockname()[1] for api, bound in sockets.items()}
     settings = settings.model_copy(update=ports)
-    files = raise_file_limit(_FILES_OF_DEV if runs_stacks else None)
-    shares = share_connections(files, settings.max_connections)
-    deps = replace(
-        build_deps(settings),
-        runs_stacks=runs_stacks,
-        held_by_users=HeldRequests(shares[0]),
-        held_by_runners=HeldRequests(shares[1]),
-    )
-    deps.hub.attach(asyncio.get_running_loop())
-    if removed := deps.sync_folders.remove_stale():
-        log.info("stale_sync_folders_removed", count=removed)
-    metrics = Metrics()
-    apps = {
-        _CONTROL: build_control_app(deps, metrics),
-        _RUNNER: build_runner_app(deps, metrics, choose_registry(deps)),
-    }
-    servers = [
-        HttpServer(apps[api], ConnectionLimits(shares[api == _RUNNER]), settings.shutdown_s)
-        for api in sockets
-    ]
-    tasks = [
-        asyncio.create_task(server.serve(sockets=[bound]))
+    deps, servers, metrics = _build_servers(settings, list(sockets), runs_stacks=runs_stacks)
+    serving = [
+        _spawn(server.serve(sockets=[bound]))
         for server, bound in zip(servers, sockets.values(), strict=True)
     ]
-    background = [_spawn(run_chore(deps, chore)) for chore in list_chores(deps)]
-    background.append(_spawn(run_preparer(deps)))
-    background.append(_spawn(metrics.loop.run(deps.clock.monotonic)))
-    if deps.db.dialect.crosses_processes:
-        background.append(_spawn(listen(settings.database_url, deps.hub, deps.db.name)))
+    background = _start_background(settings, deps, metrics)
     log.info(
         "server_started", version=__version__, server=deps.db.name, **deps.db.dialect.describe()
     )
@@ -115,7 +92,7 @@ async def run_control_plane(
         for server in servers:
             server.stop()
         deps.hub.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*serving, return_exceptions=True)
         await deps.workers.close()
         for task in background:
             task.cancel()
@@ -125,6 +102,45 @@ async def run_control_plane(
         if lock is not None:
             lock.close()
         log.info("server_stopped", server=deps.db.name)
+
+
+def _build_servers(
+    settings: ServerSettings, apis: Sequence[str], *, runs_stacks: bool
+) -> tuple[ServerDeps, list[HttpServer], Metrics]:
+    """Return the dependencies of all requests and a server for each API, none of them started."""
+    files = raise_file_limit(_FILES_OF_DEV if runs_stacks else None)
+    shares = share_connections(files, settings.max_connections)
+    deps = replace(
+        build_deps(settings),
+        runs_stacks=runs_stacks,
+        held_by_users=HeldRequests(shares[0]),
+        held_by_runners=HeldRequests(shares[1]),
+    )
+    metrics = Metrics()
+    apps = {
+        _CONTROL: build_control_app(deps, metrics),
+        _RUNNER: build_runner_app(deps, metrics, choose_registry(deps)),
+    }
+    servers = [
+        HttpServer(apps[api], ConnectionLimits(shares[api == _RUNNER]), settings.shutdown_s)
+        for api in apis
+    ]
+    return deps, servers, metrics
+
+
+def _start_background(
+    settings: ServerSettings, deps: ServerDeps, metrics: Metrics
+) -> list[asyncio.Task[None]]:
+    """Start everything that runs beside the requests."""
+    deps.hub.attach(asyncio.get_running_loop())
+    if removed := deps.sync_folders.remove_stale():
+        log.info("stale_sync_folders_removed", count=removed)
+    background = [_spawn(run_chore(deps, chore)) for chore in list_chores(deps)]
+    background.append(_spawn(run_preparer(deps)))
+    background.append(_spawn(metrics.loop.run(deps.clock.monotonic)))
+    if deps.db.dialect.crosses_processes:
+        background.append(_spawn(listen(settings.database_url, deps.hub, deps.db.name)))
+    return background
 
 
 def choose_registry(deps: Deps) -> ASGIApp | None:

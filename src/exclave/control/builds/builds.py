@@ -144,23 +144,8 @@ def _begin(
     deps.exhausted_quotas.begin_work(deps.quotas, org)
     workflow = WorkflowId(deps.ids.new("wfl"))
     repository = f"apps/{app.name}"
-    builds.add_builds(
-        tx,
-        org,
-        [
-            domain.NewBuild(
-                id=build,
-                app_id=app.id,
-                part=target.part,
-                key=target.key,
-                source=target.source.model_dump(mode="json"),
-                repository=repository,
-                workflow_id=workflow,
-                created_by=by,
-            )
-            for build, target in fresh
-        ],
-    )
+    new = [_make_build(app.id, build, target, repository, workflow, by) for build, target in fresh]
+    builds.add_builds(tx, org, new)
     workflows.add_workflow(
         tx,
         NewWorkflow(
@@ -180,6 +165,21 @@ def _begin(
     advance(tx, deps, [WorkflowEvent(org, workflow)])
     for step, (build, _) in zip(steps.list_steps(tx, org, workflow), fresh, strict=True):
         builds.set_work(tx, org, build, workflow, step.job_id)
+
+
+def _make_build(
+    app: str, build: str, target: BuildTarget, repository: str, workflow: WorkflowId, by: str
+) -> domain.NewBuild:
+    return domain.NewBuild(
+        id=build,
+        app_id=app,
+        part=target.part,
+        key=target.key,
+        source=target.source.model_dump(mode="json"),
+        repository=repository,
+        workflow_id=workflow,
+        created_by=by,
+    )
 
 
 def _make_step(position: int, build: str, target: BuildTarget, repository: str) -> NewStep:
