@@ -13,6 +13,7 @@ import pytest
 from exclave.base.archives import unpack_archive
 from exclave.client.oci.client import OciClient
 from tests.faults.site import KillableProcess, clean_env, exclave, wait_until
+from tests.support.command_line import run_exclave
 from tests.support.git import GitServer, Repo, make_repo, serve_git
 
 COMPONENT = """
@@ -52,16 +53,7 @@ class Site:
 
     def run(self, *words: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
         env = clean_env({"CONFIG": str(self.folder / "none.toml")})
-        done = subprocess.run(
-            [*exclave(), *words],
-            cwd=self.folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=90,
-            check=False,
-        )
+        done = run_exclave(*words, folder=self.folder, env=env)
         assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
         return done
 

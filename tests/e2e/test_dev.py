@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faults.site import KillableProcess, clean_env, exclave, wait_until
+from tests.support.command_line import run_exclave
 from tests.support.tools import need_terraform
 
 WORKFLOW = """
@@ -34,16 +35,7 @@ needs = ["greet"]
 
 def run(folder: Path, *words: str, check: bool = True) -> "subprocess.CompletedProcess[str]":
     env = clean_env({"CONFIG": str(folder / "none.toml")})
-    done = subprocess.run(
-        [*exclave(), *words],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=90,
-        check=False,
-    )
+    done = run_exclave(*words, folder=folder, env=env)
     assert not check or done.returncode == 0, (words, done.stdout, done.stderr)
     return done
 

@@ -1,11 +1,11 @@
 """A site whose control plane serves one app, with one install of it."""
 
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults.site import Site, clean_env, exclave, wait_until
+from tests.faults.site import Site, clean_env, wait_until
+from tests.support.command_line import run_exclave
 
 ENDED = {"succeeded", "failed", "cancelled"}
 
@@ -38,15 +38,7 @@ class AppSite:
 
     def run_cli(self, *words: str) -> None:
         env = clean_env({"URL": self.site.balancers[0].url, "TOKEN": self.site.token})
-        done = subprocess.run(
-            [*exclave(), *words],
-            env=env,
-            cwd=self.site.folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run_exclave(*words, folder=self.site.folder, env=env, timeout_s=120)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
 
     def start_work(self, kind: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.site import clean_env, exclave, wait_until
+from tests.support.command_line import run_exclave
 
 
 class DevServer:
@@ -53,16 +54,7 @@ class DevServer:
         self, *words: str, code: int = 0, timeout_s: float = 300
     ) -> "subprocess.CompletedProcess[str]":
         """Run a CLI command and check its exit code."""
-        done = subprocess.run(
-            [*exclave(), *words],
-            cwd=self.folder,
-            env=self.user_env,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        done = run_exclave(*words, folder=self.folder, env=self.user_env, timeout_s=timeout_s)
         assert done.returncode == code, (words, done.stdout, done.stderr, self.log.read_text())
         return done
 

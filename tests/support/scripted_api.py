@@ -119,6 +119,24 @@ class ScriptedApi:
         return not reply.chunks
 
 
+class RotatingToken:
+    """Tokens that are refused one after the other, until the last one is left."""
+
+    def __init__(self, *tokens: str) -> None:
+        self.tokens = list(tokens)
+
+    async def read_headers(self) -> Mapping[str, str]:
+        """Return the header with the current token."""
+        return {"Authorization": f"Bearer {self.tokens[0]}"}
+
+    async def renew(self) -> bool:
+        """Go to the next token; return False if there is no other."""
+        if len(self.tokens) == 1:
+            return False
+        self.tokens.pop(0)
+        return True
+
+
 async def _write(writer: asyncio.StreamWriter, reply: Reply) -> None:
     headers = dict(reply.headers)
     if not reply.chunks:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,21 +20,7 @@ from exclave.runner.kube.access.tokens import FixedToken
 from exclave.runner.kube.api.connection import Connection, Credential, NoCredential
 from tests.support.kubernetes import Cluster
 from tests.support.kubernetes_tools import need_kubectl
-from tests.support.scripted_api import Reply, ScriptedApi, refuse, say
-
-
-class Rotating:
-    def __init__(self, *tokens: str) -> None:
-        self.tokens = list(tokens)
-
-    async def read_headers(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self.tokens[0]}"}
-
-    async def renew(self) -> bool:
-        if len(self.tokens) == 1:
-            return False
-        self.tokens.pop(0)
-        return True
+from tests.support.scripted_api import Reply, RotatingToken, ScriptedApi, refuse, say
 
 
 def connect(cluster: Cluster, credential: Credential | None = None) -> Connection:
@@ -164,7 +150,7 @@ async def test_a_closed_proxy_ends_watches_and_refuses_the_rest(
 
 
 async def test_a_token_that_expires_is_renewed_for_the_command(cluster: Cluster) -> None:
-    rotating = Rotating("expired", cluster.token)
+    rotating = RotatingToken("expired", cluster.token)
     async with open_proxy(connect(cluster, rotating)) as (_, command, _):
         reply = await command.get("/api/v1/namespaces/kube-system")
 
@@ -218,7 +204,7 @@ async def test_an_upgrade_becomes_a_connection_both_ways() -> None:
 
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
     address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with open_proxy(Connection(address, None, Rotating("t"))) as (proxy, _, changes):
+    async with open_proxy(Connection(address, None, RotatingToken("t"))) as (proxy, _, changes):
         host, _, secret = proxy.url.removeprefix("http://").partition("/")
         reader, writer = await asyncio.open_connection("127.0.0.1", int(host.partition(":")[2]))
         path = "/api/v1/namespaces/n/pods/p/exec"

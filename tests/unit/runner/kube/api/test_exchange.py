@@ -26,7 +26,7 @@ from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.api.watch import Changed, Listed, Removed, WatchEvent
 from exclave.wire.jobs import Reason
-from tests.support.scripted_api import Reply, ScriptedApi, refuse, say
+from tests.support.scripted_api import Reply, RotatingToken, ScriptedApi, refuse, say
 
 IMPATIENT = RetryPolicy(first_s=0.01, longest_s=0.02, give_up_s=0.5)
 MAP: JsonObject = {
@@ -61,20 +61,6 @@ CORE = say(
     }
 )
 NO_GROUPS = say({"kind": "APIGroupDiscoveryList", "items": []})
-
-
-class RotatingToken:
-    def __init__(self, *tokens: str) -> None:
-        self.tokens = list(tokens)
-
-    async def read_headers(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self.tokens[0]}"}
-
-    async def renew(self) -> bool:
-        if len(self.tokens) == 1:
-            return False
-        self.tokens.pop(0)
-        return True
 
 
 @asynccontextmanager
