@@ -38,31 +38,31 @@ def trim_all(chars: str, text: str) -> str:
 @STRINGS.add("trimPrefix", takes=(TEXT, TEXT))
 def trim_prefix(prefix: str, text: str) -> str:
     """Return the text without a prefix."""
-    return text.removeprefix(prefix)
+    return to_text(to_bytes(text).removeprefix(to_bytes(prefix)))
 
 
 @STRINGS.add("trimSuffix", takes=(TEXT, TEXT))
 def trim_suffix(suffix: str, text: str) -> str:
     """Return the text without a suffix."""
-    return text.removesuffix(suffix)
+    return to_text(to_bytes(text).removesuffix(to_bytes(suffix)))
 
 
 @STRINGS.add("contains", takes=(TEXT, TEXT))
 def contains(part: str, text: str) -> bool:
     """Return whether a text contains another."""
-    return part in text
+    return to_bytes(part) in to_bytes(text)
 
 
 @STRINGS.add("hasPrefix", takes=(TEXT, TEXT))
 def has_prefix(prefix: str, text: str) -> bool:
     """Return whether a text starts with another."""
-    return text.startswith(prefix)
+    return to_bytes(text).startswith(to_bytes(prefix))
 
 
 @STRINGS.add("hasSuffix", takes=(TEXT, TEXT))
 def has_suffix(suffix: str, text: str) -> bool:
     """Return whether a text ends with another."""
-    return text.endswith(suffix)
+    return to_bytes(text).endswith(to_bytes(suffix))
 
 
 @STRINGS.add_with_env("repeat", takes=(INT, TEXT))
@@ -175,8 +175,12 @@ def indent_new_line(env: Env, spaces: int, text: str) -> str:
 @STRINGS.add_with_env("replace", takes=(TEXT, TEXT, TEXT))
 def replace(env: Env, old: str, new: str, text: str) -> str:
     """Return the text with every occurrence replaced."""
-    env.budget.check_text(size(text) + text.count(old) * size(new))
-    return text.replace(old, new)
+    if not old:  # between any two characters, not bytes
+        env.budget.check_text(size(text) + (len(text) + 1) * size(new))
+        return text.replace(old, new)
+    data, part = to_bytes(text), to_bytes(old)
+    env.budget.check_text(len(data) + data.count(part) * size(new))
+    return to_text(data.replace(part, to_bytes(new)))
 
 
 @STRINGS.add("plural", takes=(TEXT, TEXT, INT))
@@ -208,7 +212,7 @@ def join(env: Env, separator: str, value: Value) -> str:
 @STRINGS.add_with_env("splitList", takes=(TEXT, TEXT))
 def split_list(env: Env, separator: str, text: str) -> Strings:
     """Return the parts of a text as a list."""
-    env.budget.check_items(text.count(separator) + 1)
+    env.budget.check_items(to_bytes(text).count(to_bytes(separator)) + 1)
     return Strings(_split(separator, text, -1))
 
 
@@ -221,7 +225,7 @@ def split(env: Env, separator: str, text: str) -> StringMap:
 @STRINGS.add_with_env("splitn", takes=(TEXT, INT, TEXT))
 def split_n(env: Env, separator: str, most: int, text: str) -> StringMap:
     """Return at most a number of parts of a text as a map."""
-    env.budget.check_items(text.count(separator) + 1)
+    env.budget.check_items(to_bytes(text).count(to_bytes(separator)) + 1)
     parts = _split(separator, text, most)
     return StringMap({f"_{number}": part for number, part in enumerate(parts)})
 
@@ -230,7 +234,8 @@ def _split(separator: str, text: str, most: int) -> list[str]:
     if most == 0:
         return []
     if separator:
-        return text.split(separator, most - 1 if most > 0 else -1)
+        parts = to_bytes(text).split(to_bytes(separator), most - 1 if most > 0 else -1)
+        return [to_text(part) for part in parts]
     chars = list(text)
     if 0 < most < len(chars):
         return [*chars[: most - 1], "".join(chars[most - 1 :])]
