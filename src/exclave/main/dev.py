@@ -39,8 +39,11 @@ class Dev:
 
 
 @contextlib.asynccontextmanager
-async def run_dev(settings: ServerSettings, kubeconfigs: Sequence[str] = ()) -> AsyncIterator[Dev]:
-    """Run everything while the block lasts; later starts reuse the data folder."""
+async def run_dev(settings: ServerSettings, options: Sequence[str] = ()) -> AsyncIterator[Dev]:
+    """Run everything while the block lasts; later starts reuse the data folder.
+
+    `options` are those of `stack up` for the Stacks on this machine.
+    """
     async with run_control_plane(settings, runs_stacks=True) as running:
         deps = running.deps
         token = await _find_login(settings, running)
@@ -48,7 +51,7 @@ async def run_dev(settings: ServerSettings, kubeconfigs: Sequence[str] = ()) -> 
         build = QueueId((await who_am_i(deps, user)).org.build_queue_id)
         children = [
             asyncio.create_task(_keep_runner(settings, running, user, "build", build)),
-            asyncio.create_task(DevStacks(settings.data, running, user, kubeconfigs).run()),
+            asyncio.create_task(DevStacks(settings.data, running, user, options).run()),
         ]
         try:
             await _wait_until_up(deps, user, build)

@@ -31,12 +31,12 @@ class DevStacks:
     """Runs, restarts and removes the Stacks of this machine, as customers do on theirs."""
 
     def __init__(
-        self, data: Path, running: Running, user: User, kubeconfigs: Sequence[str] = ()
+        self, data: Path, running: Running, user: User, options: Sequence[str] = ()
     ) -> None:
         self._root = data.resolve() / "stacks"
         self._running = running
         self._user = user
-        self._options = [word for text in kubeconfigs for word in ("--kubeconfig", text)]
+        self._options = options
         self._kept: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()
         """Stacks that could not be removed; the next start tries again."""

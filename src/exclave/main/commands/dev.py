@@ -5,13 +5,16 @@ from pathlib import Path
 
 import click
 
+from exclave.base.errors import InvalidInput
 from exclave.cli.terminal import print_err
 from exclave.main.commands.process import begin_logs, environment, run_async
+from exclave.main.commands.stack_values import parse_secret_file
 from exclave.main.demo import run_demo
 from exclave.main.dev import Dev, run_dev
 from exclave.main.environment import read_settings
 from exclave.main.server import watch_signals
 from exclave.main.settings import ServerSettings
+from exclave.runner.images.stack_registry import LOGIN, parse_registry
 from exclave.runner.kube.access.named_kubeconfigs import format_option, parse_option
 
 
@@ -32,6 +35,19 @@ from exclave.runner.kube.access.named_kubeconfigs import format_option, parse_op
     metavar="[NAME=]FILE[:CONTEXT]",
     help="Let installs created with --here use a cluster. Can be repeated.",
 )
+@click.option(
+    "--registry",
+    default="",
+    metavar="URL[/FOLDER]",
+    help="Let installs created with --here copy the images of their app into this registry.",
+)
+@click.option(
+    "--secret-file",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Read registry_username or registry_password, the login of --registry, from a file.",
+)
 @click.option("--exit", "then_exit", is_flag=True, help="Exit after the demo; 0 if it succeeded.")
 def dev(
     data: Path | None,
@@ -39,6 +55,8 @@ def dev(
     runner_port: int | None,
     app: Path | None,
     kubeconfigs: tuple[str, ...],
+    registry: str,
+    files: tuple[str, ...],
     *,
     then_exit: bool,
 ) -> None:
@@ -53,16 +71,36 @@ def dev(
         runner_port=runner_port,
     )
     begin_logs("warning" if settings.log_level == "info" else settings.log_level)
+    options = _write_options(kubeconfigs, registry, files)
+    run_async(_run(settings, app, options, then_exit=then_exit))
+
+
+def _write_options(
+    kubeconfigs: tuple[str, ...], registry: str, files: tuple[str, ...]
+) -> list[str]:
+    """Return what each Stack is started with, checked now rather than in each Stack's log."""
     named = [format_option(*parse_option(text)) for text in kubeconfigs]
-    run_async(_run(settings, app, named, then_exit=then_exit))
+    options = [word for text in named for word in ("--kubeconfig", text)]
+    if registry:
+        parse_registry(registry)
+        options += ["--registry", registry]
+    for pair in files:
+        name, file = parse_secret_file(pair)
+        if name not in LOGIN:
+            raise InvalidInput(
+                f"--secret-file {pair}: only the login of a registry is the same for all installs",
+                hint=f"Set secrets of an app with `stack secrets set {name}` of its Stack.",
+            )
+        options += ["--secret-file", f"{name}={file.resolve()}"]
+    return options
 
 
 async def _run(
-    settings: ServerSettings, app: Path | None, kubeconfigs: list[str], *, then_exit: bool
+    settings: ServerSettings, app: Path | None, options: list[str], *, then_exit: bool
 ) -> None:
     stopping = watch_signals()
     print_err("Starting the control plane and a build runner …")
-    async with run_dev(settings, kubeconfigs) as running:
+    async with run_dev(settings, options) as running:
         _say_addresses(settings, running)
         succeeded = (
             True if app is None else await _run_demo(running, app, stopping, to_the_end=then_exit)

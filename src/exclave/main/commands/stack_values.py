@@ -14,6 +14,7 @@ from exclave.cli.root import SuggestingGroup
 from exclave.cli.terminal import ask_secret, print_err
 from exclave.main.commands.process import answer, json_option
 from exclave.main.stack import open_secrets
+from exclave.runner.images.stack_registry import LOGIN, read_registry
 from exclave.runner.logs.secret_spellings import is_maskable
 from exclave.runner.secrets.store import generate_secret
 from exclave.runner.stack.folder import ReportReply, StackFolder
@@ -52,7 +53,7 @@ def list_secrets(folder: Path, *, json_mode: bool) -> None:
     """List the app's secrets, and whether they are set."""
     stack = StackFolder(folder)
     there = asyncio.run(open_secrets(stack).list_names())
-    known = stack.read_document().terms.secrets
+    known = [*stack.read_document().terms.secrets, *_list_login(stack, there)]
     value = [{**secret.model_dump(), "exists": secret.name in there} for secret in known]
     lines = [
         f"{_format_secret(secret, secret.name in there):10} {secret.name:30} {secret.description}"
@@ -133,11 +134,17 @@ def keep_values(stack: StackFolder, pairs: tuple[str, ...], files: tuple[str, ..
     for pair in pairs:
         _keep_input(stack, pair, None)
     for pair in files:
-        name, equals, file = pair.partition("=")
-        if not equals or not Path(file).is_file():
-            raise InvalidInput(f"`{pair}` does not name a file", hint="Write it as NAME=FILE.")
+        name, file = parse_secret_file(pair)
         _find_secret(stack, name)
-        asyncio.run(open_secrets(stack).put(name, _read_value(name, Path(file))))
+        asyncio.run(open_secrets(stack).put(name, _read_value(name, file)))
+
+
+def parse_secret_file(pair: str) -> tuple[str, Path]:
+    """Return the name and the file of an option `NAME=FILE`; the file has to be there."""
+    name, equals, file = pair.partition("=")
+    if not equals or not Path(file).is_file():
+        raise InvalidInput(f"`{pair}` does not name a file", hint="Write it as NAME=FILE.")
+    return name, Path(file)
 
 
 def _keep_input(stack: StackFolder, pair: str, from_file: Path | None) -> str:
@@ -175,10 +182,21 @@ async def _wait_for_answer(stack: StackFolder, before: ReportReply | None, clock
 
 def _find_secret(stack: StackFolder, name: str) -> None:
     known = [secret.name for secret in stack.read_document().terms.secrets]
-    if name not in known:
+    if name not in known and name not in LOGIN:
         raise NotFound(
-            f"the app has no secret `{name}`", hint=f"It has: {', '.join(known) or 'none'}."
+            f"the app has no secret `{name}`",
+            hint=f"It has: {', '.join(known) or 'none'}."
+            f" The login of a registry for images is in {' and '.join(LOGIN)}.",
         )
+
+
+def _list_login(stack: StackFolder, there: frozenset[str]) -> list[StackSecret]:
+    """Return the secrets of the login at the registry for images, if there is one."""
+    if read_registry(stack.runner) is None and not there & set(LOGIN):
+        return []
+    return [
+        StackSecret(name=name, description="Login of the registry for images.") for name in LOGIN
+    ]
 
 
 def _read_value(name: str, from_file: Path | None) -> Secret:

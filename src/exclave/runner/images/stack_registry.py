@@ -19,6 +19,8 @@ FILE: Final = "image-registry.json"
 """The document in a runner's data folder."""
 USERNAME: Final = "registry_username"
 PASSWORD: Final = "registry_password"  # noqa: S105 - the name of a secret
+LOGIN: Final = (USERNAME, PASSWORD)
+"""Secrets that a customer may set in any Stack, beside those that the app declares."""
 _HINT: Final = "Write it like https://registry.example.com/folder."
 
 

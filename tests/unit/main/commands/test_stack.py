@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from exclave.base.clock import SystemClock
+from exclave.base.errors import NotFound
 from exclave.base.json_values import JsonObject
 from exclave.cli.root import LazyCommand, build_root
 from exclave.cli.root import run as run_root
@@ -119,6 +120,22 @@ def test_a_secret_that_is_too_short_to_be_masked_is_kept_with_a_warning(
     assert "too short to be masked" in short
     assert "Stored `db`." in short
     assert "too short" not in long
+
+
+def test_the_login_of_the_registry_for_images_is_set_in_any_stack(folder: StackFolder) -> None:
+    run(folder, "secrets", "set", "registry_username", stdin="customer")
+    run(folder, "secrets", "set", "registry_password", stdin="registry password")
+    listed = json.loads(run(folder, "secrets", "list", "--json"))["secrets"]
+    ran = CliRunner().invoke(
+        group, ["secrets", "set", "registry", "--folder", str(folder.path)], input="x"
+    )
+
+    assert {secret["name"]: secret["exists"] for secret in listed} == {
+        "db": False,
+        "registry_username": True,
+        "registry_password": True,
+    }
+    assert isinstance(ran.exception, NotFound)
 
 
 @pytest.mark.parametrize("words", [("status",), ("secrets", "list"), ("inputs", "list")])
