@@ -126,6 +126,7 @@ def _connects(char: str) -> bool:
 @CASES.add("camelcase", takes=(TEXT,))
 def camel_case(text: str) -> str:
     """Return the text in camel case: `some_words` becomes `SomeWords`."""
+    text = _read_runes(text)
     start = 0
     while start < len(text) and _connects(text[start]):
         start += 1

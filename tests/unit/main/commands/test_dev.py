@@ -12,7 +12,7 @@ from exclave.main.commands.dev import dev
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--registry", "ftp://registry.example.com"], "no address of a registry"),
+        (["--registry", "ftp://registry.example.com"], "not the address of a registry"),
         (["--secret-file", "registry_username=none"], "does not name a file"),
         (["--secret-file", "db=value"], "only the login of a registry"),
         (["--kubeconfig", "none"], "there is no file"),
