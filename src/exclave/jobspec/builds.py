@@ -149,6 +149,9 @@ def _read_docker(definition: Repos) -> DockerOptions | None:
         dockerfile=posixpath.normpath(definition.dockerfile),
         build_args={**definition.env_vars, **definition.build_args},
         target=definition.target,
+        context=posixpath.normpath(definition.context or "."),
+        platforms=sorted(set(definition.platforms)),
+        secrets=sorted(set(definition.secrets)),
     )
 
 

@@ -16,6 +16,7 @@ from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.git.urls import PROTOCOLS, parse_rewrites
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.secrets.source_credentials import FILE, SourceCredentials
+from exclave.runner.secrets.store import SecretStore
 from exclave.runner.tools.finder import ToolFinder
 
 
@@ -23,6 +24,7 @@ def make_build_executor(
     settings: RunnerSettings,
     config: RunnerConfig,
     children: ChildSettings,
+    secrets: SecretStore,
     registry: OpenRegistry,
     clock: Clock,
 ) -> BuildExecutor:
@@ -30,7 +32,7 @@ def make_build_executor(
     git, credentials = build_git_settings(settings), SourceCredentials(config.data / FILE)
     charts = ChartDownloads(replace(config.link, url=""), credentials, git.allow_private)
     finder = ToolFinder(build_tool_settings(settings, config, children))
-    tools = BuildTools(GitFetcher(git, children, credentials), finder, charts)
+    tools = BuildTools(GitFetcher(git, children, credentials), finder, charts, secrets=secrets)
     return BuildExecutor(tools, registry, lambda: load_key(config.data), clock, children=children)
 
 

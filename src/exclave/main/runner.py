@@ -157,7 +157,7 @@ def build_executors(
     return {
         JobKind.SCRIPT: ScriptExecutor(children, secrets, clock),
         JobKind.NOOP: NoopExecutor(),
-        JobKind.BUILD: make_build_executor(settings, config, children, registry, clock),
+        JobKind.BUILD: make_build_executor(settings, config, children, secrets, registry, clock),
         JobKind.SECRETS: SecretsExecutor(
             secrets,
             SystemRandomness(),

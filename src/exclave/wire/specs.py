@@ -201,6 +201,11 @@ class KustomizeOptions(Request):
     """Whether the overlay may read no files outside of its own folder."""
 
 
+ImagePlatform = Annotated[
+    str, StringConstraints(max_length=50, pattern=r"^linux/[a-z0-9]+(/v[0-9]+)?$")
+]
+
+
 class DockerOptions(Request):
     """How an image is built from a Dockerfile in the folder of the source."""
 
@@ -208,6 +213,19 @@ class DockerOptions(Request):
     build_args: Annotated[dict[EnvName, EnvValue], Field(max_length=200)] = {}
     target: Annotated[str, StringConstraints(max_length=100, pattern=r"^[\w.-]*$")] = ""
     """The stage to build; empty: the last one."""
+    context: RelativePath = "."
+    """The folder that the Dockerfile copies from, in the folder of the source."""
+    platforms: Annotated[list[ImagePlatform], Field(max_length=10)] = []
+    """Empty: that of the runner. Several make an index."""
+    secrets: Annotated[list[Name], Field(max_length=100)] = []
+    """Names of secrets of the runner that the Dockerfile may mount."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what older runners do not know, unless it is used."""
+        unused = {"context": ".", "platforms": [], "secrets": []}
+        fields: dict[str, object] = dump(self)
+        return {key: value for key, value in fields.items() if unused.get(key, ...) != value}
 
 
 class BuildSpec(Request):

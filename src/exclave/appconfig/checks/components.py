@@ -9,6 +9,7 @@ from exclave.appconfig.checks.common import (
     check_unique,
     names_of,
 )
+from exclave.appconfig.checks.docker_builds import check_docker_build
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
@@ -16,6 +17,7 @@ from exclave.appconfig.model.kinds.components import Component, Health, WatchedC
 from exclave.appconfig.model.kinds.container_image import AzureAcr, ContainerImage, ImageSource
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
+from exclave.appconfig.model.kinds.other_components import DockerBuild
 from exclave.appconfig.model.kinds.shared import Repos
 
 _REPOS = ("public_repo", "connected_repo")
@@ -71,6 +73,9 @@ def _check_type(report: Report, entry: Entry, value: Component) -> None:
             _check_manifest(report, entry, value)
         case ContainerImage():
             _check_image(report, entry.place, value)
+        case DockerBuild():
+            check_one_of(report, entry.place, value, _REPOS)
+            check_docker_build(report, entry.place, value)
         case Repos():
             check_one_of(report, entry.place, value, _REPOS)
         case _:

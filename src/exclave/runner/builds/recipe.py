@@ -16,6 +16,7 @@ from exclave.runner.git.fetch import GitFetcher
 from exclave.runner.images.cloud_logins import CloudLogins
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.logs.spool import LogWriter
+from exclave.runner.secrets.store import FileSecrets, SecretStore
 from exclave.runner.tools.finder import Tool, ToolFinder
 from exclave.runner.tools.job_tools import find_job_tool
 from exclave.wire.plans import PolicyFinding
@@ -69,6 +70,8 @@ class BuildTools:
     finder: ToolFinder
     charts: ChartDownloads
     clouds: CloudLogins = field(default_factory=CloudLogins)
+    secrets: SecretStore = field(default_factory=lambda: FileSecrets(None))
+    """What Dockerfiles may mount."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Command lines of buildah. It needs no daemon; images stay in folders of the job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 IMAGE = "localhost/exclave/build:latest"
@@ -15,8 +15,14 @@ def build(
     dockerfile: Path,
     args: Mapping[str, str],
     target: str = "",
+    platforms: Sequence[str] = (),
+    secrets: Mapping[str, Path] | None = None,
 ) -> tuple[str, ...]:
-    """Build an image; the same input gives the same digest, so no time and no name is in it."""
+    """Build an image; the same input gives the same digest, so no time and no name is in it.
+
+    With several platforms it becomes a list of images. Secrets are named by their files.
+    """
+    name = f"--manifest={IMAGE}" if len(platforms) > 1 else f"--tag={IMAGE}"
     return (
         *_begin(program, stores),
         "bud",
@@ -28,18 +34,20 @@ def build(
         "--layers=false",
         *(f"--build-arg={name}={value}" for name, value in sorted(args.items())),
         *((f"--target={target}",) if target else ()),
+        *((f"--platform={','.join(platforms)}",) if platforms else ()),
+        *(f"--secret=id={secret},src={file}" for secret, file in sorted((secrets or {}).items())),
         f"--signature-policy={stores / 'policy.json'}",
         f"--file={dockerfile}",
-        f"--tag={IMAGE}",
+        name,
         str(context),
     )
 
 
-def export(program: str, stores: Path, layout: Path) -> tuple[str, ...]:
+def export(program: str, stores: Path, layout: Path, *, is_list: bool = False) -> tuple[str, ...]:
     """Write the image as an OCI layout, from where the runner pushes it itself."""
     return (
         *_begin(program, stores),
-        "push",
+        *(("manifest", "push", "--all") if is_list else ("push",)),
         "--format=oci",
         f"--signature-policy={stores / 'policy.json'}",
         IMAGE,

@@ -59,6 +59,8 @@ class JobContext:
     deadline: float
     timeout_s: float
     grace_s: float
+    keep_free_bytes: int = KEEP_FREE_BYTES
+    """How much of the disk has to stay free while the job runs."""
     hidden: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Values to mask even where they are too short to be searched for in a longer text."""
 
@@ -196,6 +198,7 @@ def open_context(
         deadline=clock.monotonic() + limits.timeout_s,
         timeout_s=limits.timeout_s,
         grace_s=limits.grace_s,
+        keep_free_bytes=limits.keep_free_bytes,
     )
 
 

@@ -1,4 +1,4 @@
-"""The only module that starts processes: argv as data, in their own session, always ended."""
+"""The only module that starts commands: argv as data, in their own session, always ended."""
 
 import asyncio
 import fcntl
@@ -22,6 +22,7 @@ from exclave.runner.processes import cgroups, prctl, procfs
 from exclave.runner.processes.cell import NO_CELL, Cell
 from exclave.runner.processes.leftovers import kill_cell, record_process
 from exclave.runner.processes.leftovers import kill_leftovers as kill_leftovers
+from exclave.runner.processes.user_namespaces import open_namespace
 from exclave.runner.wakeups import wait_first
 from exclave.wire.jobs import Reason
 from exclave.wire.logs import Stream
@@ -46,6 +47,8 @@ class Command:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: Path
+    as_root: bool = False
+    """Whether it is root of a user namespace, if jobs are isolated by user."""
 
 
 class Child:
@@ -283,10 +286,13 @@ def _spawn(command: Command, env: Mapping[str, str], cell: Cell) -> subprocess.P
 
 
 def _start(command: Command, env: Mapping[str, str], cell: Cell) -> subprocess.Popen[bytes]:
-    user = cell.user
+    # In a namespace of its own the child becomes the job's user when it enters it.
+    user = None if command.as_root else cell.user
     door = None if cell.cgroup is None else cgroups.open_cgroup(cell.cgroup)
     with _list_ours(cell) as ours:
+        namespace = None
         try:
+            namespace = open_namespace(cell.user) if command.as_root and cell.user else None
             process = subprocess.Popen(  # noqa: S603 - running what was ordered and signed is the job
                 command.argv,
                 env=env,
@@ -299,11 +305,12 @@ def _start(command: Command, env: Mapping[str, str], cell: Cell) -> subprocess.P
                 user=None if user is None else user.uid,
                 group=None if user is None else user.gid,
                 extra_groups=None if user is None else (),
-                preexec_fn=_choose_binding(cell, door),  # noqa: PLW1509 - system calls only
+                preexec_fn=_choose_binding(cell, door, namespace),  # noqa: PLW1509 - system calls only
             )
         finally:
-            if door is not None:
-                os.close(door)
+            for handle in (door, namespace):
+                if handle is not None:
+                    os.close(handle)
         ours.add(process.pid)
     return process
 
@@ -312,10 +319,12 @@ def _list_ours(cell: Cell) -> AbstractContextManager[set[int]]:
     return nullcontext(set[int]()) if cell.orphans is None else cell.orphans.starting()
 
 
-def _choose_binding(cell: Cell, door: int | None) -> Callable[[], None] | None:
+def _choose_binding(
+    cell: Cell, door: int | None, namespace: int | None
+) -> Callable[[], None] | None:
     if cell.user is None and cell.orphans is None and door is None:
         return None
-    return prctl.bind_child(door, confined=cell.user is not None)
+    return prctl.bind_child(door, confined=cell.user is not None, namespace=namespace)
 
 
 def _make_nice(group: int, niceness: int) -> None:

@@ -86,12 +86,18 @@ def _drop_cgroup(folder: Path) -> None:
 
 
 def kill_cell(execution_id: str, uid: int | None, cgroup: Path | None) -> set[int]:
-    """Kill all processes of a user, or in a cgroup, that belongs to one execution only."""
+    """Kill all processes of a user, or in a cgroup, that belongs to one execution only.
+
+    Those in a namespace of the user may have other ids.
+    """
     pids: set[int] = set()
     if uid is not None:
         pids |= set(procfs.list_users().get(uid, ()))
         for pid in pids:
             procfs.kill_if(pid, lambda pid=pid: uid in procfs.read_users(pid))  # type: ignore[misc]
+        for pid in procfs.list_mapped(uid):
+            if procfs.kill_if(pid, lambda pid=pid: procfs.is_mapped(pid, uid)):  # type: ignore[misc]
+                pids.add(pid)
     if cgroup is not None:
         for pid in cgroups.list_members(cgroup, execution_id):
             if procfs.kill_if(pid, lambda pid=pid: _is_member(pid, cgroup, execution_id)):  # type: ignore[misc]

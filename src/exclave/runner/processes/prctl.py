@@ -9,6 +9,7 @@ from contextlib import contextmanager
 _SUBREAPER = 36
 _NO_NEW_PRIVILEGES = 38
 _KEEP = 0xFFFFFFFF
+_NEW_USER_NAMESPACE = 0x10000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -22,14 +23,17 @@ def adopt_orphans() -> None:
     _control(_SUBREAPER)
 
 
-def bind_child(cgroup: int | None, *, confined: bool) -> Callable[[], None]:
+def bind_child(
+    cgroup: int | None, *, confined: bool, namespace: int | None = None
+) -> Callable[[], None]:
     """Return the function that a new child runs between fork and exec.
 
     It enters its cgroup, adopts its own orphans, so that none gets past it while it lives, and
-    gives up to gain rights by set-user-id programs. Between fork and exec only system calls
-    are safe: nothing here allocates much, locks or logs.
+    gives up to gain rights by set-user-id programs. In a user namespace it becomes its root, which
+    is the job's user outside. Between fork and exec only system calls are safe: nothing here
+    allocates much, locks or logs.
     """
-    prctl, write = _libc.prctl, os.write
+    prctl, write, setns = _libc.prctl, os.write, _libc.setns
 
     def enter() -> None:
         if cgroup is not None:
@@ -37,8 +41,22 @@ def bind_child(cgroup: int | None, *, confined: bool) -> Callable[[], None]:
         prctl(_SUBREAPER, 1, 0, 0, 0)
         if confined and prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
             raise OSError
+        if namespace is None:
+            return
+        if setns(namespace, _NEW_USER_NAMESPACE) != 0:
+            raise OSError
+        os.setgroups([])
+        os.setresgid(0, 0, 0)
+        os.setresuid(0, 0, 0)
 
     return enter
+
+
+def make_user_namespace() -> None:
+    """Move this process, which has one thread only, into a new user namespace."""
+    if _libc.unshare(_NEW_USER_NAMESPACE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 @contextmanager

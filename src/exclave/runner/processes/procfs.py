@@ -66,6 +66,21 @@ def read_users(pid: int) -> set[int]:
     return {int(word) for word in facts.get("Uid", "").split()}
 
 
+def list_mapped(uid: int) -> list[int]:
+    """Return the processes in user namespaces whose root is this user outside."""
+    return [pid for pid in _list_pids() if is_mapped(pid, uid)]
+
+
+def is_mapped(pid: int, uid: int) -> bool:
+    """Return whether a living process is in a user namespace whose root is this user outside."""
+    try:
+        lines = (_PROC / str(pid) / "uid_map").read_text().splitlines()
+    except OSError:
+        return False
+    is_root = any(line.split()[:2] == ["0", str(uid)] for line in lines)
+    return is_root and bool(read_users(pid))
+
+
 def list_marked(execution_id: str) -> list[int]:
     """Return the living processes that have the marker of an execution."""
     return [pid for pid in _list_pids() if is_marked(pid, execution_id)]

@@ -2,11 +2,7 @@
 
 import gzip
 import hashlib
-import json
-import os
 import tarfile
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -15,11 +11,9 @@ import pytest
 
 from exclave.base.secrets import Secret
 from exclave.client.oci.client import Login, OciClient
-from exclave.client.oci.repository import OciRepository
 from exclave.wire.jobs import OutcomeState, Reason
-from exclave.wire.runner import Outcome
-from tests.integration.runner.executors.build_kit import Site, upload, uploaded
-from tests.support.buildah import need_buildah
+from tests.integration.runner.builds.image_kit import Yard
+from tests.support.git import make_repo
 from tests.support.images import make_image, push_image
 from tests.support.registries import PASSWORD, USERNAME, serve_registry
 
@@ -39,46 +33,6 @@ def make_tar_layer() -> bytes:
 def describe_rootfs(layer: bytes) -> dict[str, Any]:
     digest = hashlib.sha256(gzip.decompress(layer)).hexdigest()
     return {"rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}, "config": {}}
-
-
-@dataclass
-class Yard:
-    """A build runner with buildah, and the vendor's registry."""
-
-    folder: Path
-    registry: OciClient
-    own: OciRepository
-    count: int = 0
-    credentials: Mapping[str, str] = field(default_factory=dict)
-
-    async def build(self, files: Mapping[str, str], **docker: Any) -> Outcome:
-        self.count += 1
-        folder = self.folder / f"build-{self.count}"
-        folder.mkdir()
-        archive = upload(folder / "app", files)
-        self.site = Site(folder / "site", archive, registry=self.registry)
-        if self.credentials:
-            file = folder / "site" / "source-credentials.json"
-            file.write_text(json.dumps({"credentials": [self.credentials]}))
-            file.chmod(0o600)
-        options = {"dockerfile": "Dockerfile", **docker}
-        return await self.site.build(uploaded(archive, "."), type="image_build", docker=options)
-
-    async def read_config(self, digest: str) -> dict[str, Any]:
-        manifest = json.loads((await self.own.fetch_manifest(digest)).data)
-        calls = self.own.calls
-        path = calls.path("apps/demo", f"blobs/{manifest['config']['digest']}")
-        reply = await calls.send("GET", path, "apps/demo")
-        found: dict[str, Any] = json.loads(reply.content)
-        return found
-
-
-@pytest.fixture
-async def yard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Yard]:
-    monkeypatch.setenv("PATH", str(need_buildah().parent), prepend=os.pathsep)
-    with serve_registry(tmp_path / "registry") as url:
-        async with OciClient(url) as client:
-            yield Yard(tmp_path, client, client.open_repository("apps/demo"))
 
 
 async def test_the_same_files_give_the_same_digest(yard: Yard) -> None:
@@ -153,3 +107,85 @@ async def test_without_buildah_the_build_says_what_to_install(
 
     assert outcome.reason is Reason.TOOL_MISSING
     assert "install the package of your system" in outcome.message
+
+
+async def test_a_folder_of_a_repository_is_built_and_two_builds_of_a_commit_agree(
+    yard: Yard, tmp_path: Path
+) -> None:
+    repo = make_repo(tmp_path / "git", {"web/Dockerfile": PLAIN, "web/app.txt": "hello"})
+    source = {"type": "git", "url": repo.url, "ref": "main", "directory": "web"}
+
+    first = await yard.build_source(source)
+    second = await yard.build_source(source)
+
+    assert (first.state, first.message) == (OutcomeState.SUCCEEDED, "")
+    assert first.outputs["commit"] == repo.git("rev-parse", "HEAD")
+    assert first.outputs["digest"] == second.outputs["digest"]
+
+
+@pytest.mark.parametrize("name", [".dockerignore", ".containerignore"])
+async def test_a_context_is_a_folder_and_what_is_ignored_is_not_copied(
+    yard: Yard, name: str
+) -> None:
+    files = {
+        "docker/Web": "FROM scratch\nCOPY . /\n",
+        "web/app.txt": "hello",
+        "web/notes.md": "ours only",
+        f"web/{name}": "*.md\n",
+        "other.txt": "outside",
+    }
+
+    outcome = await yard.build(files, dockerfile="docker/Web", context="web")
+
+    assert (outcome.state, outcome.message) == (OutcomeState.SUCCEEDED, "")
+    assert await yard.list_files(str(outcome.outputs["digest"])) == {"app.txt", name}
+
+
+async def test_a_context_outside_of_the_folder_is_refused(yard: Yard) -> None:
+    outcome = await yard.build({"Dockerfile": PLAIN}, context="../elsewhere")
+
+    assert outcome.reason is Reason.SOURCE_INVALID
+    assert "`../elsewhere` is not a folder of the source" in outcome.message
+
+
+async def test_several_platforms_become_one_index(yard: Yard) -> None:
+    files = {"Dockerfile": PLAIN, "app.txt": "hello"}
+    platforms = ["linux/amd64", "linux/arm64"]
+
+    first = await yard.build(files, platforms=platforms)
+    second = await yard.build(files, platforms=platforms)
+
+    assert (first.state, first.message) == (OutcomeState.SUCCEEDED, "")
+    assert first.outputs["digest"] == second.outputs["digest"]
+    assert await yard.list_platforms(str(first.outputs["digest"])) == platforms
+
+
+async def test_a_command_that_fails_is_named_with_its_line_and_its_last_words(yard: Yard) -> None:
+    dockerfile = "FROM scratch\nCOPY programs /\nRUN echo no lock file; sleep 1; exit 7\n"
+
+    outcome = await yard.build({"Dockerfile": dockerfile}, programs=True)
+
+    assert outcome.reason is Reason.EXIT_CODE
+    assert outcome.message.endswith(
+        "Dockerfile:3: RUN echo no lock file; sleep 1; exit 7: exit 7; last line: no lock file"
+    )
+
+
+async def test_a_program_of_another_platform_is_explained(yard: Yard) -> None:
+    files = {"Dockerfile": 'FROM scratch\nCOPY alien /alien\nRUN ["/alien"]\n'}
+
+    outcome = await yard.build(files, alien=True, platforms=["linux/s390x"])
+
+    assert outcome.reason is Reason.EXIT_CODE
+    assert "Dockerfile:3: " in outcome.message
+    assert "another platform (linux/s390x) and the build runner cannot emulate" in outcome.message
+
+
+async def test_a_build_that_fills_the_disk_is_ended(yard: Yard) -> None:
+    dockerfile = "FROM scratch\nCOPY programs /\nRUN sleep 600\n"
+    yard.make_disk_full_later()
+
+    outcome = await yard.build({"Dockerfile": dockerfile}, programs=True)
+
+    assert outcome.reason is Reason.DISK_FULL
+    assert "free some space" in outcome.message

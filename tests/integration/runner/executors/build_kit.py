@@ -1,6 +1,7 @@
 """A build executor with its surroundings, for tests of build jobs."""
 
 import asyncio
+import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Mapping
@@ -24,7 +25,9 @@ from exclave.runner.executors.build import BuildExecutor
 from exclave.runner.git.fetch import GitFetcher, GitSettings
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import JobRun
+from exclave.runner.processes.cell import NO_CELL, Cell, Cells
 from exclave.runner.secrets.source_credentials import SourceCredentials
+from exclave.runner.secrets.store import FileSecrets
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import BuildSpec
@@ -78,6 +81,8 @@ class Site:
         *,
         registry: Registry | None = None,
         tools: Path | None = None,
+        secrets: Mapping[str, str] | None = None,
+        keep_free_bytes: int = 0,
     ) -> None:
         folder.mkdir(exist_ok=True)
         self.folder = folder
@@ -90,9 +95,9 @@ class Site:
         fetcher = GitFetcher(settings, children, credentials)
         finder = ToolFinder(ToolSettings(folder=tools or folder / "tools", path=os.environ["PATH"]))
         charts = ChartDownloads(Link(""), credentials, allow_private=True)
-        kit = BuildTools(fetcher, finder, charts)
+        kit = BuildTools(fetcher, finder, charts, secrets=_write_secrets(folder, secrets or {}))
         self.executor = BuildExecutor(
-            kit, self._open, lambda: KEY, CLOCK, children=children, keep_free_bytes=0
+            kit, self._open, lambda: KEY, CLOCK, children=children, keep_free_bytes=keep_free_bytes
         )
 
     @asynccontextmanager
@@ -101,9 +106,21 @@ class Site:
         yield self.registry
 
     async def build(self, source: Mapping[str, Any], **more: Any) -> Outcome:
+        self._prepare()
+        return await self._run(NO_CELL, source, **more)
+
+    async def build_in(self, cells: Cells, source: Mapping[str, Any], **more: Any) -> Outcome:
+        """Build as an isolated job."""
+        self._prepare()
+        with cells.hold(self.bench.folder) as cell:
+            return await self._run(cell, source, **more)
+
+    def _prepare(self) -> None:
         shutil.rmtree(self.folder / "bench", ignore_errors=True)
         (self.folder / "bench").mkdir()
         self.bench = ExecutionHarness(self.folder / "bench")
+
+    async def _run(self, cell: Cell, source: Mapping[str, Any], **more: Any) -> Outcome:
         spec = BuildSpec.model_validate(
             {
                 "build_id": "bui_" + "0" * 26,
@@ -115,8 +132,15 @@ class Site:
             }
         )
         uplink = cast("Uplink", FakeUplink(self.archive))
-        work = JobRun(make_dispatch(spec), self.bench.folder, uplink)
+        work = JobRun(make_dispatch(spec), self.bench.folder, uplink, cell)
         return await self.executor.run(work, self.bench.log, self.bench.stop)
+
+
+def _write_secrets(folder: Path, secrets: Mapping[str, str]) -> FileSecrets:
+    file = folder / "secrets.json"
+    file.write_text(json.dumps(secrets))
+    file.chmod(0o600)
+    return FileSecrets(file)
 
 
 def upload(folder: Path, files: Mapping[str, str]) -> bytes:

@@ -47,7 +47,7 @@ LINE = "Dockerfile:4: RUN npm ci     --omit=dev: exit 1; last line: npm says: no
     ],
 )
 def test_a_failure_is_one_line(output: str, line: str) -> None:
-    message = explain_failure(TEXT, "Dockerfile", output)
+    message = explain_failure(TEXT, "Dockerfile", output).message
 
     assert message.startswith(line)
     assert "\n" not in message

@@ -37,7 +37,6 @@ class DockerBuild(Component, Repos):
     """An image that is built from a Dockerfile in a repository."""
 
     TYPE: ClassVar[str] = "docker_build"
-    DEPRECATED: ClassVar[str] = "Build the image in your CI and use `container_image`."
     DEAD: ClassVar[Mapping[str, Dead]] = UNPLANNED
 
     dockerfile: str = text("The file, from `directory`.", '"Dockerfile"', need=REQUIRED)
@@ -48,6 +47,19 @@ class DockerBuild(Component, Repos):
         "Build arguments: what `ARG` of the Dockerfile declares.", '{ VERSION = "1.2.0" }'
     )
     target: str = text("The stage to build; absent: the last one.", '"release"')
+    context: str = text(
+        "The folder that `COPY` reads from, below `directory`.", '"server"', default=".", since=NEW
+    )
+    platforms: tuple[str, ...] = texts(
+        "Build for these; absent: for that of the build runner. Several make an index.",
+        '["linux/amd64", "linux/arm64"]',
+        since=NEW,
+    )
+    secrets: tuple[str, ...] = texts(
+        "Names of secrets of the build runner, for `RUN --mount=type=secret,id=NAME`.",
+        '["npm_token"]',
+        since=NEW,
+    )
 
 
 class Job(PlannedComponent):

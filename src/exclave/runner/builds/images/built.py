@@ -1,30 +1,35 @@
 """The recipe of `docker_build`: an image from a Dockerfile, built by buildah without a daemon."""
 
 import asyncio
-import json
 import posixpath
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NoReturn
 
-from exclave.base.json_values import Json, JsonObject
+from exclave.base.json_values import JsonObject
 from exclave.client.oci.client import PushedManifest
 from exclave.client.oci.repository import OciRepository
-from exclave.runner.builds.charts.downloads import make_login
 from exclave.runner.builds.image_policies import KnownImage, check_image
+from exclave.runner.builds.images.build_secrets import (
+    forget_secrets,
+    refuse_leaks,
+    write_secrets,
+)
+from exclave.runner.builds.images.buildah_settings import build_buildah_env, write_settings
 from exclave.runner.builds.images.dockerfile import (
     explain_failure,
     list_base_images,
     read_instructions,
 )
+from exclave.runner.builds.images.emulation import list_foreign
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
+from exclave.runner.builds.source_checks import locate_folder
 from exclave.runner.builds.sources import FetchedFolder, fetch_folder
 from exclave.runner.commands import buildah
 from exclave.runner.images.graph import read_graph
 from exclave.runner.images.layout import push_layout
 from exclave.runner.images.metadata import read_metadata
-from exclave.runner.images.references import parse_image
+from exclave.runner.jobs.disk_watch import watch_disk
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.processes.child import Command
 from exclave.wire.jobs import Reason
@@ -32,18 +37,7 @@ from exclave.wire.plans import PolicyFinding
 from exclave.wire.specs import DockerOptions
 
 _MOST_DOCKERFILE: Final = 1 << 20
-_POLICY: Final = {"default": [{"type": "insecureAcceptAnything"}]}
-"""Images are verified by digest and policies of ours, not by signature rules of the machine."""
-_REGISTRIES: Final = """unqualified-search-registries = ["docker.io"]
-short-name-mode = "disabled"
-"""
-_STORAGE: Final = '[storage]\ndriver = "vfs"\n'
-_LOOPBACK: Final = """
-[[registry]]
-location = "{host}"
-insecure = true
-"""
-_LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost")
+_MOST_OUTPUT: Final = 8 << 20
 
 
 async def build_image(work: BuildWork) -> BuiltArtifact:
@@ -72,30 +66,50 @@ async def _build(
     """Build the image and return the folder of its layout."""
     context = work.context
     program = _find_program(work)
+    copied = await asyncio.to_thread(_locate_context, work, fetched.folder, options.context)
     stores, layout = context.workspace.work / "stores", context.workspace.work / "layout"
-    await asyncio.to_thread(_prepare, work, stores, bases)
-    env = _make_env(work, stores)
+    await asyncio.to_thread(write_settings, work, stores, bases)
+    env = build_buildah_env(work, stores)
     if options.build_args:
         context.log.system(f"build args: {', '.join(sorted(options.build_args))}")
+    secrets = await write_secrets(work, options.secrets)
     argv = buildah.build(
         program,
         stores,
-        fetched.folder,
+        copied,
         dockerfile=fetched.folder / options.dockerfile,
         args=options.build_args,
         target=options.target,
+        platforms=options.platforms,
+        secrets=secrets,
     )
-    built = await context.capture(
-        Command(argv, env, fetched.folder), name="the build of the image", quiet=False
+    try:
+        await _run_build(work, Command(argv, env, copied, as_root=True), text, options)
+    finally:
+        await forget_secrets(work, secrets)
+    is_list = len(options.platforms) > 1
+    export = buildah.export(program, stores, layout, is_list=is_list)
+    written = await context.capture(
+        Command(export, env, copied, as_root=True), name="the export of the image"
     )
-    if built.code != 0:
-        output = f"{built.stdout}\n{built.stderr}"
-        raise WorkFailed(Reason.EXIT_CODE, explain_failure(text, options.dockerfile, output))
-    export = Command(buildah.export(program, stores, layout), env, fetched.folder)
-    written = await context.capture(export, name="the export of the image")
     if written.code != 0:
         _refuse(f"buildah could not write the image: {written.stderr.strip()[-500:]}")
+    await refuse_leaks(work, layout, options.secrets)
     return layout
+
+
+async def _run_build(work: BuildWork, command: Command, text: str, options: DockerOptions) -> None:
+    """Run buildah until the image is built; explain a failure."""
+    context = work.context
+    build = context.capture(
+        command, name="the build of the image", quiet=False, most_bytes=_MOST_OUTPUT
+    )
+    folder = context.workspace.folder
+    built = await watch_disk(build, folder, context.keep_free_bytes, context.clock)
+    if built.code != 0:
+        output = f"{built.stdout}\n{built.stderr}"
+        failure = explain_failure(text, options.dockerfile, output, list_foreign(options.platforms))
+        raise WorkFailed(failure.reason, context.mask(failure.message))
 
 
 def _find_program(work: BuildWork) -> str:
@@ -123,6 +137,11 @@ async def _check(
     return await check_image(work, known, read)
 
 
+def _locate_context(work: BuildWork, folder: Path, name: str) -> Path:
+    with work.context.workspace.touch():
+        return locate_folder(folder, name)
+
+
 def _read_dockerfile(work: BuildWork, folder: Path, name: str) -> str:
     path = posixpath.normpath(name)
     if path.startswith(("/", "..")):
@@ -141,50 +160,6 @@ def _read_dockerfile(work: BuildWork, folder: Path, name: str) -> str:
         return content.decode()
     except UnicodeDecodeError:
         _refuse(f"`{name}` is not UTF-8")
-
-
-def _prepare(work: BuildWork, stores: Path, bases: list[str]) -> None:
-    """Write the settings of buildah: nothing of the machine's own configuration is used."""
-    hosts = {base.partition("/")[0] for base in bases}
-    local = [host for host in sorted(hosts) if host.partition(":")[0] in _LOOPBACK_HOSTS]
-    registries = _REGISTRIES + "".join(_LOOPBACK.format(host=host) for host in local)
-    with work.context.workspace.touch():
-        stores.mkdir(mode=0o700)
-    work.context.workspace.write(stores / "policy.json", json.dumps(_POLICY).encode())
-    work.context.workspace.write(stores / "registries.conf", registries.encode())
-    work.context.workspace.write(stores / "storage.conf", _STORAGE.encode())
-    work.context.workspace.write(
-        stores / "auth.json", json.dumps(_list_logins(work, bases)).encode()
-    )
-
-
-def _list_logins(work: BuildWork, bases: list[str]) -> JsonObject:
-    """Return the logins for base images that the build runner holds, as buildah reads them."""
-    auths: dict[str, Json] = {}
-    for base in bases:
-        try:
-            name = parse_image(base)
-        except WorkFailed:
-            continue  # It has a build argument in it, so it is known only to buildah.
-        charts = work.tools.charts
-        login = make_login(charts.find_credential(work.context, f"{name.url}/{name.path}"))
-        if login is not None:
-            auths[name.host] = {"auth": login.write_basic().removeprefix("Basic ")}
-    return {"auths": auths}
-
-
-def _make_env(work: BuildWork, stores: Path) -> Mapping[str, str]:
-    folder = str(stores)
-    return work.context.build_env(
-        {
-            "BUILDAH_ISOLATION": "chroot",
-            "CONTAINERS_REGISTRIES_CONF": f"{folder}/registries.conf",
-            "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
-            "REGISTRY_AUTH_FILE": f"{folder}/auth.json",
-            "XDG_RUNTIME_DIR": folder,
-            "TMPDIR": folder,
-        }
-    )
 
 
 def _refuse(message: str) -> NoReturn:

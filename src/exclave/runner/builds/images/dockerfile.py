@@ -1,14 +1,20 @@
 """What a Dockerfile says before it is built, and which of its lines made a build fail."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from exclave.wire.jobs import Reason
 
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+(.*)", re.DOTALL)
 _FAILED_STEP = re.compile(r'building at STEP "(?P<step>.*?)": (?P<cause>.*)', re.DOTALL)
 _ERROR = re.compile(r"^error:?\s+", re.IGNORECASE)
 _EXIT = re.compile(r"exit status (\d+)")
 _FLAGS = re.compile(r"^(--\S+\s+)+")
+_CHATTER = ("STEP", "time=", "subprocess exited with status", "[")
+_FOREIGN = "exec format error"
+_NO_SPACE = "no space left on device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +60,60 @@ def list_base_images(instructions: Sequence[Instruction]) -> list[str]:
     return images
 
 
-def explain_failure(text: str, name: str, output: str) -> str:
-    """Return why a build failed, as one line that names the line of the Dockerfile."""
+@dataclass(frozen=True, slots=True)
+class BuildFailure:
+    """Why a build failed, as one line that names the line of the Dockerfile."""
+
+    reason: Reason
+    message: str
+
+
+def explain_failure(text: str, name: str, output: str, foreign: Sequence[str] = ()) -> BuildFailure:
+    """Return why a build failed; `foreign` are platforms that this machine cannot emulate."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith("error")]
-    reason = errors[-1] if errors else (lines[-1] if lines else "")
-    match = _FAILED_STEP.search(reason)
+    last = errors[-1] if errors else (lines[-1] if lines else "")
+    match = _FAILED_STEP.search(last)
     if match is None:
-        return f"{name}: {_ERROR.sub('', reason) or 'the build failed'}"
+        cause = _ERROR.sub("", last) or "the build failed"
+        return BuildFailure(_classify(cause), f"{name}: {cause}")
     step, cause = match["step"].strip(), match["cause"].strip()
     named = (item for item in read_instructions(text) if _is_step(item, step))
     at = next((f":{item.line}" for item in named), "")
+    printed = [line for line in lines if line not in errors and not line.startswith(_CHATTER)]
+    what = _explain_step(cause, printed, foreign)
+    return BuildFailure(_classify(" ".join((cause, *printed[-3:]))), f"{name}{at}: {step}: {what}")
+
+
+def _explain_step(cause: str, printed: Sequence[str], foreign: Sequence[str]) -> str:
+    """Return what an instruction failed of."""
+    last = printed[-1] if printed else ""
+    # Old versions of buildah do not always pass on what was printed last.
+    is_silent = bool(foreign) and not printed and _EXIT.search(cause) is not None
+    if is_silent or any(_FOREIGN in line for line in (cause, *printed[-3:])):
+        wanted = f" ({', '.join(foreign)})" if foreign else ""
+        return (
+            f"it is a program of another platform{wanted} and the build runner cannot emulate it:"
+            " install qemu-user-static with binfmt on it, or compile in a stage"
+            " `FROM --platform=$BUILDPLATFORM`"
+        )
     exit_code = _EXIT.search(cause)
-    what = f"exit {exit_code[1]}" if exit_code else cause
-    printed = [
-        line for line in lines if line not in errors and not line.startswith(("STEP", "time="))
-    ]
-    last = f"; last line: {printed[-1]}" if exit_code and printed else ""
-    return f"{name}{at}: {step}: {what}{last}"
+    if exit_code is None:
+        return cause
+    return f"exit {exit_code[1]}" + (f"; last line: {last}" if last else "")
+
+
+def _classify(text: str) -> Reason:
+    return Reason.DISK_FULL if _NO_SPACE in text.lower() else Reason.EXIT_CODE
 
 
 def _is_step(instruction: Instruction, step: str) -> bool:
-    written = f"{instruction.name} {instruction.text}"
-    return "".join(written.split()) == "".join(step.split())
+    """Return whether buildah means this instruction; it writes a list of words as a text."""
+    text = instruction.text
+    try:
+        words = json.loads(text)
+    except ValueError:
+        words = None
+    if isinstance(words, list) and all(isinstance(word, str) for word in words):
+        text = " ".join(words)
+    return "".join(f"{instruction.name} {text}".split()) == "".join(step.split())
