@@ -1,6 +1,9 @@
 """`exclave builds`: builds of an app's components."""
 
+import asyncio
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -11,6 +14,7 @@ from exclave.cli.logs import print_log
 from exclave.cli.lookup import gather, page_options
 from exclave.cli.output import show_time
 from exclave.cli.root import SuggestingGroup
+from exclave.cli.sboms import fetch_sbom
 from exclave.cli.terminal import clean_line
 from exclave.cli.workflows.watch import watch_workflow
 from exclave.wire.builds import BuildReply, BuildState, NewBuild
@@ -72,6 +76,27 @@ async def list_builds(
 async def get(session: Session, build_id: str) -> None:
     """Show a build: its source, and its artifact or its error."""
     _show(session, await session.client.builds.get(build_id))
+
+
+@verb(group, "sbom")
+@click.argument("build_id", metavar="ID")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the document to this file instead.",
+)
+async def download_sbom(session: Session, build_id: str, output: Path | None) -> None:
+    """Print the bill of materials (SPDX, JSON) of an image or a chart that was built."""
+    build = await session.client.builds.get(build_id)
+    data = await fetch_sbom(session, build)
+    if output is None:
+        session.out.show(json.loads(data), data.decode())
+        return
+    await asyncio.to_thread(output.write_bytes, data)
+    session.out.show({"id": build.id, "file": str(output), "bytes": len(data)}, "")
+    if not session.out.json_mode:
+        session.out.say(f"Wrote {len(data)} bytes to {output}.")
 
 
 @verb(group, "logs")

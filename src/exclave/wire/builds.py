@@ -11,6 +11,8 @@ from exclave.wire.model import Id, Reply, Request
 from exclave.wire.plans import PolicyFinding
 from exclave.wire.specs import BuildSource
 
+SBOM_TYPE = "application/spdx+json"
+"""The type of the referrers that list what an artifact contains."""
 _OWNER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.-]+")
 
 Commit = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]

@@ -88,7 +88,7 @@ def listed_registry_token() -> Json:
     }
 
 
-def registry_token() -> Json:
+def registry_token(**more: Any) -> Json:
     return {
         "url": "http://127.0.0.1:8701",
         "repository": f"{ORG}/apps/*",
@@ -96,7 +96,7 @@ def registry_token() -> Json:
         "username": "exclave",
         "password": "xcg_" + "1" * 52,
         "expires_at": AT,
-    }
+    } | more
 
 
 def repository() -> Json:

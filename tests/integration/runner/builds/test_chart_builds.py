@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -78,11 +79,17 @@ def list_files(site: Site) -> dict[str, str]:
 
 
 def read_materials(site: Site) -> list[dict[str, Any]]:
-    envelope = json.loads(site.fake.pushed[1]["data"])
+    envelope = json.loads(site.fake.pushed[-1]["data"])
     statement = json.loads(base64.b64decode(envelope["payload"]))
     materials = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert isinstance(materials, list)
     return materials
+
+
+def list_contents(site: Site) -> list[str]:
+    """Return the package URLs in the bill of materials."""
+    document = json.loads(site.fake.pushed[1]["data"])
+    return [one["externalRefs"][0]["referenceLocator"] for one in document["packages"][1:]]
 
 
 async def test_a_chart_of_the_app_directory_has_the_form_that_helm_pulls(
@@ -297,6 +304,8 @@ async def test_locked_dependencies_are_taken_although_there_are_newer_ones(
     assert one.outputs["digest"] == two.outputs["digest"]
     names = [material.get("name") for material in read_materials(site)]
     assert "dependency base 1.0.0" in names
+    source = quote(repository.url, safe="")
+    assert list_contents(site) == [f"pkg:helm/base@1.0.0?repository_url={source}"]
 
 
 async def test_a_lock_file_that_does_not_fit_is_told_with_the_way_out(

@@ -11,7 +11,9 @@ from exclave.client.oci.documents import PushedManifest
 from exclave.runner.builds import recipes
 from exclave.runner.builds.image_policies import KnownImage, check_image
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
+from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
+from tests.integration.runner.builds.image_kit import Yard
 from tests.integration.runner.executors.build_kit import Site, upload, uploaded
 from tests.support.tools import need_tool
 
@@ -119,3 +121,34 @@ async def test_a_build_without_policies_needs_no_opa(images: ImageSite) -> None:
 
     assert outcome.state == "succeeded", outcome.message
     assert "policies" not in outcome.outputs
+
+
+ALLOWED = """
+package nuon
+
+deny contains msg if {
+  some base in input.base_images
+  not startswith(base, "registry.example/")
+  msg := sprintf("%s is not one of our base images", [base])
+}
+
+deny contains "it runs as root" if input.metadata.user == ""
+
+pass contains "it has a bill of materials" if "application/spdx+json" in input.metadata.sbom
+"""
+
+
+async def test_a_policy_refuses_or_accepts_a_real_build(yard: Yard) -> None:
+    yard.policies = [{"name": "images", "rego": ALLOWED}]
+    yard.tools = {"opa": need_tool("opa")}
+
+    refused = await yard.build({"Dockerfile": "FROM scratch\nCOPY Dockerfile /\n"})
+    accepted = await yard.build({"Dockerfile": "FROM scratch\nCOPY Dockerfile /\nUSER 7\n"})
+
+    assert refused.reason is Reason.POLICY_DENIED
+    assert "policy `images` denies this image: it runs as root" in refused.message
+    assert accepted.state is OutcomeState.SUCCEEDED, accepted.message
+    findings: Any = accepted.outputs["policies"]
+    assert [(one["level"], one["message"]) for one in findings] == [
+        ("pass", "it has a bill of materials")
+    ]

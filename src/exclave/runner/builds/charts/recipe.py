@@ -13,6 +13,8 @@ from exclave.runner.builds.charts.dependencies import add_dependencies
 from exclave.runner.builds.charts.registry import fetch_from_registry
 from exclave.runner.builds.charts.repository import FetchedChart, fetch_from_repository
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
+from exclave.runner.builds.sbom.attach import Contents, attach_sbom
+from exclave.runner.builds.sbom.charts import read_chart_contents
 from exclave.runner.builds.sources import fetch_folder
 from exclave.runner.commands import helm
 from exclave.runner.helm.packages import (
@@ -67,6 +69,8 @@ async def build_chart(work: BuildWork) -> BuiltArtifact:
         annotations={},
         config=ArtifactConfig(CONFIG_TYPE, canonical_json(package.metadata)),
     )
+    contents = await asyncio.to_thread(_read_contents, context, package)
+    await attach_sbom(work, pushed, contents, "APPLICATION")
     materials = (*_describe_fetched(source.fetched), *taken)
     return BuiltArtifact(pushed, layer, size, chart.files, source.commit, materials)
 
@@ -151,6 +155,11 @@ async def _package(context: JobContext, tool: str, chart: Chart) -> Chart:
 def _pack(context: JobContext, chart: Chart, file: Path) -> str:
     with file.open("wb") as out, context.workspace.touch():
         return pack_chart(chart.folder, chart.name, out)
+
+
+def _read_contents(context: JobContext, chart: Chart) -> Contents:
+    with context.workspace.touch():
+        return read_chart_contents(chart)
 
 
 def _describe_fetched(fetched: FetchedChart | None) -> tuple[JsonObject, ...]:

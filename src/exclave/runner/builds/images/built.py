@@ -23,6 +23,8 @@ from exclave.runner.builds.images.dockerfile import (
 )
 from exclave.runner.builds.images.emulation import list_foreign
 from exclave.runner.builds.recipe import BuildWork, BuiltArtifact
+from exclave.runner.builds.sbom.attach import attach_sbom
+from exclave.runner.builds.sbom.images import read_image_contents
 from exclave.runner.builds.source_checks import locate_folder
 from exclave.runner.builds.sources import FetchedFolder, fetch_folder
 from exclave.runner.commands import buildah
@@ -55,6 +57,8 @@ async def build_image(work: BuildWork) -> BuiltArtifact:
     work.begin("push")
     target = work.registry.open_repository(work.spec.repository)
     pushed, size = await work.context.guard(push_layout(layout, target), name="the push")
+    contents = await asyncio.to_thread(read_image_contents, work, layout)
+    await attach_sbom(work, pushed, contents, "CONTAINER")
     known = KnownImage(work.spec.repository, "", pushed.digest, text, bases)
     findings = await _check(work, known, target, pushed)
     return BuiltArtifact(pushed, "", size, commit=fetched.commit, findings=findings)
