@@ -7,16 +7,17 @@ from typing import Annotated
 from fastapi import Path
 from pydantic import BeforeValidator
 
+from exclave.base.id_forms import ID_PATTERN
 from exclave.domain.identity import InstallId, RunnerId, TokenId
 from exclave.domain.jobs import ExecutionId, JobId
 from exclave.domain.workflows import WorkflowId
 
-_ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
+_ID = re.compile(ID_PATTERN)
 _APP = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _STEP = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 _NOTHING = "nil_" + "0" * 26
 """An id that is never issued."""
-_PATTERN = r"^[a-z]{2,4}_[0-9a-z]{26}$"
+_PATTERN = f"^{ID_PATTERN}$"
 
 
 def _or_nothing(shape: re.Pattern[str], nothing: str) -> Callable[[object], object]:

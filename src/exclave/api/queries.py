@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import AwareDatetime, Field, StringConstraints
 
+from exclave.base.id_forms import ID_PATTERN
 from exclave.wire.builds import BuildState
 from exclave.wire.jobs import JobState
 from exclave.wire.model import Id, Name, Text
@@ -14,8 +15,8 @@ from exclave.wire.spec_fields import Repository, Workspace
 from exclave.wire.states import LockId
 from exclave.wire.workflows import WorkflowState
 
-Cursor = Annotated[str, StringConstraints(pattern=r"^([a-z]{2,4}_[0-9a-z]{26})?$")]
-LogCursor = Annotated[str, StringConstraints(pattern=r"^([a-z]{2,4}_[0-9a-z]{26}:[0-9]{1,15})?$")]
+Cursor = Annotated[str, StringConstraints(pattern=f"^({ID_PATTERN})?$")]
+LogCursor = Annotated[str, StringConstraints(pattern=f"^({ID_PATTERN}:[0-9]{{1,15}})?$")]
 RepositoryCursor = Annotated[str, StringConstraints(pattern=r"^[a-z0-9._/-]*$", max_length=255)]
 TagCursor = Annotated[str, StringConstraints(pattern=r"^([a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?$")]
 LabelPair = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}=[^\x00]{0,200}$")]

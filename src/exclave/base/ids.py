@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from exclave.base.clock import Clock
+from exclave.base.id_forms import INSTALL
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32 in lower case: sorts like the number, has no look-alikes."""
@@ -67,9 +68,20 @@ class Ids:
 
     def new(self, prefix: str) -> str:
         """Return an id such as `job_01k9…`: 48 bits of milliseconds, then 80 random bits."""
+        return f"{prefix}_{self._new_tail()}"
+
+    def new_install(self) -> str:
+        """Return an id such as `inst01k9…`.
+
+        Apps make names of it: namespaces, releases, buckets, roles, domains. So it has lower-case
+        letters and digits only, and begins with a letter.
+        """
+        return f"{INSTALL}{self._new_tail()}"
+
+    def _new_tail(self) -> str:
         millis = int(self._clock.now().timestamp() * 1000)
         tail = _encode(self.randomness.bits(80), _RANDOM_CHARS)
-        return f"{prefix}_{_encode(millis, _TIME_CHARS)}{tail}"
+        return f"{_encode(millis, _TIME_CHARS)}{tail}"
 
     def token(self, prefix: str) -> str:
         """Return a token of 256 bits; people and scanners recognise it by the prefix."""

@@ -53,7 +53,7 @@ async def whoami(session: Session) -> None:
 
 
 def show_grants(grants: list[GrantModel], *, instance_admin: bool) -> str:
-    """Return roles as text, such as `admin` or `operator on install ins_…`."""
+    """Return roles as text, such as `admin` or `operator on install inst…`."""
     roles = [
         grant.role + (f" on {grant.scope} {grant.scope_id}" if grant.scope_id else "")
         for grant in grants

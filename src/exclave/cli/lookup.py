@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from exclave.base.errors import NotFound
+from exclave.base.id_forms import ID_PATTERN, is_install_id
 from exclave.cli.deps import Session
 from exclave.client.pages import FetchPage, collect
 from exclave.wire.model import Page
@@ -14,7 +15,7 @@ from exclave.wire.model import Page
 Item = TypeVar("Item")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_ID = re.compile(r"[a-z]{2,4}_[0-9a-z]{26}")
+_ID = re.compile(ID_PATTERN)
 _RECENT = 50
 """How many workflows of an install are searched for one that no schedule started."""
 _SCHEDULE = "schedule"
@@ -88,7 +89,7 @@ async def find_workflow(session: Session, text: str) -> str:
     Crons and drift scans start workflows all the time, and a user who names an install does not
     mean those if there is another one.
     """
-    if _ID.fullmatch(text) and not text.startswith("ins_"):
+    if _ID.fullmatch(text) and not is_install_id(text):
         return text
     install = await find_install(session, text)
     page = await session.client.workflows.list(None, _RECENT, queue_id=install)

@@ -38,7 +38,7 @@ def render_policies(render: Render, policies: Sequence[Policy]) -> list[RegoPoli
 def render_label(render: Render, text: str, where: str) -> str:
     """Return the name of a namespace or release, rendered.
 
-    Names in a cluster have no underscores, and ids of installs have one: it becomes a hyphen.
+    Names in a cluster have no underscores, and ids of older installs have one: it becomes a hyphen.
     """
     name = render(text, where).strip().replace("_", "-")
     if not _DNS_LABEL.fullmatch(name):

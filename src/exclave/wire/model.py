@@ -5,6 +5,8 @@ from typing import Annotated, Generic, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
+from exclave.base.id_forms import ID_PATTERN
+
 Item = TypeVar("Item")
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
@@ -13,7 +15,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 Text = Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00]*$")]
 """Free text of people: reasons, comments."""
 
-Id = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,4}_[0-9a-z]{26}$")]
+Id = Annotated[str, StringConstraints(pattern=f"^{ID_PATTERN}$")]
 """An id of ours."""
 
 Labels = Annotated[

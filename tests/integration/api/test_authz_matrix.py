@@ -1,5 +1,6 @@
 """Every route x every kind of caller: who may, who may not, and what the others learn."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from exclave.api.control import build_control_app
 from exclave.api.runner import build_runner_app
+from exclave.base.id_forms import ID_PATTERN
 from exclave.control.dispatch import runners
 from exclave.control.orgs import accounts, token_revocation
 from exclave.domain.identity import Role
@@ -108,6 +110,11 @@ async def test_a_route_opens_for_exactly_those_who_may(
             assert '"code":"unauthenticated"' in bodies[caller]
 
 
+def find_id(path: str) -> str:
+    """Return the first id in a path; it has four characters before its digits."""
+    return next(part for part in path.split("/") if re.fullmatch(ID_PATTERN, part))
+
+
 @pytest.mark.parametrize(
     "row", [r for r in ROWS if "404" in r.statuses and "{" in r.route],
     ids=lambda row: f"{row.app} {row.method} {row.route}",
@@ -117,11 +124,11 @@ async def test_a_foreign_thing_looks_like_a_missing_one_and_like_a_malformed_one
 ) -> None:
     stranger = "other_admin" if row.app == "control" else "sibling"
     own = (await row.make(site)).path
-    thing = next(part for part in own.split("/") if part[3:4] == "_")
+    thing = find_id(own)
     replies = []
     for named in (thing, f"{thing[:4]}{MISSING}", "not-an-id", "%00", "x" * 3000, "%f0%9f%92%a9"):
         call = await row.make(site)
-        mine = next(part for part in call.path.split("/") if part[3:4] == "_")
+        mine = find_id(call.path)
         path = call.path.replace(mine, mine if named == thing else named)
         token = tokens[row.app][stranger]
         reply = await site.call(row.method, path, token, app=row.app, **call.rest)
@@ -138,7 +145,7 @@ async def test_a_thing_outside_of_a_grants_scope_looks_like_a_missing_one(site: 
         if row.app != "control" or "404" not in row.statuses or "{" not in row.route:
             continue
         call = await row.make(site)
-        thing = next(part for part in call.path.split("/") if part[3:4] == "_")
+        thing = find_id(call.path)
         missing = call.path.replace(thing, f"{thing[:4]}{MISSING}")
 
         hidden = await site.call(row.method, call.path, narrow.token, **call.rest)

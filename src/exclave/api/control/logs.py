@@ -11,6 +11,7 @@ from exclave.api.ids import JobOf
 from exclave.api.queries import LogOf, LogStreamOf, LogStreamQuery, QueueSearchOf, SearchOf
 from exclave.api.routes import UserRoute, make_router
 from exclave.api.streams import EventStream, open_stream, write_event
+from exclave.base.id_forms import ID_PATTERN
 from exclave.control.deps import Deps
 from exclave.control.logs import logs, search
 from exclave.domain.identity import User
@@ -20,7 +21,7 @@ from exclave.wire.logs import LogMatches, LogPage
 router = make_router("/v1", "logs", UserRoute)
 
 LastEventOf = Annotated[str, Header(alias="Last-Event-ID", max_length=64)]
-_PLACE = re.compile(r"([a-z]{2,4}_[0-9a-z]{26}):([0-9]{1,15})")
+_PLACE = re.compile(f"({ID_PATTERN}):([0-9]{{1,15}})")
 
 
 @router.get("/jobs/{job}/logs")

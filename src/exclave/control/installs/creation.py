@@ -58,7 +58,7 @@ def add_app_install(
     config = find_current(tx, user.org, app)
     declared = list_declared(tx, user.org, config.id)
     values = merge_values(declared, {}, request.inputs)
-    made = texts.make_once(f"install {request.name}", lambda: deps.ids.new("ins"))
+    made = texts.make_once(f"install {request.name}", deps.ids.new_install)
     install = _add_install(tx, deps, user, request.name, {}, made)
     app_installs.add_app_install(
         tx,
@@ -126,7 +126,7 @@ def _add_install(
     if installs.find_install_named(tx, user.org, name) is not None:
         raise Conflict(f"there is an install named `{name}` already", hint="Choose another name.")
     check_count(tx, deps, user.org, Counted.INSTALLS)
-    install = InstallId(made or deps.ids.new("ins"))
+    install = InstallId(made or deps.ids.new_install())
     queues.add_queue(tx, user.org, QueueId(install), QueueKind.INSTALL)
     installs.add_install(tx, user.org, install, name, labels)
     record(tx, deps, user.org, user.name, "install_created", install, name=name)
