@@ -113,6 +113,11 @@ class SyncSecrets:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveSecrets:
+    """Remove the secrets that were copied into namespaces of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitRunner:
     """Wait until a runner takes an empty job, which proves that one is connected."""
 
@@ -138,6 +143,7 @@ Intent = (
     | SyncPart
     | RunAction
     | SyncSecrets
+    | RemoveSecrets
     | AwaitRunner
     | AwaitStack
     | AwaitBuilds
@@ -205,7 +211,14 @@ def write_intent(intent: Intent) -> dict[str, Json]:
             return {"do": "sync", **_write_part(intent)}
         case RunAction():
             return _write_action(intent)
-        case SyncSecrets() | AwaitRunner() | AwaitStack() | AwaitBuilds() | AwaitEvent():
+        case (
+            SyncSecrets()
+            | RemoveSecrets()
+            | AwaitRunner()
+            | AwaitStack()
+            | AwaitBuilds()
+            | AwaitEvent()
+        ):
             return {"do": _NAMES[type(intent)]}
         case _:
             assert_never(intent)
@@ -266,6 +279,7 @@ def _read_intent(stored: JsonObject) -> Intent | None:
 
 _WITHOUT_FIELDS: Mapping[str, Intent] = {
     "secrets": SyncSecrets(),
+    "secrets-remove": RemoveSecrets(),
     "runner": AwaitRunner(),
     "stack": AwaitStack(),
     "builds": AwaitBuilds(),

@@ -48,6 +48,7 @@ def _list_targets(secret: Secret, render: Render) -> Iterable[SecretTarget]:
                 name=render(target.name, f"{where}: name of the Secret"),
                 key=render(target.key, f"{where}: key"),
                 base64=secret.format == "base64",
+                restart=secret.restart,
             )
 
 

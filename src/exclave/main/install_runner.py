@@ -16,7 +16,7 @@ from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.executors.image import ImageExecutor, ImageKit
 from exclave.runner.executors.manifest import ManifestExecutor
 from exclave.runner.executors.terraform import TerraformExecutor, TerraformKit
-from exclave.runner.images.stack_registry import read_registry
+from exclave.runner.images.stack_registry import read_pull_login, read_registry
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.kube.access.clusters import ClusterConnector
@@ -63,6 +63,7 @@ def make_install_executors(
         clock=clock,
         randomness=randomness,
         connect=connector.connect,
+        read_pull_login=partial(read_pull_login, config.data, secrets),
     )
     return {
         JobKind.TERRAFORM: TerraformExecutor(terraform),

@@ -23,6 +23,7 @@ from exclave.runner.executions.deps import Deps
 from exclave.runner.executors.noop import NoopExecutor
 from exclave.runner.executors.script import ScriptExecutor
 from exclave.runner.executors.secrets import SecretClusters, SecretsExecutor
+from exclave.runner.images.stack_registry import read_pull_login
 from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor
 from exclave.runner.kube.access.clusters import ClusterConnector
@@ -162,7 +163,12 @@ def build_executors(
             secrets,
             SystemRandomness(),
             advise,
-            SecretClusters(connector, Sealer(config.data, SystemRandomness()), clock),
+            SecretClusters(
+                connector,
+                Sealer(config.data, SystemRandomness()),
+                clock,
+                partial(read_pull_login, config.data, secrets),
+            ),
         ),
         **installs,
     }

@@ -285,6 +285,8 @@ class SecretTarget(Request):
 class SecretsSpec(Request):
     """Check which secrets exist, generate those that are declared so, and put them into a cluster.
 
+    What was put there before and is no target any more is removed; without any target, so are the
+    namespaces that were made for it, unless something else is in them.
     Outputs: `secrets`, by name `{"exists": bool, "length": int}`; lengths in steps of 16.
     """
 

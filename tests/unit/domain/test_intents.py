@@ -13,6 +13,7 @@ from exclave.domain.intents import (
     AwaitStack,
     Intent,
     PlanPart,
+    RemoveSecrets,
     RunAction,
     ScanPart,
     StoredPlan,
@@ -28,6 +29,7 @@ RECORDED: list[tuple[str, Intent]] = [
     ('"do": "stack"', AwaitStack()),
     ('"do": "runner"', AwaitRunner()),
     ('"do": "secrets"', SyncSecrets()),
+    ('"do": "secrets-remove"', RemoveSecrets()),
     ('"do": "event"', AwaitEvent()),
     (
         (

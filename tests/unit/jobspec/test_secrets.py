@@ -33,6 +33,17 @@ def test_a_secret_goes_where_the_app_says_and_its_value_is_nowhere() -> None:
     assert spec.cluster == CLUSTER
 
 
+def test_readers_of_a_secret_are_restarted_only_where_the_app_asks_for_it() -> None:
+    asked = Secret(
+        name="key",
+        restart=True,
+        kubernetes_sync_targets=(SyncTarget(namespaces=("a",), name="keys", key="main"),),
+    )
+
+    assert [t.restart for t in make_secrets_job([asked], render, CLUSTER).targets] == [True]
+    assert [t.restart for t in make_secrets_job([OLD], render, CLUSTER).targets] == [False]
+
+
 def test_secrets_that_go_nowhere_need_no_cluster() -> None:
     spec = make_secrets_job([PLAIN], render)
 

@@ -21,6 +21,7 @@ def check(app: App, report: Report) -> None:
             continue
         _check_origin(report, place, secret)
         _check_sync(report, place, secret)
+        _check_restart(report, place, secret)
         for target, where in _list_targets(secret, place):
             if target in taken:
                 message = f"`{secret.name}` writes the same Kubernetes Secret as `{taken[target]}`"
@@ -59,6 +60,13 @@ def _check_sync(report: Report, place: Place, secret: Secret) -> None:
         if target.key and not is_template(target.key) and not _KEY.fullmatch(target.key):
             message = f"`{target.key}` is not a key of a Kubernetes Secret"
             report.error(Code.BAD_NAME, at.child("key"), message, "Use letters, digits, `-_.`.")
+
+
+def _check_restart(report: Report, place: Place, secret: Secret) -> None:
+    if secret.restart and not (secret.kubernetes_sync or secret.kubernetes_sync_targets):
+        message = "`restart` has no effect: the secret is not copied into the cluster"
+        hint = "Add kubernetes_sync_targets, or remove the key."
+        report.error(Code.CONFLICT, place.child("restart"), message, hint)
 
 
 def _check_kubernetes_name(report: Report, place: Place, name: str) -> None:

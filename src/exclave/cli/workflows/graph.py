@@ -43,6 +43,7 @@ def draw_step(step: StepReply, now: datetime, paint: Paint) -> Styled:
     """Return the line of one step."""
     facts = [
         describe_state(step),
+        step.message if step.state is StepState.SUCCEEDED else "",
         _show_elapsed(step, now),
         f"try {step.attempt}" if step.attempt > 1 else "",
         f"also needs {', '.join(step.needs[:-1])}" if len(step.needs) > 1 else "",

@@ -8,6 +8,7 @@ from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import find_definition, list_definitions
 from exclave.control.install_state.options import is_enabled
 from exclave.control.job_specs.component_types import find_shape, refuse_unsupported
+from exclave.control.job_specs.secrets import copies_secrets, pulls_with_login
 from exclave.domain.configs import AppOutline, Config, OutlinedAction, OutlinedComponent
 from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall, ApprovalOption, InstallPart, may_exist, name_part
@@ -42,7 +43,8 @@ def load_outline(tx: Tx, org: OrgId, install: AppInstall, config: Config) -> Out
         has_sandbox=sandbox is not None,
         sandbox_deployed=_is_there(parts.get(SANDBOX)),
         sandbox_auto_approve=auto or _is_auto(sandbox),
-        has_secrets=bool(outline["secrets"]),
+        has_secrets=bool(outline["secrets"]) or pulls_with_login(tx, org, install.id),
+        copies_secrets=copies_secrets(tx, org, install.id, config.id),
         has_policies=any(
             policy.type == CLUSTER
             for policy in list_definitions(tx, org, config.id, Policy).values()

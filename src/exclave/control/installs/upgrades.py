@@ -266,6 +266,8 @@ def _deploy(tx: Tx, deps: Deps, user: User, move: _Move, body: Upgrade) -> Workf
         kind, request = WorkflowKind.REPROVISION_SANDBOX, Request(new_stack=move.new_stack)
     elif names:
         kind = WorkflowKind.DEPLOY
+    elif any(change.part.startswith("secret:") for change in move.parts):
+        kind, request = WorkflowKind.SYNC_SECRETS, Request(new_stack=move.new_stack)
     else:
         return None
     return begin_install_workflow(

@@ -1,9 +1,7 @@
-"""Gather the facts for jobs that run an action, or find out which secrets exist."""
+"""Gather the facts for jobs that run an action."""
 
 from exclave.appconfig.model.kinds.actions import Action
 from exclave.appconfig.model.kinds.runbooks import Runbook, RunbookStep
-from exclave.appconfig.model.kinds.secrets import Secret
-from exclave.control.definitions import list_definitions
 from exclave.control.install_state.reported_outputs import load_outputs
 from exclave.control.job_specs.cluster_access import find_cluster, list_reported_clusters
 from exclave.control.job_specs.context import Scope
@@ -13,10 +11,9 @@ from exclave.domain.intents import RunAction, WorkflowValues
 from exclave.jobspec.actions import adapt_action, find_role, make_action, make_action_job
 from exclave.jobspec.errors import NotReady
 from exclave.jobspec.facts import ActionFacts
-from exclave.jobspec.secrets import goes_into_cluster, make_secrets_job
 from exclave.storage import install_parts
 from exclave.wire.kubernetes import ClusterRef, KubeconfigCluster
-from exclave.wire.specs import ActionSpec, SecretsSpec
+from exclave.wire.specs import ActionSpec
 
 
 def make_run(scope: Scope, intent: RunAction, values: WorkflowValues) -> ActionSpec:
@@ -102,11 +99,3 @@ def _read_runbook(scope: Scope, values: WorkflowValues) -> dict[str, object]:
         "runbook_inputs": dict(values.runbook_inputs),
         "runbook_outputs": {name.removeprefix("runbook."): out for name, out in outputs.items()},
     }
-
-
-def make_secrets(scope: Scope) -> SecretsSpec:
-    """Return the job that finds out which secrets the customer has provided."""
-    secrets = [*list_definitions(scope.tx, scope.org, scope.config_id, Secret).values()]
-    copied = any(goes_into_cluster(secret) for secret in secrets)
-    cluster = find_cluster(scope, "", "") if copied else None
-    return make_secrets_job(secrets, scope.render, cluster)

@@ -4,11 +4,12 @@ from pydantic import JsonValue, ValidationError
 
 from exclave.base.errors import Kind, Problem
 from exclave.base.logs import Log
-from exclave.control.job_specs.actions import make_run, make_secrets, note_run
+from exclave.control.job_specs.actions import make_run, note_run
 from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.copied_parts import make_sync
 from exclave.control.job_specs.planned_parts import make_apply, make_plan
 from exclave.control.job_specs.rendering import NotRendered
+from exclave.control.job_specs.secrets import make_secrets, make_secrets_removal
 from exclave.domain.intents import (
     ApplyPart,
     AwaitBuilds,
@@ -16,6 +17,7 @@ from exclave.domain.intents import (
     AwaitRunner,
     AwaitStack,
     PlanPart,
+    RemoveSecrets,
     RunAction,
     ScanPart,
     StepIntent,
@@ -96,6 +98,8 @@ def _make_spec(scope: Scope, stored: StepIntent) -> Request:
             return make_run(scope, run, stored.values)
         case SyncSecrets():
             return make_secrets(scope)
+        case RemoveSecrets():
+            return make_secrets_removal(scope)
         case AwaitRunner():
             return NoopSpec()
         case AwaitStack() | AwaitBuilds() | AwaitEvent():

@@ -44,6 +44,8 @@ class Outline:
     sandbox_deployed: bool = False
     sandbox_auto_approve: bool = False
     has_secrets: bool = False
+    copies_secrets: bool = False
+    """Whether secrets are copied into the cluster, or copies of an earlier config are there."""
     has_policies: bool = False
     """Whether the app has policies that are objects in the cluster."""
     policies_deployed: bool = False

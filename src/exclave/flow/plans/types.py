@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.intents import AwaitBuilds, AwaitRunner, AwaitStack, SyncSecrets
+from exclave.domain.intents import AwaitBuilds, AwaitRunner, AwaitStack, RemoveSecrets, SyncSecrets
 from exclave.domain.lanes import SANDBOX, SECRETS
 from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
@@ -88,9 +88,20 @@ def _add_policies(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
 
 def _add_secrets(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
     front = add_hooks(graph, outline, "pre-secrets-sync", front)
-    if outline.has_secrets:
+    if outline.has_secrets or outline.copies_secrets:
         front = graph.job("secrets", front, SyncSecrets(), lanes=[SECRETS])
     return add_hooks(graph, outline, "post-secrets-sync", front)
+
+
+def _add_copies(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
+    """Add the secrets before a deploy, whose namespaces may have changed, if any are copied."""
+    return _add_secrets(graph, outline, front) if outline.copies_secrets else front
+
+
+def _add_secrets_removal(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
+    if not outline.copies_secrets:
+        return front
+    return graph.job("secrets-remove", front, RemoveSecrets(), lanes=[SECRETS])
 
 
 def _deprovision(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
@@ -100,6 +111,7 @@ def _deprovision(graph: GraphBuilder, outline: Outline, request: Request, front:
     front = add_all_teardowns(graph, outline, front)
     if outline.policies_deployed:
         front = add_policies(graph, front, destroy=True)
+    front = _add_secrets_removal(graph, outline, front)
     if outline.has_sandbox and outline.sandbox_deployed:
         front = add_sandbox(graph, front, destroy=True)
     add_hooks(graph, outline, "post-deprovision", front)
@@ -116,6 +128,7 @@ def _deprovision_sandbox(
             hint="Tear them down first: exclave installs teardown INSTALL --all",
         )
     front = add_hooks(graph, outline, "pre-deprovision-sandbox", front)
+    front = _add_secrets_removal(graph, outline, front)
     if outline.has_sandbox and outline.sandbox_deployed:
         front = add_sandbox(graph, front, destroy=True)
     add_hooks(graph, outline, "post-deprovision-sandbox", front)
@@ -126,15 +139,17 @@ def _deploy(graph: GraphBuilder, outline: Outline, request: Request, front: Fron
     chosen = outline.pick(outline.with_dependents(names) if request.dependents else names)
     if request.plan_only:
         add_plans(graph, chosen, front)
-    else:
-        add_deploys(graph, outline, chosen, front)
+        return
+    if request.rollback_to is None:
+        front = _add_copies(graph, outline, front)
+    add_deploys(graph, outline, chosen, front)
 
 
 def _deploy_all(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
     if request.plan_only:
         add_plans(graph, outline.components, front)
     else:
-        add_all_deploys(graph, outline, front)
+        add_all_deploys(graph, outline, _add_copies(graph, outline, front))
 
 
 def _teardown(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
@@ -170,6 +185,7 @@ def _update_inputs(graph: GraphBuilder, outline: Outline, request: Request, fron
         front = _add_secrets(graph, outline, front)
         front = add_all_deploys(graph, outline, front)
     else:
+        front = _add_copies(graph, outline, front)
         front = add_deploys(graph, outline, outline.pick(request.components), front)
     add_hooks(graph, outline, "post-update-inputs", front)
 

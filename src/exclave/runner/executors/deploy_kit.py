@@ -15,6 +15,7 @@ from exclave.runner.kube.access.clusters import ConnectCluster, list_texts
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.connection import Connection
 from exclave.runner.kube.changes.state_session import StateSession
+from exclave.runner.kube.pull_secrets import ReadPullLogin, read_no_login
 from exclave.runner.logs.spool import LogWriter
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import SecretStore
@@ -72,6 +73,7 @@ class ClusterKit(DeployKit):
     """The dependencies of an executor that deploys to clusters."""
 
     connect: ConnectCluster
+    read_pull_login: ReadPullLogin = read_no_login
 
     async def open_cluster(
         self, context: JobContext, spec: ClusterJob, texts: Iterable[str]

@@ -88,6 +88,7 @@ class HelmExecutor(Executor):
                 tool=await self._find_helm(context, spec),
                 kubeconfig=proxy.write_kubeconfig(context.workspace, spec.namespace),
                 opa=await kit.find_tool(context, "opa") if is_plan and spec.policies else "",
+                read_pull_login=kit.read_pull_login,
             )
             if journal is not None:
                 apply = apply_teardown if spec.destroy else apply_release

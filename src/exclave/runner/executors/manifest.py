@@ -59,7 +59,7 @@ class ManifestExecutor(Executor):
         client = ClusterClient(connection, kit.clock, kit.randomness, read_only=is_plan)
         async with client:
             state = kit.open_state(context, spec, client)
-            manifest = ManifestJob(context, spec, client, state, kit.sealer)
+            manifest = ManifestJob(context, spec, client, state, kit.sealer, kit.read_pull_login)
             if is_plan:
                 planned = await context.guard(_plan(manifest, text, filler), name="the plan")
                 opa = await kit.find_tool(context, "opa") if spec.policies else ""

@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from exclave.base.clock import Clock
 from exclave.base.ids import Randomness
 from exclave.base.secrets import Secret
+from exclave.runner.jobs.context import JobLimits, open_context
+from exclave.runner.jobs.environment import ChildSettings
 from exclave.runner.jobs.executor import Executor, JobRun, StopRequest, require_spec, run_guarded
 from exclave.runner.jobs.placeholders import gather_values
 from exclave.runner.kube.access.clusters import ClusterConnector, list_texts
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.errors import classify
 from exclave.runner.kube.changes.ownership import PartOwner
+from exclave.runner.kube.changes.state_session import StateSession
+from exclave.runner.kube.pull_secrets import (
+    ReadPullLogin,
+    read_no_login,
+    renew_pull_secrets,
+)
 from exclave.runner.kube.secrets.syncing import MANAGER, SecretSync
 from exclave.runner.kube.secrets.wanted import group_targets
 from exclave.runner.logs.spool import LogWriter
@@ -26,6 +34,8 @@ from exclave.wire.specs import SecretsSpec, SecretTarget, WantedSecret
 
 _WORKSPACE = "secrets"
 """The name of the state that lists the Secrets in the cluster."""
+_LAST_S = 10.0
+"""The end of a job's time, which is kept for storing the state."""
 _LENGTH_STEP = 16
 """Reported lengths are rounded up to a multiple of this, so that they reveal little."""
 
@@ -37,6 +47,7 @@ class SecretClusters:
     connector: ClusterConnector
     sealer: Sealer
     clock: Clock
+    read_pull_login: ReadPullLogin = read_no_login
 
 
 class SecretsExecutor(Executor):
@@ -62,9 +73,18 @@ class SecretsExecutor(Executor):
         spec = require_spec(job, SecretsSpec)
         if stop.reason is not None:
             return end_by_stop(stop.reason, "stopped before it began")
-        return await self._check(job, spec, log)
+        if self._clusters is None:
+            return await self._check(job, spec, log, until=0.0)
+        limits = JobLimits(spec.timeout_s)
+        context = open_context(
+            job, log, stop, clock=self._clusters.clock, children=ChildSettings(), limits=limits
+        )
+        work = self._check(job, spec, log, until=context.deadline - _LAST_S)
+        return await context.guard(work, name="the sync of secrets")
 
-    async def _check(self, job: JobRun, spec: SecretsSpec, log: LogWriter) -> Outcome:
+    async def _check(
+        self, job: JobRun, spec: SecretsSpec, log: LogWriter, *, until: float
+    ) -> Outcome:
         wanted = spec.secrets
         for secret in wanted:
             await self._fill(secret, log)
@@ -76,8 +96,9 @@ class SecretsExecutor(Executor):
         if missing:
             return fail(Reason.SECRET_MISSING, self._describe_missing(missing))
         held = await self._store.fetch(secret.name for secret in wanted if secret.name in there)
+        removed: Sequence[str] = ()
         if spec.cluster is not None:
-            await self._sync(job, spec, spec.cluster, held, log)
+            removed = await self._sync(job, spec, spec.cluster, held, log, until=until)
         facts: dict[str, JsonValue] = {}
         for secret in wanted:
             length = _measure(held.get(secret.name))
@@ -86,7 +107,10 @@ class SecretsExecutor(Executor):
             copied: dict[str, JsonValue] = {"kubernetes_secrets": places} if places else {}
             facts[secret.name] = {"exists": secret.name in held, "length": length, **copied}
         return Outcome(
-            state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, outputs={"secrets": facts}
+            state=OutcomeState.SUCCEEDED,
+            reason=Reason.COMPLETED,
+            message="; ".join(removed),
+            outputs={"secrets": facts},
         )
 
     async def _sync(
@@ -96,8 +120,13 @@ class SecretsExecutor(Executor):
         cluster: ClusterRef,
         held: Mapping[str, Secret],
         log: LogWriter,
-    ) -> None:
-        """Put the secrets into their namespaces; their values are only in bodies of requests."""
+        *,
+        until: float,
+    ) -> Sequence[str]:
+        """Put the secrets into their namespaces; their values are only in bodies of requests.
+
+        Return what was removed because it is wanted no more.
+        """
         if self._clusters is None:
             raise WorkFailed(Reason.KIND_UNSUPPORTED, "this runner works on no clusters")
         wanted = group_targets(spec.targets, held)
@@ -108,14 +137,17 @@ class SecretsExecutor(Executor):
         store = SealedStore(_WORKSPACE, uplink=job.uplink, sealer=sealer, folder=job.folder)
         owner = PartOwner(job.uplink.queue_id, _WORKSPACE, MANAGER)
         async with ClusterClient(connection, clock, self._randomness) as client:
-            await SecretSync(
-                client,
-                store,
-                owner,
-                log.system,
-                self._randomness,
-                job.dispatch.execution_id,
-            ).run(wanted)
+            session = StateSession(store, client, self._randomness, job.dispatch.execution_id)
+            sync = SecretSync(client, session, owner, log.system, clock)
+            await sync.run(wanted, until=until)
+            await self._renew_pull_secrets(job, client, log)
+            return sync.removed
+
+    async def _renew_pull_secrets(self, job: JobRun, client: ClusterClient, log: LogWriter) -> None:
+        login = None if self._clusters is None else await self._clusters.read_pull_login()
+        if login is not None:
+            log.hide(login.list_secrets())
+            await renew_pull_secrets(client, job.uplink.queue_id, login, log.system)
 
     async def _fill(self, wanted: WantedSecret, log: LogWriter) -> None:
         """Generate the secret or store its default, unless the customer has set a value."""

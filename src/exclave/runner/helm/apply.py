@@ -21,6 +21,7 @@ from exclave.runner.helm.rendered import read_release
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.apply import Applier, find_stale
 from exclave.runner.kube.changes.cleaning import clean
+from exclave.runner.kube.changes.known import DEFINITION
 from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.parallel import run_all
 from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
@@ -34,6 +35,7 @@ from exclave.runner.kube.changes.state import (
     key_of,
     unite,
 )
+from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
 from exclave.runner.kube.rollouts.waiting import RolloutWait, describe_unready
@@ -97,7 +99,9 @@ async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
     objects = approved.plan.objects
     async with count_endpoints(job.client, job.context.clock, objects) as count_downtimes:
         await _prepare(job, approved, note)
+        later = await job.pull_secrets.write_all(_list_pulling(job, approved))
         await _run_helm(job, approved)
+        await job.pull_secrets.write_all(later)
         failure = await _wait_ready(job, approved)
         downtimes = count_downtimes()
     if failure is None:
@@ -133,10 +137,16 @@ async def _begin_state(job: HelmContext, approved: Approved) -> KubeState:
     """Store the union of old and planned objects, so that a crash leaves a superset."""
     execution = "" if job.spec.plan is None else job.spec.plan.execution_id
     mark = PlanMark(execution, approved.digest, approved.release.revision + 1)
-    planned = [wanted.id for wanted in approved.plan.objects]
+    planned = [wanted.id for wanted in (*approved.release.crds, *approved.plan.objects)]
     state = unite(approved.state, planned, mark)
     made = tuple(dict.fromkeys([*state.namespaces_made, *approved.plan.namespaces]))
-    return await job.state.write(replace(state, namespaces_made=made))
+    pulled = tuple(dict.fromkeys([*state.pull_secrets, *_list_pulling(job, approved)]))
+    return await job.state.write(replace(state, namespaces_made=made, pull_secrets=pulled))
+
+
+def _list_pulling(job: HelmContext, approved: Approved) -> list[str]:
+    """Return the namespaces whose pods need the login of the registry."""
+    return list_pull_namespaces(approved.plan.objects, job.pull_secrets.name)
 
 
 async def _prepare(job: HelmContext, approved: Approved, note: Note) -> None:
@@ -259,17 +269,27 @@ async def _verify(job: HelmContext, approved: Approved) -> None:
 async def _end_state(
     job: HelmContext, approved: Approved, state: KubeState, *, is_healthy: bool
 ) -> KubeState:
-    """Store the objects of the release with their uids; a failed rollout keeps the union."""
+    """Store the objects of the release with their uids; a failed rollout keeps the union.
+
+    Definitions that came with the chart are kept too, so that a teardown can tell what stays.
+    """
     lives = await find_uids(job, [wanted.id for wanted in approved.plan.objects])
     objects = [
         StateObject(*key_of(wanted.id), lives.get(wanted.id, ""))
         for wanted in approved.plan.objects
     ]
     known = {entry.key for entry in objects}
-    if not is_healthy:
-        objects += [entry for entry in state.objects if entry.key not in known]
+    objects += [
+        entry
+        for entry in state.objects
+        if entry.key not in known and (not is_healthy or entry.kind == DEFINITION)
+    ]
     revision = approved.release.revision + 1
     final = replace(finish(state, objects, healthy=is_healthy), revision=revision)
+    if is_healthy:
+        pulling = _list_pulling(job, approved)
+        await job.pull_secrets.remove_all(set(state.pull_secrets) - set(pulling))
+        final = replace(final, pull_secrets=tuple(pulling))
     return await job.state.write(final)
 
 

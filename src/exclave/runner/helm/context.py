@@ -15,6 +15,7 @@ from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.changes.state_session import StateSession
+from exclave.runner.kube.pull_secrets import PullSecrets, ReadPullLogin, read_no_login
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.sealing import Sealer
 from exclave.wire.kubernetes import HelmSpec
@@ -34,6 +35,15 @@ class HelmContext:
     kubeconfig: Path
     opa: str = ""
     """The program that evaluates policies, if there are any."""
+    read_pull_login: ReadPullLogin = read_no_login
+
+    @property
+    def pull_secrets(self) -> PullSecrets:
+        """The login of the registry for the release's pods."""
+        log, part = self.context.log, self.spec.workspace.removeprefix("component:")
+        return PullSecrets(
+            self.client, self.queue, part, self.read_pull_login, log.hide, log.system
+        )
 
     @property
     def owner(self) -> ReleaseOwner:

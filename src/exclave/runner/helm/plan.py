@@ -107,8 +107,8 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
     outside: set[str] = set()
 
     def pin(value: JsonObject) -> JsonObject:
-        pinned = pin_images([value], job.spec.images)
-        outside.update(pinned.list_notes())
+        pinned = pin_images([value], job.spec.images, pull_secret=job.pull_secrets.name)
+        outside.update(pinned.list_outside())
         return pinned.objects[0]
 
     frozen = await asyncio.to_thread(freeze, rendering.release, pin)
@@ -125,8 +125,11 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
         recovery=facts.recovery,
         take_ownership=job.spec.take_ownership,
     )
-    warnings = (*rendering.warnings, *frozen.warnings, *sorted(outside))
-    return rendering._replace(release=frozen.release, warnings=warnings), release_plan
+    warnings = (*rendering.warnings, *frozen.warnings)
+    shown = rendering._replace(
+        release=frozen.release, warnings=warnings, outside_images=tuple(sorted(outside))
+    )
+    return shown, release_plan
 
 
 async def _open_earlier(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, ReleasePlan]:

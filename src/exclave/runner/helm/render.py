@@ -33,6 +33,8 @@ class Rendering(NamedTuple):
     """With placeholders instead of secrets."""
     notes: Sequence[str] = ()
     warnings: Sequence[str] = ()
+    outside_images: Sequence[str] = ()
+    """Images that no component of the app provides."""
 
 
 async def render_release(

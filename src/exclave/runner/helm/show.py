@@ -48,6 +48,7 @@ def describe_release(
         summary=count_changes(resources),
         notes=[mask(note) for note in notes],
         warnings=[mask(warning) for warning in warnings],
+        outside_images=[mask(image) for image in rendering.outside_images],
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty, text_or_empty
+from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty
 from exclave.runner.commands import helm
 from exclave.runner.helm.apply import Approved, Note, check_fresh, open_approved
 from exclave.runner.helm.comparing import Compared, list_known
@@ -19,9 +19,15 @@ from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId, identify
 from exclave.runner.kube.changes.describe import count_changes, describe_changes
 from exclave.runner.kube.changes.ignoring import IgnoreRules
-from exclave.runner.kube.changes.known import compare_known
+from exclave.runner.kube.changes.known import (
+    DEFINITION,
+    KEPT_DEFINITION,
+    compare_known,
+    find_known,
+)
 from exclave.runner.kube.changes.model import ObjectChange
-from exclave.runner.kube.changes.ownership import read_annotation
+from exclave.runner.kube.changes.namespaces import NamespaceRemover, name_namespace
+from exclave.runner.kube.changes.ownership import read_annotation, read_uid
 from exclave.runner.kube.changes.parallel import run_all
 from exclave.runner.kube.changes.removal import (
     Leftover,
@@ -37,7 +43,6 @@ from exclave.wire.plans import PlanDocument
 from exclave.wire.runner import Outcome
 
 _CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True)
-_PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
 _MARGIN_S = 10
 
 
@@ -46,6 +51,8 @@ async def plan_teardown(job: HelmContext) -> Outcome:
     facts = await read_facts(job)
     known = list_known(facts.state, facts.records, job.spec.namespace)
     changes = await compare_known(job.client, known, (), job.owner)
+    changes = [_note_definition(change) for change in changes]
+    changes += await _compare_definitions(job, facts, changes)
     changes += await _compare_claims(job, changes)
     changes += await _compare_hooks(job, facts)
     compared = Compared((), changes, namespaces=_list_namespaces(job, facts))
@@ -91,9 +98,12 @@ async def _remove(job: HelmContext, approved: Approved, note: Note) -> list[Left
     remover = Remover(job.client, job.context.clock, note)
     until = job.context.deadline - _MARGIN_S
     left = await job.context.guard(remover.remove_all(removed, until=until), name="the removal")
+    if not left:
+        await job.pull_secrets.remove_all(state.pull_secrets)
     await _remove_namespaces(job, approved, note)
     objects = [StateObject(*key_of(entry.id), entry.uid) for entry in left]
     final = replace(finish(state, objects, healthy=False), healthy=None, plan=None, revision=0)
+    final = replace(final, pull_secrets=state.pull_secrets if left else ())
     await job.state.write(final)
     return left
 
@@ -125,6 +135,28 @@ async def _uninstall(job: HelmContext, approved: Approved) -> None:
         raise await explain_hook(job, driver, failure)
     # With an object that is held by a finalizer Helm fails although it removed its record.
     job.context.log.system(failure.message)
+
+
+def _note_definition(change: ObjectChange) -> ObjectChange:
+    """Return the removal of a definition that is a template of the chart, with what it means."""
+    if change.id.kind != DEFINITION or change.action != "delete":
+        return change
+    note = "Helm removes it, because it is a template: all objects of its kind go with it"
+    return replace(change, notes=(*change.notes, note))
+
+
+async def _compare_definitions(
+    job: HelmContext, facts: ReleaseFacts, changes: Sequence[ObjectChange]
+) -> list[ObjectChange]:
+    """Return the definitions that came with the chart, apart from its templates: they stay."""
+    shown = {key_of(change.id) for change in changes}
+    made = [entry for entry in facts.state.objects if entry.kind == DEFINITION]
+    known = await find_known(job.client, [entry for entry in made if entry.key not in shown])
+    return [
+        ObjectChange(entry.id, "keep", live=entry.live, notes=(KEPT_DEFINITION,))
+        for entry in known
+        if entry.live is not None
+    ]
 
 
 async def _compare_hooks(job: HelmContext, facts: ReleaseFacts) -> list[ObjectChange]:
@@ -169,24 +201,23 @@ def _list_namespaces(job: HelmContext, facts: ReleaseFacts) -> list[str]:
 
 
 async def _remove_namespaces(job: HelmContext, approved: Approved, note: Note) -> None:
-    """Remove the namespace that the part made, if no pod and no claim is left in it."""
+    """Remove the namespace that the part made, unless something of others is in it."""
+    remover = NamespaceRemover(job.client, job.context.clock, note)
     for name in approved.plan.namespaces:
-        for resource in (_PODS, _CLAIMS):
-            listed = await job.client.list_objects(resource, Selection(name))
-            if listed.items:
-                job.context.log.system(f"the namespace {name} stays: it is not empty")
-                return
-        object_id = ObjectId("", "v1", "Namespace", "", name)
-        live = await job.client.get(object_id)
+        live = await job.client.get(name_namespace(name))
         if live is not None:
-            note("delete", object_id)
-            uid = text_or_empty(object_or_empty(live.get("metadata")).get("uid"))
-            await job.client.delete(object_id, uid=uid)
+            until = job.context.deadline - _MARGIN_S
+            if stays := await remover.remove(name, read_uid(live), until=until):
+                job.context.log.system(stays)
 
 
 def _write_notes(job: HelmContext, facts: ReleaseFacts, compared: Compared) -> list[str]:
     notes = [] if facts.recovery is None else [facts.recovery.note]
-    if not compared.namespaces:
-        notes.append(f"the namespace {job.spec.namespace} stays")
-    notes.append("CRDs of the chart stay: other releases may use them")
+    namespace = f"the namespace {job.spec.namespace}"
+    if compared.namespaces:
+        notes.append(f"{namespace} is removed, unless something else is in it then")
+    elif job.spec.namespace in facts.state.namespaces_made:
+        notes.append(f"{namespace} stays: others may use it (teardown.namespace removes it)")
+    else:
+        notes.append(f"{namespace} stays: it was there before")
     return notes

@@ -11,6 +11,7 @@ from exclave.base.json_values import parse_object, text_or_empty
 from exclave.client.oci.auth import Login
 from exclave.runner.data_folder import write_durably
 from exclave.runner.images.references import ImageName, parse_image
+from exclave.runner.kube.pull_secrets import PullLogin
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.secrets.store import SecretStore
 from exclave.wire.jobs import Reason
@@ -71,6 +72,14 @@ def read_registry(data: Path) -> StackRegistry | None:
         message = f"`{data / FILE}` cannot be read: {error}"
         raise WorkFailed(Reason.RUNNER_ERROR, message) from error
     return parse_registry(text_or_empty(document.get("url")))
+
+
+async def read_pull_login(data: Path, secrets: SecretStore) -> PullLogin | None:
+    """Return how nodes log in to the Stack's registry; None if it needs no login."""
+    registry, login = read_registry(data), await read_registry_login(secrets)
+    if registry is None or login is None:
+        return None
+    return PullLogin(urlsplit(registry.url).netloc, login.username, login.password)
 
 
 async def read_registry_login(secrets: SecretStore) -> Login | None:

@@ -23,7 +23,7 @@ _POD_PATHS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """Where objects have the specification of a pod, by group and kind."""
 
 
-_Pin = Callable[[str, str], str]
+_Pin = Callable[[str], str]
 _Change = Callable[[JsonObject], JsonObject]
 
 
@@ -34,54 +34,69 @@ class PinnedObjects:
     objects: tuple[JsonObject, ...]
     outside: tuple[str, ...]
     """Images that no component of the install has copied, as they are written, sorted."""
-    pull_namespaces: tuple[str, ...]
-    """Namespaces whose pods pull images that need the login of the Stack, sorted."""
 
-    def list_notes(self) -> list[str]:
-        """Return what a plan says about images from outside."""
-        return [
-            f"comes from outside: {image}{'' if '@' in image else ' (not pinned)'}"
-            for image in self.outside
-        ]
+    def list_outside(self) -> list[str]:
+        """Return the images from outside as a plan names them: those without a digest say so."""
+        return [f"{image}{'' if '@' in image else ' (not pinned)'}" for image in self.outside]
 
 
 def pin_images(
-    objects: Iterable[JsonObject], images: Sequence[PinnedImage], *, namespace: str = ""
+    objects: Iterable[JsonObject], images: Sequence[PinnedImage], *, pull_secret: str = ""
 ) -> PinnedObjects:
     """Write the digest into every image of a synced component, in all objects that have pods.
 
     `repository:tag` becomes `repository:tag@digest`, so that nodes run what was approved, whatever
-    happens to the tag. Texts in other kinds of objects stay as they are. `namespace` is that of
-    objects that name none.
+    happens to the tag. Pods that pull an image which needs the login of the Stack name the Secret
+    `pull_secret`. Texts in other kinds of objects stay as they are.
     """
-    by_name = {f"{expand_image(image.repository)}:{image.tag}": image for image in images}
+    by_name = {
+        name: image
+        for image in images
+        for repository in (expand_image(image.repository),)
+        for name in (f"{repository}:{image.tag}", f"{repository}@{image.digest}")
+    }
     outside: set[str] = set()
-    namespaces: set[str] = set()
 
-    def pin(name: str, where: str) -> str:
-        image = by_name.get(_expand(name.partition("@")[0]))
-        if image is None or name.partition("@")[2] not in {"", image.digest}:
-            outside.add(_expand(name))
-            return name
-        if image.pull_secret:
-            namespaces.add(where)
-        return f"{name.partition('@')[0]}@{image.digest}"
+    def change(pod: JsonObject) -> JsonObject:
+        needs_login = False
 
-    pinned = tuple(_pin_object(document, pin, namespace) for document in objects)
-    return PinnedObjects(pinned, tuple(sorted(outside)), tuple(sorted(namespaces)))
+        def pin(name: str) -> str:
+            nonlocal needs_login
+            plain, at, digest = name.partition("@")
+            image = by_name.get(_expand(name)) if at else None
+            image = image or by_name.get(_expand(plain))
+            if image is None or digest not in {"", image.digest}:
+                outside.add(_expand(name))
+                return name
+            needs_login |= image.pull_secret
+            return f"{plain}@{image.digest}"
+
+        pinned = _pin_pod(pod, pin)
+        return _add_pull_secret(pinned, pull_secret) if needs_login and pull_secret else pinned
+
+    pinned = tuple(_change(document, find_pod_path(document), change) for document in objects)
+    return PinnedObjects(pinned, tuple(sorted(outside)))
 
 
-def _pin_object(document: JsonObject, pin: _Pin, namespace: str) -> JsonObject:
+def find_pod(document: JsonObject) -> JsonObject | None:
+    """Return the specification of the pods that an object makes; None if it makes none."""
+    pod: Json = document
+    path = find_pod_path(document)
+    for key in path or ():
+        pod = object_or_empty(pod).get(key)
+    return pod if path and isinstance(pod, dict) else None
+
+
+def find_pod_path(document: JsonObject) -> tuple[str, ...] | None:
+    """Return where an object has the specification of a pod; None if it has none."""
     group = text_or_empty(document.get("apiVersion")).rpartition("/")[0]
-    path = _POD_PATHS.get((group, text_or_empty(document.get("kind"))))
+    return _POD_PATHS.get((group, text_or_empty(document.get("kind"))))
+
+
+def _change(document: JsonObject, path: tuple[str, ...] | None, change: _Change) -> JsonObject:
+    """Return a document with the table at a path changed; one that has no such table stays."""
     if path is None:
         return document
-    own = text_or_empty(object_or_empty(document.get("metadata")).get("namespace"))
-    return _change(document, path, lambda pod: _pin_pod(pod, pin, own or namespace))
-
-
-def _change(document: JsonObject, path: tuple[str, ...], change: _Change) -> JsonObject:
-    """Return a document with the table at a path changed; one that has no such table stays."""
     if not path:
         return change(document)
     inner = document.get(path[0])
@@ -90,20 +105,25 @@ def _change(document: JsonObject, path: tuple[str, ...], change: _Change) -> Jso
     return {**document, path[0]: _change(inner, path[1:], change)}
 
 
-def _pin_pod(pod: JsonObject, pin: _Pin, namespace: str) -> JsonObject:
+def _pin_pod(pod: JsonObject, pin: _Pin) -> JsonObject:
     changed: dict[str, Json] = dict(pod)
     for key in _CONTAINERS:
         if key in pod:
-            changed[key] = [
-                _pin_container(container, pin, namespace) for container in list_or_empty(pod[key])
-            ]
+            changed[key] = [_pin_container(container, pin) for container in list_or_empty(pod[key])]
     return changed
 
 
-def _pin_container(container: Json, pin: _Pin, namespace: str) -> Json:
+def _pin_container(container: Json, pin: _Pin) -> Json:
     facts = object_or_empty(container)
     image = text_or_empty(facts.get("image"))
-    return {**facts, "image": pin(image, namespace)} if image else container
+    return {**facts, "image": pin(image)} if image else container
+
+
+def _add_pull_secret(pod: JsonObject, name: str) -> JsonObject:
+    named = list_or_empty(pod.get("imagePullSecrets"))
+    if any(object_or_empty(entry).get("name") == name for entry in named):
+        return pod
+    return {**pod, "imagePullSecrets": [*named, {"name": name}]}
 
 
 def _expand(name: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from exclave.base.ids import SystemRandomness
 from exclave.base.json_values import JsonObject, object_or_empty
+from exclave.client.problems import Unreachable
 from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.secrets import SecretClusters, SecretsExecutor
 from exclave.runner.jobs.executor import JobRun, StopRequest
@@ -35,6 +36,7 @@ class MemoryUplink:
     def __init__(self) -> None:
         self.state: SealedState | None = None
         self.lock: str | None = None
+        self.writes_left: int | None = None
 
     async def read_state(self, workspace: str, patience: object = None) -> SealedState | None:
         assert workspace == "secrets"
@@ -44,6 +46,10 @@ class MemoryUplink:
         self, workspace: str, lock_id: str, state: SealedState, patience: object = None
     ) -> None:
         assert self.lock == lock_id
+        if self.writes_left is not None:
+            self.writes_left -= 1
+            if self.writes_left < 0:
+                raise Unreachable("the control plane does not answer")
         assert self.state is None or state.header.serial > self.state.header.serial
         self.state = state
 
@@ -66,6 +72,19 @@ class Secrets:
         self, values: dict[str, str], *targets: tuple[str, str, str], **more: Any
     ) -> Outcome:
         """Run the job: each target is a secret, the name of a Secret and its key."""
+        named = [
+            {"secret": secret, "namespace": self.namespace, "name": name, "key": key, **more}
+            for secret, name, key in targets
+        ]
+        return await self.run(values, named, names=("db", "api"))
+
+    async def remove(self) -> Outcome:
+        """Run the job of a deprovision, which wants nothing."""
+        return await self.run({}, [], names=())
+
+    async def run(
+        self, values: dict[str, str], targets: list[dict[str, Any]], names: tuple[str, ...]
+    ) -> Outcome:
         self.runs += 1
         file, folder = self.folder / "secrets.json", self.folder / f"run-{self.runs}"
         file.write_text(json.dumps(values))
@@ -76,14 +95,10 @@ class Secrets:
         connector = ClusterConnector(CLOCK, lambda _: None, lambda: kubeconfigs)
         clusters = SecretClusters(connector, Sealer(self.folder, randomness), CLOCK)
         executor = SecretsExecutor(FileSecrets(file), randomness, str, clusters)
-        named = [
-            {"secret": secret, "namespace": self.namespace, "name": name, "key": key, **more}
-            for secret, name, key in targets
-        ]
         spec = SecretsSpec.model_validate(
             {
-                "secrets": [{"name": name} for name in ("db", "api")],
-                "targets": named,
+                "secrets": [{"name": name} for name in names],
+                "targets": targets,
                 "cluster": {"type": "kubeconfig"},
             }
         )
@@ -166,6 +181,73 @@ async def test_a_secret_that_is_wanted_no_more_is_deleted(secrets: Secrets) -> N
     assert secrets.uplink.lock is None
 
 
+async def test_an_empty_list_of_targets_removes_all_copies_and_says_so(secrets: Secrets) -> None:
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"), ("db", "shared", "a"))
+    secrets.patch(secrets.path("shared"), {"data": {"own": "eA=="}})
+
+    outcome = await secrets.remove()
+
+    assert outcome.state is OutcomeState.SUCCEEDED, outcome.message
+    assert not secrets.cluster.exists(secrets.path("app"))
+    assert secrets.read("shared") == {"own": "x"}
+    assert f"Secret {secrets.namespace}/app is removed" in outcome.message
+    assert f"Secret {secrets.namespace}/shared stays" in outcome.message
+    assert secrets.uplink.state is not None
+    assert secrets.uplink.state.header.resources == []
+    assert (await secrets.remove()).message == ""
+
+
+async def test_a_secret_that_somebody_made_anew_is_not_touched(secrets: Secrets) -> None:
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"))
+    secrets.cluster.request("DELETE", secrets.path("app"))
+    theirs = {"metadata": {"name": "app"}, "type": "example.com/own", "data": {"a": "eA=="}}
+    path = f"/api/v1/namespaces/{secrets.namespace}/secrets"
+    made = secrets.cluster.request("POST", path, cast("JsonObject", theirs))
+
+    outcome = await secrets.remove()
+
+    assert "somebody made it anew" in outcome.message
+    assert secrets.cluster.request("GET", secrets.path("app")) == made
+
+
+async def test_namespaces_that_were_made_for_secrets_go_with_the_last_of_them(
+    secrets: Secrets,
+) -> None:
+    own, shared = f"{secrets.namespace}-own", f"{secrets.namespace}-shared"
+    targets = [
+        {"secret": "db", "namespace": namespace, "name": "app", "key": "a"}
+        for namespace in (secrets.namespace, own, shared)
+    ]
+    await secrets.run({"db": VALUE}, targets, names=("db",))
+    config: JsonObject = {"metadata": {"name": "theirs"}}
+    secrets.cluster.request("POST", f"/api/v1/namespaces/{shared}/configmaps", config)
+
+    outcome = await secrets.remove()
+
+    assert f"the namespace `{own}` is removed" in outcome.message
+    assert f"`{shared}` stays, because of ConfigMap/{shared}/theirs in it" in outcome.message
+    assert not secrets.cluster.exists(f"/api/v1/namespaces/{own}")
+    assert not secrets.cluster.exists(f"/api/v1/namespaces/{shared}/secrets/app")
+    assert secrets.cluster.exists(f"/api/v1/namespaces/{secrets.namespace}")
+    secrets.cluster.request("DELETE", f"/api/v1/namespaces/{shared}")
+
+
+async def test_what_a_removal_could_not_store_is_found_again(secrets: Secrets) -> None:
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"))
+    secrets.uplink.writes_left = 1
+    cut_off = await secrets.remove()
+    known = secrets.uplink.state
+    secrets.uplink.writes_left = None
+    again = await secrets.remove()
+
+    assert cut_off.reason is Reason.NETWORK
+    assert known is not None
+    assert [one.address for one in known.header.resources] == [f"Secret/{secrets.namespace}/app"]
+    assert again.state is OutcomeState.SUCCEEDED, again.message
+    assert secrets.uplink.state is not None
+    assert secrets.uplink.state.header.resources == []
+
+
 async def test_a_key_of_somebody_else_is_refused_by_name(secrets: Secrets) -> None:
     theirs = {"metadata": {"name": "app"}, "data": {"a": "eA=="}}
     path = f"/api/v1/namespaces/{secrets.namespace}/secrets"
@@ -206,25 +288,73 @@ async def test_two_secrets_cannot_share_a_key(secrets: Secrets) -> None:
     assert "`db` and `api`" in outcome.message
 
 
+WORKLOADS = {"deployments": {}, "daemonsets": {}, "statefulsets": {"serviceName": "web"}}
+
+
+def make_reader(secrets: Secrets, kind: str, secret: str = "app") -> str:
+    """Make a workload that reads the Secret; return its path."""
+    source = {"secretKeyRef": {"name": secret, "key": "a"}}
+    container = {"name": "c", "image": "x", "env": [{"name": "A", "valueFrom": source}]}
+    labels = {"app": f"{kind}-{secret}"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template, **WORKLOADS[kind]}
+    path = f"/apis/apps/v1/namespaces/{secrets.namespace}/{kind}"
+    body = {"metadata": {"name": f"web-{secret}"}, "spec": spec}
+    secrets.cluster.request("POST", path, cast("JsonObject", body))
+    return f"{path}/web-{secret}"
+
+
+def read_template(secrets: Secrets, path: str) -> str:
+    return json.dumps(object_or_empty(secrets.cluster.request("GET", path)["spec"])["template"])
+
+
 @pytest.mark.parametrize("restart", [False, True])
 async def test_readers_of_a_changed_secret_are_named_and_restarted_if_asked(
     secrets: Secrets, restart: bool
 ) -> None:
     await secrets.sync({"db": VALUE}, ("db", "app", "a"), restart=restart)
-    source = {"secretKeyRef": {"name": "app", "key": "a"}}
-    container = {"name": "c", "image": "x", "env": [{"name": "A", "valueFrom": source}]}
-    labels = {"app": "web"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    deployment = {
-        "metadata": {"name": "web"},
-        "spec": {"selector": {"matchLabels": labels}, "template": template},
-    }
-    path = f"/apis/apps/v1/namespaces/{secrets.namespace}/deployments"
-    secrets.cluster.request("POST", path, cast("JsonObject", deployment))
+    readers = [make_reader(secrets, kind) for kind in WORKLOADS]
+    other = make_reader(secrets, "deployments", "other")
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"), restart=restart)
+    unchanged = secrets.printed
     await secrets.sync({"db": "rotated-value"}, ("db", "app", "a"), restart=restart)
 
-    live = secrets.cluster.request("GET", f"{path}/web")
-    assert f"apps/Deployment/{secrets.namespace}/web reads it" in secrets.printed
-    assert ("exclave.dev/secret-version" in json.dumps(live["spec"])) == restart
-    assert reads(live, "app")
-    assert not reads(live, "other")
+    assert "reads it" not in unchanged
+    for kind in ("Deployment", "DaemonSet", "StatefulSet"):
+        assert f"apps/{kind}/{secrets.namespace}/web-app reads it" in secrets.printed
+    for reader in readers:
+        template = read_template(secrets, reader)
+        assert ("exclave.dev/secret-version" in template) == restart
+        assert "rotated" not in template
+    assert "exclave.dev" not in read_template(secrets, other)
+    assert not reads(secrets.cluster.request("GET", other), "app")
+
+
+def leave_pending(secrets: Secrets, name: str) -> None:
+    """Leave a Secret as a runner does that ends between the change and the restarts."""
+    live = secrets.cluster.request("GET", secrets.path(name))
+    metadata = object_or_empty(live.get("metadata"))
+    annotations = {**object_or_empty(metadata.get("annotations")), "exclave.dev/restart": "pending"}
+    value = {
+        **{key: live[key] for key in ("apiVersion", "kind", "type", "data")},
+        "metadata": {"name": name, "labels": metadata["labels"], "annotations": annotations},
+    }
+    answer = secrets.cluster.api.patch(
+        secrets.path(name),
+        params={"fieldManager": "exclave-secrets"},
+        content=json.dumps(value),
+        headers={"Content-Type": "application/apply-patch+yaml"},
+    )
+    assert answer.is_success, answer.text
+
+
+async def test_a_restart_that_was_interrupted_is_caught_up_with(secrets: Secrets) -> None:
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"), restart=True)
+    reader = make_reader(secrets, "deployments")
+    leave_pending(secrets, "app")
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"), restart=True)
+    restarted = read_template(secrets, reader)
+    await secrets.sync({"db": VALUE}, ("db", "app", "a"), restart=True)
+
+    assert "exclave.dev/secret-version" in restarted
+    assert read_template(secrets, reader) == restarted

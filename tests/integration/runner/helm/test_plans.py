@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from exclave.base.json_values import object_or_empty
+from exclave.base.json_values import JsonObject, object_or_empty
 from exclave.wire.jobs import OutcomeState, Reason
 from tests.support.helm import HelmHarness
 
@@ -139,12 +139,24 @@ async def test_crds_of_the_chart_are_made_before_objects_of_their_kinds(
 
     document = await bench.read_plan(planned)
     assert any("rendered without looking into the cluster" in note for note in document["notes"])
+    assert document["outside_images"] == ["registry.example/app:1 (not pinned)"]
     kinds = {entry["type"].split()[1] for entry in document["resources"]}
     assert {"CustomResourceDefinition", "Widget"} <= kinds
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
     path = f"/apis/{group}.example.com/v1/namespaces/{bench.namespace}/widgets/one"
     assert bench.cluster.exists(path)
+    await bench.deploy(sets={"replicas": "2"})
+    teardown = await bench.plan_release(destroy=True)
+    removed = await bench.apply_release(teardown, destroy=True)
+    kept = [
+        one for one in (await bench.read_plan(teardown))["resources"] if one["action"] == "keep"
+    ]
+    assert [one["name"] for one in kept] == [f"widgets.{group}.example.com"]
+    assert kept[0]["notes"] == ["removing it would remove every object of its kind"]
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert not bench.cluster.exists(path)
     crd_path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert bench.cluster.exists(f"{crd_path}/widgets.{group}.example.com")
     bench.cluster.api.delete(f"{crd_path}/widgets.{group}.example.com")
 
 
@@ -157,6 +169,31 @@ async def test_a_new_namespace_is_shown_and_made(bench: HelmHarness) -> None:
     assert actions[f"Namespace/{bench.namespace}"] == "create"
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
     bench.cluster.api.delete(f"/api/v1/namespaces/{bench.namespace}")
+
+
+async def test_a_teardown_removes_the_namespace_only_if_nothing_of_others_is_in_it(
+    bench: HelmHarness,
+) -> None:
+    bench.namespace = f"{bench.namespace}-own"
+    await bench.deploy()
+    path = f"/api/v1/namespaces/{bench.namespace}"
+    theirs: JsonObject = {"metadata": {"name": "theirs"}}
+    bench.cluster.request("POST", f"{path}/configmaps", theirs)
+
+    planned = await bench.plan_release(destroy=True)
+    kept = await bench.deploy(destroy=True, teardown={"namespace": True})
+    stays = bench.cluster.exists(f"{path}/configmaps/theirs")
+    bench.cluster.request("DELETE", f"{path}/configmaps/theirs")
+    removed = await bench.deploy(destroy=True, teardown={"namespace": True})
+
+    notes = (await bench.read_plan(planned))["notes"]
+    assert notes == [
+        f"the namespace {bench.namespace} stays: others may use it (teardown.namespace removes it)"
+    ]
+    assert f"stays, because of ConfigMap/{bench.namespace}/theirs in it" in kept.text
+    assert stays
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert not bench.cluster.exists(path)
 
 
 async def test_a_field_of_somebody_else_is_taken_over_by_name(bench: HelmHarness) -> None:

@@ -3,8 +3,11 @@
 import base64
 import json
 from dataclasses import replace
+from typing import Any
 
 from exclave.base.json_values import object_or_empty, text_or_empty
+from exclave.base.secrets import Secret
+from exclave.runner.kube.pull_secrets import PullLogin, name_pull_secret
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
 from exclave.wire.jobs import OutcomeState, Reason
 from tests.support.helm import HelmHarness
@@ -87,6 +90,31 @@ async def test_a_teardown_leaves_nothing(bench: HelmHarness) -> None:
     assert not bench.has("secrets/web-generated")
     listed = bench.get("secrets?labelSelector=owner=helm")
     assert listed["items"] == []
+
+
+async def test_pods_of_a_release_pull_with_the_login_of_the_registry_until_the_teardown(
+    bench: HelmHarness,
+) -> None:
+    login = PullLogin("registry.example", "acme", Secret("registry-pass-word"))
+
+    async def read_login() -> PullLogin | None:
+        return login
+
+    bench.helm = replace(bench.helm, read_pull_login=read_login)
+    image = {"repository": "registry.example/app", "tag": "1", "digest": "sha256:" + "a" * 64}
+    images = [{**image, "pull_secret": True}]
+    name = name_pull_secret(bench.queue, "web")
+
+    applied = await bench.deploy(images=images)
+    workload: Any = bench.get("deployments/web")
+    there = bench.has(f"secrets/{name}")
+    removed = await bench.deploy(destroy=True)
+
+    assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
+    assert workload["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": name}]
+    assert there
+    assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
+    assert not bench.has(f"secrets/{name}")
 
 
 async def test_a_scan_finds_a_hand_edit_and_nothing_else(bench: HelmHarness) -> None:

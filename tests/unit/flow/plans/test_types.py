@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.intents import RunAction
+from exclave.domain.intents import RunAction, StoredPlan
 from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import resolve_needs
 from exclave.flow.plans.drafts import Draft
@@ -100,6 +100,45 @@ def test_deprovision_takes_components_first_and_the_sandbox_last() -> None:
     assert comes_before(steps, "net.destroy-apply", "sandbox-destroy-plan")
     assert comes_before(steps, "sandbox-destroy-apply", "post-deprovision.bye")
     assert steps["db.destroy-plan"].needs == ("pre-teardown-component.db.save",)
+
+
+@pytest.mark.parametrize("kind", [WorkflowKind.DEPROVISION, WorkflowKind.DEPROVISION_SANDBOX])
+def test_copies_of_secrets_leave_the_cluster_before_the_sandbox_goes(kind: WorkflowKind) -> None:
+    outline = Outline(sandbox_deployed=True, copies_secrets=True, policies_deployed=True)
+
+    steps = draw(kind, outline)
+
+    assert comes_before(steps, "secrets-remove", "sandbox-destroy-plan")
+    assert steps["secrets-remove"].lanes == ("secrets",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wish"),
+    [
+        (WorkflowKind.DEPLOY, {"components": ("db",)}),
+        (WorkflowKind.DEPLOY_ALL, {}),
+        (WorkflowKind.INPUT_UPDATE, {"components": ("db",)}),
+    ],
+)
+def test_deploys_bring_copies_of_secrets_up_to_date_first(
+    kind: WorkflowKind, wish: dict[str, object]
+) -> None:
+    copying = draw(kind, Outline(DIAMOND, copies_secrets=True), **wish)
+    checking = draw(kind, Outline(DIAMOND, has_secrets=True), **wish)
+    planning = draw(kind, Outline(DIAMOND, copies_secrets=True), **wish, plan_only=True)
+
+    assert comes_before(copying, "secrets", "db.plan")
+    assert "secrets" not in checking
+    assert kind is WorkflowKind.INPUT_UPDATE or "secrets" not in planning
+
+
+def test_a_rollback_goes_straight_to_its_component() -> None:
+    outline = Outline(DIAMOND, copies_secrets=True)
+    rolled = draw(
+        WorkflowKind.DEPLOY, outline, components=("db",), rollback_to=StoredPlan("e", "d", "c")
+    )
+
+    assert list(rolled) == ["runner", "db.plan", "db.approve", "db.apply"]
 
 
 def test_what_was_never_deployed_is_not_torn_down() -> None:

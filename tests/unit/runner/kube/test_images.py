@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from exclave.runner.kube.images import pin_images
+from exclave.runner.kube.images import find_pod, pin_images
 from exclave.wire.images import PinnedImage
 
 DIGEST = "sha256:" + "a" * 64
@@ -58,21 +58,30 @@ def test_what_is_pinned_already_stays_as_it_is() -> None:
     assert pin_images(once.objects, [IMAGE]) == once
 
 
+def test_an_image_that_is_named_by_its_digest_alone_is_that_of_the_component() -> None:
+    by_digest = f"{IMAGE.repository}@{DIGEST}"
+
+    pinned = pin_images([make("Pod", "v1", pod(by_digest))], [IMAGE])
+
+    assert pinned.outside == ()
+    assert pinned.objects[0]["spec"]["containers"][0]["image"] == by_digest  # type: ignore[index,call-overload]
+
+
 def test_an_image_with_another_digest_comes_from_outside() -> None:
     other = f"{NAME}@{OTHER}"
 
     pinned = pin_images([make("Pod", "v1", pod(other))], [IMAGE])
 
     assert pinned.outside == (other,)
-    assert pinned.list_notes() == [f"comes from outside: {other}"]
+    assert pinned.list_outside() == [other]
 
 
 def test_images_from_outside_are_listed_with_their_full_names() -> None:
     pinned = pin_images([make("Pod", "v1", pod("redis:7", "busybox", NAME, "redis:7"))], [IMAGE])
 
-    assert pinned.list_notes() == [
-        "comes from outside: docker.io/library/busybox:latest (not pinned)",
-        "comes from outside: docker.io/library/redis:7 (not pinned)",
+    assert pinned.list_outside() == [
+        "docker.io/library/busybox:latest (not pinned)",
+        "docker.io/library/redis:7 (not pinned)",
     ]
     assert pinned.objects[0]["spec"]["containers"][0]["image"] == "redis:7"  # type: ignore[index,call-overload]
 
@@ -95,11 +104,17 @@ def test_texts_in_other_kinds_stay_as_they_are() -> None:
     assert pinned.outside == ()
 
 
-def test_namespaces_that_need_the_login_of_the_stack_are_named() -> None:
+def test_pods_that_pull_with_the_login_of_the_stack_name_its_secret() -> None:
     private = IMAGE.model_copy(update={"pull_secret": True})
-    own = make("Pod", "v1", pod(NAME))
-    own["metadata"]["namespace"] = "tools"
+    own: Any = make("Pod", "v1", pod(NAME))
+    own["spec"]["imagePullSecrets"] = [{"name": "own"}]
+    objects = [own, make("Pod", "v1", pod(NAME)), make("Pod", "v1", pod("redis:7"))]
 
-    pinned = pin_images([own, make("Pod", "v1", pod(NAME))], [private], namespace="web")
+    pinned = pin_images(objects, [private], pull_secret="login")
+    public = pin_images(objects, [IMAGE], pull_secret="login")
 
-    assert pinned.pull_namespaces == ("tools", "web")
+    named = [(find_pod(value) or {}).get("imagePullSecrets") for value in pinned.objects]
+    assert named == [[{"name": "own"}, {"name": "login"}], [{"name": "login"}], None]
+    assert (find_pod(public.objects[1]) or {}).get("imagePullSecrets") is None
+    again = pin_images(pinned.objects, [private], pull_secret="login")
+    assert again.objects == pinned.objects

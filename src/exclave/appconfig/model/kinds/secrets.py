@@ -57,6 +57,9 @@ class Secret(Table):
         "Several Secrets with keys of your choice; replaces the three keys above.",
         since=NEW,
     )
+    restart: bool = flag(
+        "Restart the workloads that read its Kubernetes Secrets when the value changes.", since=NEW
+    )
 
 
 class SecretsFile(Table):

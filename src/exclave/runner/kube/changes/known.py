@@ -1,7 +1,7 @@
 """Objects of the state in the cluster: found again, pruned, or listed for a teardown."""
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from exclave.base.json_values import JsonObject
 from exclave.runner.kube.api.client import ClusterClient
@@ -12,6 +12,9 @@ from exclave.runner.kube.changes.ownership import Owner
 from exclave.runner.kube.changes.parallel import run_all
 from exclave.runner.kube.changes.prune import decide_prune
 from exclave.runner.kube.changes.state import StateObject
+
+DEFINITION: Final = "CustomResourceDefinition"
+KEPT_DEFINITION: Final = "removing it would remove every object of its kind"
 
 
 class KnownObject(NamedTuple):

@@ -64,6 +64,8 @@ class KubeState:
     revision: int = 0
     objects: Sequence[StateObject] = ()
     namespaces_made: Sequence[str] = ()
+    pull_secrets: Sequence[str] = ()
+    """Namespaces that have the login of the registry for pods of the part."""
     plan: PlanMark | None = None
     healthy: PlanMark | None = None
     """The newest plan whose rollout succeeded."""
@@ -102,6 +104,7 @@ def write_state(state: KubeState) -> bytes:
         "revision": state.revision,
         "objects": [list(entry) for entry in state.objects],
         "namespaces_made": list(state.namespaces_made),
+        "pull_secrets": list(state.pull_secrets),
         "plan": _write_mark(state.plan),
         "healthy": _write_mark(state.healthy),
     }
@@ -125,6 +128,7 @@ def read_kube_state(data: bytes) -> KubeState:
         revision=_read_number(document, "revision"),
         objects=tuple(_read_object(entry) for entry in _list(document, "objects")),
         namespaces_made=tuple(text_or_empty(name) for name in _list(document, "namespaces_made")),
+        pull_secrets=tuple(text_or_empty(name) for name in _list(document, "pull_secrets")),
         plan=_read_mark(document.get("plan")),
         healthy=_read_mark(document.get("healthy")),
     )

@@ -22,6 +22,7 @@ from exclave.runner.kube.changes.state import (
 from exclave.runner.kube.manifests.container_logs import copy_job_logs
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.outputs import gather_outputs
+from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.diagnosis import Cause
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
@@ -66,11 +67,15 @@ async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteC
     context = job.context
     made = tuple(dict.fromkeys((*state.namespaces_made, *plan.namespaces)))
     united = unite(state, (entry.id for entry in plan.objects), make_mark(job.spec.plan))
-    state = await job.state.write(replace(united, namespaces_made=made))
+    pulling = list_pull_namespaces(plan.objects, job.pull_secrets.name)
+    pulled = tuple(dict.fromkeys((*state.pull_secrets, *pulling)))
+    state = await job.state.write(replace(united, namespaces_made=made, pull_secrets=pulled))
     applier = Applier(job.client, context.clock, job.owner, note, until=context.deadline - _LAST_S)
     async with count_endpoints(job.client, context.clock, plan.objects) as downtimes:
         await applier.make_namespaces(plan.namespaces)
+        later = await job.pull_secrets.write_all(pulling)
         await applier.apply_all(plan.objects, {change.id: change for change in plan.changes})
+        await job.pull_secrets.write_all(later)
         await _wait_ready(job, plan.objects)
         lowest = downtimes()
     check_downtime(lowest, context.log.system, is_refused=job.spec.wait.no_downtime)
@@ -80,7 +85,9 @@ async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteC
         *_list_applied(plan, applier),
         *(_to_state(change) for change in (*leftovers, *kept)),
     ]
-    state = await job.state.write(finish(state, objects, healthy=True))
+    await job.pull_secrets.remove_all(set(pulled) - set(pulling))
+    ended = replace(finish(state, objects, healthy=True), pull_secrets=tuple(pulling))
+    state = await job.state.write(ended)
     return _succeed(state, plan, await gather_outputs(job, plan.objects))
 
 

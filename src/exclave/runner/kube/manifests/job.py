@@ -7,6 +7,7 @@ from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.changes.ownership import PartOwner
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.changes.state_session import StateSession
+from exclave.runner.kube.pull_secrets import PullSecrets, ReadPullLogin, read_no_login
 from exclave.runner.secrets.sealing import Sealer
 from exclave.wire.kubernetes import ManifestSpec
 
@@ -20,6 +21,15 @@ class ManifestJob:
     client: ClusterClient
     state: StateSession
     sealer: Sealer
+    read_pull_login: ReadPullLogin = read_no_login
+
+    @property
+    def pull_secrets(self) -> PullSecrets:
+        """The login of the registry for the part's pods."""
+        log, owner = self.context.log, self.owner
+        return PullSecrets(
+            self.client, owner.install, owner.part, self.read_pull_login, log.hide, log.system
+        )
 
     @property
     def owner(self) -> PartOwner:

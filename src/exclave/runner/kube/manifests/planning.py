@@ -63,8 +63,7 @@ async def plan_objects(job: ManifestJob, source: PlanSource, state: KubeState) -
     wanted = {key_of(entry.id) for entry in source.wanted}
     changes += await compare_known(job.client, state.objects, wanted, job.owner)
     namespaces = sorted(missing - made_here)
-    made = [f"the namespace `{name}` does not exist and is created" for name in namespaces]
-    notes = [*made, *source.notes]
+    notes = [f"the namespace `{name}` does not exist and is created" for name in namespaces]
     return Planned("apply", source.digest, state, changes, source, namespaces, notes)
 
 
@@ -155,12 +154,14 @@ def describe(job: ManifestJob, planned: Planned, rules: IgnoreRules) -> PlanDocu
     """Return the plan for people."""
     mask = job.context.mask
     resources = describe_changes(planned.changes, mask, ignore=rules)
+    outside = () if planned.objects is None else planned.objects.outside_images
     return PlanDocument(
         destroy=planned.operation == "teardown",
         tool="kubernetes",
         resources=resources,
         summary=count_changes(resources),
         notes=[mask(note) for note in planned.notes],
+        outside_images=[mask(image) for image in outside],
     )
 
 

@@ -26,8 +26,8 @@ class PlanSource(NamedTuple):
     digest: str
     wanted: Sequence[WantedObject]
     new_kinds: frozenset[tuple[str, str, str]] = frozenset()
-    notes: Sequence[str] = ()
-    """What the plan says about them, such as images from outside."""
+    outside_images: Sequence[str] = ()
+    """Images of theirs that no component of the app provides."""
 
 
 async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource:
@@ -40,7 +40,11 @@ async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource
     except (ObjectsRefused, YamlRefused) as refused:
         raise WorkFailed(Reason.OBJECT_REFUSED, refused.message) from refused
     hide_secrets(job, [wanted.value for wanted in placed])
-    images = pin_images([wanted.value for wanted in placed], job.spec.images)
+    images = pin_images(
+        [wanted.value for wanted in placed],
+        job.spec.images,
+        pull_secret=job.pull_secrets.name,
+    )
     marked = [
         WantedObject(wanted.id, job.owner.mark(value))
         for wanted, value in zip(placed, images.objects, strict=True)
@@ -48,7 +52,7 @@ async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource
     made = frozenset(tuple(kind[:3]) for kind in list_made_kinds(filled))
     digest = "sha256:" + hashlib.sha256(text.encode()).hexdigest()
     kinds = cast("frozenset[tuple[str, str, str]]", made)
-    return PlanSource(digest, marked, kinds, images.list_notes())
+    return PlanSource(digest, marked, kinds, images.list_outside())
 
 
 async def reopen_plan(job: ManifestJob, execution_id: str, digest: str) -> PlanFile:

@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from exclave.base.errors import Problem
 from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty, text_or_empty
 from exclave.runner.kube.api.discovery import Resource
 from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId, identify
-from exclave.runner.kube.changes.known import KnownObject, find_known
+from exclave.runner.kube.changes.known import DEFINITION, KEPT_DEFINITION, KnownObject, find_known
 from exclave.runner.kube.changes.model import ObjectChange
-from exclave.runner.kube.changes.ownership import read_uid
+from exclave.runner.kube.changes.namespaces import NamespaceRemover
 from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
 from exclave.runner.kube.changes.prune import decide_prune
 from exclave.runner.kube.changes.removal import Leftover, RemovedObject, Remover, describe_leftovers
@@ -25,12 +24,10 @@ from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
 
 _LAST_S: Final = 10.0
-_EMPTYING_S: Final = 30.0
 _CLAIM: Final = Resource(
     "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True
 )
-_ALWAYS_THERE: Final = frozenset({("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")})
-_IGNORED_KINDS: Final = frozenset({"Event", "Endpoints", "EndpointSlice", "PodMetrics"})
+_CLAIM_NOTE: Final = "it holds data of the StatefulSet"
 
 
 async def plan_teardown(job: ManifestJob, state: KubeState) -> Planned:
@@ -42,7 +39,8 @@ async def plan_teardown(job: ManifestJob, state: KubeState) -> Planned:
     for name in state.namespaces_made:
         live = await job.client.get(ObjectId("", "v1", "Namespace", "", name))
         if live is not None:
-            note = "if nothing else is in it then" if removes_namespace else "others may use it"
+            stays = "others may use it (teardown.namespace removes it)"
+            note = "unless something else is in it then" if removes_namespace else stays
             changes.append(
                 ObjectChange(
                     identify({"apiVersion": "v1", "kind": "Namespace", **live}),
@@ -59,9 +57,8 @@ async def _plan_object(job: ManifestJob, entry: KnownObject) -> list[ObjectChang
     decision = decide_prune(entry.known, entry.live, job.owner)
     if decision.action == "forget" or entry.live is None:
         return []
-    if entry.id.kind == "CustomResourceDefinition":
-        note = "removing it would remove every object of its kind"
-        return [ObjectChange(entry.id, "keep", live=entry.live, notes=(note,))]
+    if entry.id.kind == DEFINITION:
+        return [ObjectChange(entry.id, "keep", live=entry.live, notes=(KEPT_DEFINITION,))]
     notes = (decision.note,) if decision.note else ()
     change = ObjectChange(entry.id, decision.action, live=entry.live, notes=notes)
     return [change, *await _plan_claims(job, entry.id, entry.live)]
@@ -87,7 +84,7 @@ async def _plan_claims(
             identify(claim),
             "delete" if removes else "keep",
             live=claim,
-            notes=("it holds data of the StatefulSet",),
+            notes=(f"{_CLAIM_NOTE}{'' if removes else ' (teardown.volumes removes it)'}",),
         )
         for claim in claims
         if identify(claim).name.startswith(prefixes)
@@ -100,12 +97,13 @@ async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
     removed = [change for change in plan.changes if change.action == "delete"]
     async with job.state.locked("teardown"):
         async with open_journal(job) as note:
-            leftovers = await _remove(job, removed, note)
+            leftovers = await _remove(job, removed, note, state.pull_secrets)
         ended = replace(
             state,
             serial=state.serial + 1,
             objects=tuple(StateObject(*key_of(entry.id), entry.uid) for entry in leftovers),
             namespaces_made=state.namespaces_made if leftovers else (),
+            pull_secrets=state.pull_secrets if leftovers else (),
             plan=make_mark(job.spec.plan),
             healthy=None,
         )
@@ -127,53 +125,28 @@ async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
 
 
 async def _remove(
-    job: ManifestJob, removed: Sequence[PlannedChange], note: NoteChange
+    job: ManifestJob,
+    removed: Sequence[PlannedChange],
+    note: NoteChange,
+    pull_namespaces: Sequence[str],
 ) -> list[Leftover]:
-    """Remove objects, then the namespaces among them; return what does not go."""
+    """Remove objects, then logins of the registry, then namespaces; return what does not go."""
     remover = Remover(job.client, job.context.clock, note)
     objects = [
         RemovedObject(change.id, change.uid) for change in removed if change.id.kind != "Namespace"
     ]
     leftovers = await remover.remove_all(objects, until=job.context.deadline - _LAST_S)
     if not leftovers:
+        await job.pull_secrets.remove_all(pull_namespaces)
         for change in removed:
             if change.id.kind == "Namespace":
-                await _remove_namespace(job, remover, change.id, change.uid)
+                await _remove_namespace(job, note, change)
     return leftovers
 
 
-async def _remove_namespace(
-    job: ManifestJob, remover: Remover, object_id: ObjectId, uid: str
-) -> None:
-    """Remove a namespace that the part made, if nothing of others is in it."""
-    clock = job.context.clock
-    until = min(clock.monotonic() + _EMPTYING_S, job.context.deadline - _LAST_S)
-    while others := await _list_others(job, object_id.name):
-        if clock.monotonic() >= until:
-            names = ", ".join(others[:3])
-            text = f"the namespace `{object_id.name}` stays: {names} is in it"
-            job.context.log.system(text)
-            return
-        await clock.sleep(0.5)
-    entry = RemovedObject(object_id, uid)
-    await remover.remove_all([entry], until=job.context.deadline - _LAST_S)
-
-
-async def _list_others(job: ManifestJob, namespace: str) -> list[str]:
-    """Return the addresses of objects in a namespace that do not come with every namespace."""
-    discovery = await job.client.discover()
-    others: list[str] = []
-    for resource in discovery.preferred.values():
-        listable = resource.namespaced and "list" in resource.verbs
-        if not listable or resource.kind in _IGNORED_KINDS:
-            continue
-        try:
-            listed = await job.client.list_objects(resource, Selection(namespace))
-        except Problem as problem:
-            return [f"what cannot be listed ({problem.message})"]
-        others += [
-            identify(value).address
-            for value in listed.items
-            if (resource.kind, identify(value).name) not in _ALWAYS_THERE and read_uid(value)
-        ]
-    return others
+async def _remove_namespace(job: ManifestJob, note: NoteChange, change: PlannedChange) -> None:
+    """Remove a namespace that the part made, unless something of others is in it."""
+    remover = NamespaceRemover(job.client, job.context.clock, note)
+    until = job.context.deadline - _LAST_S
+    if stays := await remover.remove(change.id.name, change.uid, until=until):
+        job.context.log.system(stays)

@@ -4,38 +4,33 @@ Only keys of ours are written and removed: keys that the customer added stay, an
 somebody else owns is refused. What was written is in a sealed state, so that it is found again.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Final
 
-from exclave.base.ids import Randomness
+from exclave.base.clock import Clock
 from exclave.base.json_values import JsonObject, object_or_empty, text_or_empty
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.errors import ApiRefused
 from exclave.runner.kube.api.objects import ObjectId
-from exclave.runner.kube.changes.ownership import PartOwner
-from exclave.runner.kube.changes.state import (
-    KubeState,
-    StateObject,
-    describe_state,
-    key_of,
-    read_kube_state,
-    write_state,
+from exclave.runner.kube.changes.namespaces import (
+    NamespaceRemover,
+    name_namespace,
+    write_namespace,
 )
+from exclave.runner.kube.changes.ownership import PartOwner, read_uid
+from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
+from exclave.runner.kube.changes.state_session import StateSession
 from exclave.runner.kube.secrets.readers import list_readers
+from exclave.runner.kube.secrets.restarts import is_restart_due, mark_pending, write_restart
 from exclave.runner.kube.secrets.wanted import WantedObject
 from exclave.runner.outcomes import WorkFailed
-from exclave.runner.secrets.sealing import SealBroken
-from exclave.runner.states.sealed_store import SealedStore
 from exclave.wire.jobs import Reason
-from exclave.wire.states import LockInfo
 
 MANAGER: Final = "exclave-secrets"
-_VERSION: Final = "exclave.dev/secret-version"
-"""On the pods of restarted workloads: the Secret's resourceVersion, which tells no value."""
-_LINEAGE_BITS: Final = 128
-_TYPES: Final = {"/Secret": "v1 Secret"}
+_SECRET: Final = "Secret"  # noqa: S105 - a kind of objects
+_NAMESPACE: Final = "Namespace"
 
 
 @dataclass(slots=True)
@@ -43,86 +38,83 @@ class SecretSync:
     """One run. The lock of the state is held while it changes the cluster."""
 
     client: ClusterClient
-    store: SealedStore
+    session: StateSession
     owner: PartOwner
     log: Callable[[str], None]
-    randomness: Randomness
-    lock_id: str
+    clock: Clock
+    removed: list[str] = field(default_factory=list)
+    """What was removed and what stays of it, for people."""
 
-    async def run(self, wanted: Sequence[WantedObject]) -> None:
-        """Write all wanted Secrets, then remove what is wanted no more."""
-        state = await self._open_state()
+    async def run(self, wanted: Sequence[WantedObject], *, until: float) -> None:
+        """Write all wanted Secrets, then remove what is wanted no more.
+
+        If nothing at all is wanted, the namespaces that were made go too, unless others use them.
+        """
+        state = await self.session.read("manifest", "")
         if not wanted and not state.objects:
             return
-        await self.store.lock(LockInfo(id=self.lock_id, operation="apply", who="exclave"))
-        try:
-            known = {entry.key for entry in state.objects}
-            added = [StateObject(*key_of(entry.id)) for entry in wanted]
-            union = (*state.objects, *(entry for entry in added if entry.key not in known))
-            state = await self._write(replace(state, objects=union))
-            for namespace in sorted({entry.namespace for entry in wanted}):
-                await self._ensure_namespace(namespace)
+        async with self.session.locked("apply"):
+            missing = await self._find_missing_namespaces(wanted)
+            added = [name_namespace(name) for name in missing]
+            added += [entry.id for entry in wanted]
+            state = await self._write(replace(state, objects=_unite(state.objects, added)))
+            namespaces = await self._make_namespaces(state, missing)
             written = [await self._apply(entry) for entry in wanted]
-            keys = {entry.key for entry in written}
-            for entry in state.objects:
-                if entry.key not in keys:
-                    await self._remove(entry)
-            await self._write(replace(state, objects=tuple(written)))
-        finally:
-            await self.store.unlock(self.lock_id)
-
-    async def _open_state(self) -> KubeState:
-        cluster = await self.client.read_cluster_uid()
-        try:
-            opened = await self.store.read()
-            state = None if opened is None else read_kube_state(opened.data)
-        except (SealBroken, ValueError) as error:
-            message = f"the list of Secrets cannot be read: {error}"
-            raise WorkFailed(Reason.STATE_REFUSED, message) from error
-        if state is None:
-            lineage = f"{self.randomness.bits(_LINEAGE_BITS):032x}"
-            return KubeState(0, lineage, "manifest", cluster, "")
-        if state.cluster != cluster and state.objects:
-            message = "this is another cluster than the one that has the secrets"
-            raise WorkFailed(Reason.CLUSTER_UNREACHABLE, message)
-        return replace(state, cluster=cluster)
+            await self._prune(state, {entry.key for entry in written})
+            if not wanted:
+                await self._remove_namespaces(namespaces, until)
+                namespaces = []
+            await self._write(replace(state, objects=(*namespaces, *written)))
 
     async def _write(self, state: KubeState) -> KubeState:
-        state = replace(state, serial=state.serial + 1)
-        data = write_state(state)
-        await self.store.write(self.lock_id, describe_state(state, data, _TYPES), data)
-        return state
+        return await self.session.write(replace(state, serial=state.serial + 1))
 
-    async def _ensure_namespace(self, name: str) -> None:
-        namespace: JsonObject = {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": name},
+    async def _find_missing_namespaces(self, wanted: Sequence[WantedObject]) -> list[str]:
+        names = sorted({entry.namespace for entry in wanted})
+        lives = [await self.client.get(name_namespace(name)) for name in names]
+        return [name for name, live in zip(names, lives, strict=True) if live is None]
+
+    async def _make_namespaces(self, state: KubeState, missing: Sequence[str]) -> list[StateObject]:
+        """Make namespaces; return all that were made for Secrets, now or before."""
+        made: dict[str, StateObject] = {
+            entry.name: entry for entry in state.objects if entry.kind == _NAMESPACE
         }
-        if await self.client.get(ObjectId("", "v1", "Namespace", "", name)) is None:
-            await self.client.apply(namespace, manager=MANAGER)
+        for name in missing:
+            value = self.owner.mark(write_namespace(name))
+            live = await self.client.apply(value, manager=MANAGER)
+            made[name] = StateObject("", _NAMESPACE, "", name, read_uid(live))
             self.log(f"namespace {name}: created")
+        return list(made.values())
 
     async def _apply(self, wanted: WantedObject) -> StateObject:
         live = await self.client.get(wanted.id)
         value = wanted.write()
         if live is None or self.owner.owns(live):
             value = self.owner.mark(value)
+        is_pending = wanted.restart and live is not None and is_restart_due(live, value)
+        is_followed = is_pending
+        applied = await self._send(wanted, mark_pending(value) if is_pending else value)
         place = f"{wanted.namespace}/{wanted.name}"
-        try:
-            applied = await self.client.apply(value, manager=MANAGER)
-        except ApiRefused as refused:
-            if refused.status.code != HTTPStatus.CONFLICT:
-                raise
-            message = f"Secret {place}: somebody else owns a key of it: {refused.status.message}"
-            raise WorkFailed(Reason.OBJECT_REFUSED, message) from refused
-        if live is not None and _read(live, "resourceVersion") == _read(applied, "resourceVersion"):
+        if live is not None and _read_version(live) == _read_version(applied):
             self.log(f"Secret {place}: unchanged")
         else:
             self.log(f"Secret {place}: written ({', '.join(sorted(wanted.data))})")
-            if live is not None:
-                await self._follow_up(wanted, _read(applied, "resourceVersion"))
-        return StateObject("", "Secret", wanted.namespace, wanted.name, _read(applied, "uid"))
+            is_followed = live is not None
+        if is_followed:
+            await self._follow_up(wanted, _read_version(applied))
+        if is_pending:
+            await self._send(wanted, value)
+        return StateObject(*key_of(wanted.id), read_uid(applied))
+
+    async def _send(self, wanted: WantedObject, value: JsonObject) -> JsonObject:
+        try:
+            return await self.client.apply(value, manager=MANAGER)
+        except ApiRefused as refused:
+            if refused.status.code != HTTPStatus.CONFLICT:
+                raise
+            place = f"{wanted.namespace}/{wanted.name}"
+            message = f"Secret {place}: somebody else owns a key of it: {refused.status.message}"
+            raise WorkFailed(Reason.OBJECT_REFUSED, message) from refused
 
     async def _follow_up(self, wanted: WantedObject, version: str) -> None:
         """Name the workloads that read a changed Secret, and restart them where that is asked."""
@@ -130,35 +122,62 @@ class SecretSync:
             if not wanted.restart:
                 self.log(f"{reader.address} reads it and keeps the old value until it restarts")
                 continue
-            await self.client.apply(_annotate(reader, version), manager=MANAGER)
+            await self.client.apply(write_restart(reader, version), manager=MANAGER)
             self.log(f"{reader.address} reads it and is restarted")
+
+    async def _prune(self, state: KubeState, kept: Collection[tuple[str, str, str, str]]) -> None:
+        for entry in state.objects:
+            if entry.kind == _SECRET and entry.key not in kept:
+                await self._remove(entry)
 
     async def _remove(self, entry: StateObject) -> None:
         """Remove our keys; delete the Secret if we made it and nobody else's key is in it."""
-        object_id = ObjectId("", "v1", "Secret", entry.namespace, entry.name)
+        place = f"{entry.namespace}/{entry.name}"
+        object_id = ObjectId("", "v1", _SECRET, entry.namespace, entry.name)
         live = await self.client.get(object_id)
         if live is None:
             return
-        empty = WantedObject(entry.namespace, entry.name, {}).write()
-        kept: JsonObject = {key: value for key, value in empty.items() if key != "data"}
+        if entry.uid and entry.uid != read_uid(live):
+            self._note(f"Secret {place} stays: somebody made it anew")
+            return
         is_ours = self.owner.owns(live)
+        kept = _write_without_keys(object_id, read_uid(live))
         left = await self.client.apply(self.owner.mark(kept) if is_ours else kept, manager=MANAGER)
         if is_ours and not object_or_empty(left.get("data")):
-            await self.client.delete(object_id, uid=_read(left, "uid"))
-            self.log(f"Secret {entry.namespace}/{entry.name}: removed")
+            await self.client.delete(object_id, uid=read_uid(left))
+            self._note(f"Secret {place} is removed")
         else:
-            self.log(f"Secret {entry.namespace}/{entry.name}: our keys are removed")
+            self._note(f"Secret {place} stays without the keys of this install: others use it")
+
+    async def _remove_namespaces(self, made: Sequence[StateObject], until: float) -> None:
+        remover = NamespaceRemover(self.client, self.clock, lambda _, __: None)
+        for entry in made:
+            live = await self.client.get(name_namespace(entry.name))
+            if live is None or (entry.uid and entry.uid != read_uid(live)):
+                continue
+            if not self.owner.owns(live):
+                self._note(f"the namespace `{entry.name}` stays: it does not carry our mark")
+                continue
+            stays = await remover.remove(entry.name, read_uid(live), until=until)
+            self._note(stays or f"the namespace `{entry.name}` is removed")
+
+    def _note(self, text: str) -> None:
+        self.removed.append(text)
+        self.log(text)
 
 
-def _annotate(reader: ObjectId, version: str) -> JsonObject:
-    """Return what makes a workload replace its pods."""
-    return {
-        "apiVersion": reader.api_version,
-        "kind": reader.kind,
-        "metadata": {"name": reader.name, "namespace": reader.namespace},
-        "spec": {"template": {"metadata": {"annotations": {_VERSION: version}}}},
-    }
+def _unite(known: Sequence[StateObject], added: Iterable[ObjectId]) -> tuple[StateObject, ...]:
+    """Return what may exist from now on: known objects, and those that are about to be made."""
+    keys = {entry.key for entry in known}
+    new = [StateObject(*key_of(object_id)) for object_id in added if key_of(object_id) not in keys]
+    return (*known, *new)
 
 
-def _read(value: JsonObject, key: str) -> str:
-    return text_or_empty(object_or_empty(value.get("metadata")).get(key))
+def _write_without_keys(object_id: ObjectId, uid: str) -> JsonObject:
+    """Return what takes our keys out of a Secret; the uid keeps it from making a new one."""
+    metadata = {"name": object_id.name, "namespace": object_id.namespace, "uid": uid}
+    return {"apiVersion": "v1", "kind": _SECRET, "metadata": metadata, "type": "Opaque"}
+
+
+def _read_version(value: JsonObject) -> str:
+    return text_or_empty(object_or_empty(value.get("metadata")).get("resourceVersion"))

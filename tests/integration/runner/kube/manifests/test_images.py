@@ -17,7 +17,7 @@ async def test_what_is_approved_and_run_names_the_digest(bench: ManifestHarness)
     document = await bench.read_plan(planned)
     applied = await bench.apply(planned, images=[IMAGE])
 
-    assert "comes from outside: docker.io/library/redis:7 (not pinned)" in document["notes"]
+    assert document["outside_images"] == ["docker.io/library/redis:7 (not pinned)"]
     assert applied.outcome.state == "succeeded"
     path = f"/apis/apps/v1/namespaces/{bench.namespace}/deployments/web"
     live: Any = bench.cluster.request("GET", path)
