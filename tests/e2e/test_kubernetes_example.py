@@ -113,8 +113,8 @@ def explain_a_failure(site: KubernetesSite) -> None:
 
 
 def deprovision(site: KubernetesSite) -> None:
-    """Down again: no workload, no policy, no record of a release is left."""
+    """Down again: no workload, no policy, no record of a release, no copied secret is left."""
     site.dev.run("installs", "deprovision", INSTALL, "--wait", "--yes")
     assert site.kubectl("get", "all,networkpolicy", "-o", "name").split() == []
-    assert site.kubectl("get", "secret", "-l", "owner=helm", "-o", "name").split() == []
+    assert site.kubectl("get", "secret", "-o", "name").split() == []
     assert site.dev.ask("installs", "get", INSTALL)["state"] == "deprovisioned"

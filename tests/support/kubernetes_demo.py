@@ -66,10 +66,15 @@ def open_site(folder: Path, cluster: Cluster) -> Iterator[KubernetesSite]:
     options = ("--kubeconfig", str(cluster.kubeconfig))
     with serve_registry(folder / "registry") as url:
         repository = f"{url.removeprefix('http://')}/library/nginx"
-        asyncio.run(_push_stand_in(url, folder))
+        push_stand_in(url, folder)
         edit(app, "components/image.toml", SOURCE, repository)
         with open_dev(folder, *options, TOOLS=str(tools), GIT_ALLOW_PRIVATE="true") as dev:
             yield KubernetesSite(dev, cluster)
+
+
+def push_stand_in(url: str, folder: Path) -> None:
+    """Put a small image into a registry, under the name of the one that the example uses."""
+    asyncio.run(_push_stand_in(url, folder))
 
 
 async def _push_stand_in(url: str, folder: Path) -> None:
