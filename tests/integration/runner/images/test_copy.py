@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -360,6 +361,21 @@ async def test_a_platform_that_is_not_there_is_named_with_those_that_are(bench: 
 
     with pytest.raises(WorkFailed, match="no variant for `linux/riscv64`; it has: linux/amd64"):
         await read_graph(bench.source, index.digest, platforms=("linux/riscv64",))
+
+
+async def test_a_large_blob_is_in_memory_in_small_pieces_only(bench: Bench) -> None:
+    image = make_image(make_layer(30, 30_000_000))
+    await bench.push(image)
+
+    tracemalloc.start()
+    try:
+        copy = await bench.copy(image.digest)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert copy.tally.moved_size > 30_000_000
+    assert peak < 15_000_000
 
 
 async def test_a_cancelled_copy_leaves_no_files_and_no_tasks(bench: Bench) -> None:
