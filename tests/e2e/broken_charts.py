@@ -113,7 +113,7 @@ BREAKAGES = (
     Breakage(
         "unready", "apply", "rollout_failed", "Readiness probe failed: HTTP", "look at the re"
     ),
-    Breakage("hang", "apply", "rollout_failed", "/web-hang: 0 of 1 ready"),
+    Breakage("hang", "apply", "timeout", "/web-hang: 0 of 1 ready"),
 )
 COMPONENT = """name = "{way}"
 type = "helm_chart"

@@ -93,7 +93,7 @@ class HelmExecutor(Executor):
             if journal is not None:
                 apply = apply_teardown if spec.destroy else apply_release
                 return await apply(job, journal.note_object)
-            return await self._plan(job)
+            return await context.guard(self._plan(job), name="the plan")
 
     async def _plan(self, job: HelmContext) -> Outcome:
         if job.spec.scan:

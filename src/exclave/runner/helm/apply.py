@@ -38,7 +38,7 @@ from exclave.runner.kube.changes.state import (
 from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
-from exclave.runner.kube.rollouts.waiting import RolloutWait, describe_unready
+from exclave.runner.kube.rollouts.waiting import RolloutWait, fail_rollout
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.sealed_plans import fetch_plan
 from exclave.wire.jobs import OutcomeState, Reason
@@ -63,7 +63,14 @@ class Approved:
     state: KubeState
 
 
-async def open_approved(job: HelmContext) -> Approved:
+async def open_fresh(job: HelmContext) -> Approved:
+    """Fetch the approved plan; raise if anything is not as it was planned for."""
+    approved = await _open_approved(job)
+    await _check_fresh(job, approved)
+    return approved
+
+
+async def _open_approved(job: HelmContext) -> Approved:
     """Fetch the approved plan; raise if the cluster or the state is not as it was planned for."""
     data = await fetch_plan(job.context.job, job.sealer, job.spec.workspace, job.spec.plan)
     try:
@@ -81,8 +88,7 @@ async def open_approved(job: HelmContext) -> Approved:
 
 async def apply_release(job: HelmContext, note: Note) -> Outcome:
     """Run an apply job of a deploy."""
-    approved = await open_approved(job)
-    await check_fresh(job, approved)
+    approved = await job.context.guard(open_fresh(job), name="the check of the plan")
     async with job.state.locked("apply"):
         final = await _apply(job, approved, note)
     outputs = await collect_outputs(job, approved.release, approved.plan.objects, final)
@@ -98,7 +104,7 @@ async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
     state = await _begin_state(job, approved)
     objects = approved.plan.objects
     async with count_endpoints(job.client, job.context.clock, objects) as count_downtimes:
-        await _prepare(job, approved, note)
+        await job.context.guard(_prepare(job, approved, note), name="the preparation")
         later = await job.pull_secrets.write_all(_list_pulling(job, approved))
         await _run_helm(job, approved)
         await job.pull_secrets.write_all(later)
@@ -115,7 +121,7 @@ async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
     return final
 
 
-async def check_fresh(job: HelmContext, approved: Approved) -> None:
+async def _check_fresh(job: HelmContext, approved: Approved) -> None:
     """Raise if the release or an object that is changed moved since the plan."""
     planned, spec = approved.release, job.spec
     records = await list_records(job.client, planned.driver, spec.namespace, spec.release)
@@ -221,7 +227,7 @@ async def _wait_ready(job: HelmContext, approved: Approved) -> WorkFailed | None
     for entry in unready:
         for line in entry.log:
             job.context.log.system(f"{entry.id.name}: {line}")
-    return WorkFailed(Reason.ROLLOUT_FAILED, describe_unready(unready))
+    return fail_rollout(unready)
 
 
 async def _prune(job: HelmContext, approved: Approved, note: Note) -> None:

@@ -36,12 +36,17 @@ _TABLE: tuple[tuple[str, Reason, str], ...] = (
     ("YAML parse error", Reason.SYNTAX, ""),
     ("connection refused", Reason.CLUSTER_UNREACHABLE, ""),
     ("no such host", Reason.CLUSTER_UNREACHABLE, ""),
+    ("exceeded quota", Reason.QUOTA, "raise the ResourceQuota of the namespace, or ask for less"),
+    ("denied request", Reason.OBJECT_REFUSED, ""),
+    ("denied the request", Reason.OBJECT_REFUSED, ""),
+    ("violates PodSecurity", Reason.OBJECT_REFUSED, ""),
     ("is forbidden", Reason.ACCESS_DENIED, "give the runner's role this right in the cluster"),
     ("Unauthorized", Reason.ACCESS_DENIED, ""),
     ("chart requires kubeVersion", Reason.OBJECT_REFUSED, ""),
     ("conflict", Reason.PLAN_STALE, ""),
     ("admission webhook", Reason.OBJECT_REFUSED, ""),
     ("is invalid", Reason.OBJECT_REFUSED, ""),
+    ("server-side apply failed", Reason.OBJECT_REFUSED, ""),
 )
 """The first row whose words are in Helm's complaint wins."""
 _LONGEST = 2000

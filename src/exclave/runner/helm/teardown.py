@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty
 from exclave.runner.commands import helm
-from exclave.runner.helm.apply import Approved, Note, check_fresh, open_approved
+from exclave.runner.helm.apply import Approved, Note, open_fresh
 from exclave.runner.helm.comparing import Compared, list_known
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
@@ -79,8 +79,7 @@ async def plan_teardown(job: HelmContext) -> Outcome:
 
 async def apply_teardown(job: HelmContext, note: Note) -> Outcome:
     """Remove what was approved, and verify that it is gone."""
-    approved = await open_approved(job)
-    await check_fresh(job, approved)
+    approved = await job.context.guard(open_fresh(job), name="the check of the plan")
     async with job.state.locked("teardown"):
         left = await _remove(job, approved, note)
     return _end(left)

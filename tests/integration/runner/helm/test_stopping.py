@@ -37,5 +37,5 @@ async def test_a_rollout_that_never_ends_is_a_failure_that_says_what_is_missing(
 ) -> None:
     failed = await bench.deploy(sets=HANG, timeout_s=15.0)
 
-    assert failed.outcome.reason is Reason.ROLLOUT_FAILED, failed.text
+    assert failed.outcome.reason is Reason.TIMEOUT, failed.text
     assert f"Deployment {bench.namespace}/web" in failed.outcome.message

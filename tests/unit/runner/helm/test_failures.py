@@ -27,6 +27,12 @@ from exclave.wire.jobs import Reason
             'Error: a.yaml:3:9\n  executing "a.yaml" at <.Values.a.b>:\n    nil pointer',
             Reason.SYNTAX,
         ),
+        (
+            "Error: configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no",
+            Reason.OBJECT_REFUSED,
+        ),
+        ('Error: pods "a" is forbidden: exceeded quota: few, requested: pods=1', Reason.QUOTA),
+        ("Error: server-side apply failed for object a/b /v1: unheard of", Reason.OBJECT_REFUSED),
         ("Error: something new", Reason.EXIT_CODE),
     ],
 )

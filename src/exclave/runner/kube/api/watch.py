@@ -25,9 +25,10 @@ from exclave.runner.kube.api.errors import (
 from exclave.runner.kube.api.exchange import ApiRequest, Exchange
 from exclave.runner.kube.api.lists import ObjectList
 
-_SERVER_S: Final = 300
+_SERVER_S: Final = 60
 """How long the server keeps a watch open; then it is opened again."""
-_SILENCE_S: Final = _SERVER_S + 30.0
+_SILENCE_S: Final = _SERVER_S + 15.0
+"""How long a connection that died without a word can hide what happens."""
 _LONGEST_LINE: Final = 16 << 20
 _MOST_FAILURES: Final = 10
 """Broken connections without an event in between, after which the cluster is unreachable."""

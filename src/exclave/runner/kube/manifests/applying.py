@@ -23,10 +23,9 @@ from exclave.runner.kube.manifests.container_logs import copy_job_logs
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.outputs import gather_outputs
 from exclave.runner.kube.pull_secrets import list_pull_namespaces
-from exclave.runner.kube.rollouts.diagnosis import Cause
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
-from exclave.runner.kube.rollouts.waiting import RolloutWait, Unready, describe_unready
+from exclave.runner.kube.rollouts.waiting import RolloutWait, fail_rollout
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.states.journal_file import keep_journal
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
@@ -102,12 +101,7 @@ async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject]) -> None
     for entry in unready:
         for line in entry.log:
             context.log.system(f"{entry.id.name}: {line}")
-    raise WorkFailed(_choose_reason(unready), describe_unready(unready))
-
-
-def _choose_reason(unready: Sequence[Unready]) -> Reason:
-    known = any(entry.cause is not Cause.WAITING for entry in unready)
-    return Reason.ROLLOUT_FAILED if known else Reason.TIMEOUT
+    raise fail_rollout(unready)
 
 
 async def _prune(job: ManifestJob, plan: PlanFile, note: NoteChange) -> list[PlannedChange]:

@@ -12,6 +12,8 @@ from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.rollouts.diagnosis import HINTS, LIMITS, Cause, Limit
 from exclave.runner.kube.rollouts.inquiry import Inquiry, inquire
 from exclave.runner.kube.rollouts.watching import Followed, Followers
+from exclave.runner.outcomes import WorkFailed
+from exclave.wire.jobs import Reason
 
 _EVERY_S: Final = 1.0
 _MOST_ASKED: Final = 20
@@ -122,12 +124,13 @@ async def explain_unready(client: ClusterClient, entry: Followed) -> Unready:
         return Unready(entry.id, Cause.WAITING, f"{_name(entry.id)}: {problem.message}")
 
 
-def describe_unready(unready: Sequence[Unready]) -> str:
-    """Return why a rollout failed, the worst first."""
+def fail_rollout(unready: Sequence[Unready]) -> WorkFailed:
+    """Return why a rollout failed, the worst first; a timeout only if no object tells why."""
     causes = list(Cause)
-    return "\n".join(
-        entry.line for entry in sorted(unready, key=lambda entry: causes.index(entry.cause))
-    )
+    ordered = sorted(unready, key=lambda entry: causes.index(entry.cause))
+    is_known = any(entry.cause is not Cause.WAITING for entry in unready)
+    reason = Reason.ROLLOUT_FAILED if is_known else Reason.TIMEOUT
+    return WorkFailed(reason, "\n".join(entry.line for entry in ordered))
 
 
 def _describe(entry: Followed, inquiry: Inquiry) -> Unready:
