@@ -27,12 +27,15 @@ class AppSite:
         self.run_cli("apps", "create", name)
         self.run_cli("apps", "sync", str(app), "--wait")
 
-    def begin_install(self, app: str, **runner: str) -> None:
-        """Make an install, start its runner with these settings, and deploy everything once."""
+    def begin_install(self, app: str, *, approve_all: bool = True, **runner: str) -> None:
+        """Make an install, and start its runner with these settings."""
         site = self.site
-        wish = {"name": "acme", "app": app, "approve_all": True, "provision": False}
+        wish = {"name": "acme", "app": app, "approve_all": approve_all, "provision": False}
         site.install = site.post("/v1/installs", wish)["id"]
         site.runner = site.start_runner("runner", site.install, **runner)
+
+    def deploy_all(self) -> None:
+        """Deploy everything, with success."""
         shown = self.await_end(self.start_work("reprovision"))
         assert shown["state"] == "succeeded", shown
 

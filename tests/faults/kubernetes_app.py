@@ -1,7 +1,8 @@
 """A chart and a manifest whose objects are named after a round, and a site with an install."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty, text_or_empty
 from exclave.runner.kube.access.named_kubeconfigs import keep_kubeconfigs
@@ -99,19 +100,25 @@ class KubernetesSite(AppSite):
     cluster: Cluster | None = None
     namespace: str = ""
 
-    def begin(self) -> None:
-        """Sync and build the app, make an install, deploy everything once."""
+    def begin(
+        self,
+        files: Mapping[str, str] = {},
+        kubeconfig: Path | None = None,
+        *,
+        approve_all: bool = True,
+    ) -> None:
+        """Sync and build the app with some files changed, and make an install of it."""
         assert self.cluster is not None
         folder = self.site.folder
-        for name, text in list_files(self.namespace).items():
+        for name, text in {**list_files(self.namespace), **files}.items():
             file = folder / "shop" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         tools = {"TOOLS": str(need_helm().parent), "TOOLS_DOWNLOAD": "false"}
         self.begin_app("shop", folder / "shop", **tools)
         (folder / "runner").mkdir(mode=0o700)
-        keep_kubeconfigs(folder / "runner", [str(self.cluster.kubeconfig)])
-        self.begin_install("shop", **tools)
+        keep_kubeconfigs(folder / "runner", [str(kubeconfig or self.cluster.kubeconfig)])
+        self.begin_install("shop", approve_all=approve_all, **tools)
 
     def list_objects(self) -> set[str]:
         """Return kind and name of what is in the namespace, but for pods and release records."""

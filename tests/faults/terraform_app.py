@@ -109,6 +109,7 @@ class TerraformSite(AppSite):
         app = write_app(self.site.folder / "colours", self.trace)
         self.begin_app("colours", app)
         self.begin_install("colours", TOOLS_DOWNLOAD="false")
+        self.deploy_all()
 
     def read_world(self) -> World:
         world = World()

@@ -30,6 +30,7 @@ def shop(tmp_path: Path, cluster: Cluster, namespace: str) -> Iterator[Kubernete
     made = KubernetesSite(site, cluster=cluster, namespace=namespace)
     try:
         made.begin()
+        made.deploy_all()
         yield made
     finally:
         site.end()

@@ -108,6 +108,8 @@ class HelmHarness(TerraformHarness):
     ) -> None:
         super().__init__(deps, user, queue, peer, folder, secrets)
         self.cluster, self.namespace = cluster, namespace
+        self.server = ""
+        """The address of a proxy before the cluster, if there is one."""
         self.helm = ClusterKit(
             children=ChildSettings(path=PATH),
             secrets=self.kit.secrets,
@@ -200,7 +202,7 @@ class HelmHarness(TerraformHarness):
 
     async def _connect(self, cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
         del cluster, fill
-        return make_connection(self.cluster)
+        return make_connection(self.cluster, self.server)
 
     @asynccontextmanager
     async def _open_charts(self, uplink: Uplink) -> AsyncIterator[Puller]:

@@ -58,6 +58,8 @@ class ManifestHarness:
         self, base: TerraformHarness, cluster: Cluster, namespace: str, server: str = ""
     ) -> None:
         self.base, self.cluster, self.namespace, self.server = base, cluster, namespace, server
+        self.connection: Connection | None = None
+        """A connection in place of the usual one."""
         self.calls = 0
         """Requests to the cluster and calls of the control plane."""
         self.cut_at: int | None = None
@@ -138,7 +140,7 @@ class ManifestHarness:
 
     async def _connect(self, cluster: ClusterRef, fill: Callable[[str], str]) -> Connection:
         del cluster, fill
-        return make_connection(self.cluster, self.server, self._count)
+        return self.connection or make_connection(self.cluster, self.server, self._count)
 
     def _count(self) -> None:
         self.calls += 1
