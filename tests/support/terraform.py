@@ -34,7 +34,7 @@ from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.secrets.store import FileSecrets
 from exclave.runner.terraform.module import TerraformSettings
 from exclave.runner.tools.finder import ToolFinder, ToolSettings
-from exclave.wire.kubernetes import HelmSpec, ManifestSpec
+from exclave.wire.kubernetes import HealthSpec, HelmSpec, ManifestSpec
 from exclave.wire.logs import LogRecord, Stream
 from exclave.wire.runner import Offer, Outcome
 from exclave.wire.specs import TerraformSpec
@@ -268,14 +268,14 @@ class TerraformHarness:
     async def run_job(
         self,
         executor: Executor,
-        spec: TerraformSpec | HelmSpec | ManifestSpec,
+        spec: TerraformSpec | HelmSpec | ManifestSpec | HealthSpec,
         *,
         hand_in: bool = True,
         offer: Offer | None = None,
         **changes: Any,
     ) -> Ran:
         """Run one job and report its outcome; `changes` are those of its dispatch."""
-        mutating = spec.operation == "apply"
+        mutating = not isinstance(spec, HealthSpec) and spec.operation == "apply"
         found = offer or await self.offer(spec.workspace, mutating=mutating)
         self.stop = StopRequest()
         folder = self.executions / found.execution_id

@@ -56,6 +56,15 @@ class Drift(StrEnum):
     DRIFTED = "drifted"
 
 
+class Health(StrEnum):
+    """What the last check found out about a component in a cluster."""
+
+    UNKNOWN = ""
+    """Not checked since its last deploy, or nobody asks."""
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"
+
+
 class ApprovalOption(StrEnum):
     """Who approves the plans of an install."""
 
@@ -143,6 +152,11 @@ class InstallPart:
     changed_at: datetime
     drift_at: datetime | None
     """When it was last scanned for drift."""
+    health: Health
+    health_reason: str
+    """Why it is not healthy, or why nobody could look."""
+    health_at: datetime | None
+    """When its health was last looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,25 @@ class SyncPart:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckPart:
+    """Look whether a component is healthy that another workflow has deployed."""
+
+    part: str
+    deployed_by: str
+    """That workflow; what is found counts only as long as nothing newer is deployed."""
+
+    @property
+    def component(self) -> str:
+        """The component's name."""
+        return component_of(self.part)
+
+    @property
+    def destroy(self) -> bool:
+        """Return False: a look changes nothing."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class RunAction:
     """Run an action, or a script that a runbook's step contains (then `action` is empty)."""
 
@@ -141,6 +160,7 @@ PartIntent = PlanPart | ScanPart | ApplyPart
 Intent = (
     PartIntent
     | SyncPart
+    | CheckPart
     | RunAction
     | SyncSecrets
     | RemoveSecrets
@@ -209,6 +229,8 @@ def write_intent(intent: Intent) -> dict[str, Json]:
             return {"do": "apply", "plan": intent.plan, **_write_part(intent)}
         case SyncPart():
             return {"do": "sync", **_write_part(intent)}
+        case CheckPart(part, deployed_by):
+            return {"do": "check", "part": part, "deployed_by": deployed_by}
         case RunAction():
             return _write_action(intent)
         case (
@@ -265,6 +287,8 @@ def _read_intent(stored: JsonObject) -> Intent | None:
             return ApplyPart(part, plan, destroy=_read_flag(stored, "destroy"))
         case "sync":
             return SyncPart(_read_text(stored, "part"), destroy=_read_flag(stored, "destroy"))
+        case "check":
+            return CheckPart(_read_text(stored, "part"), _read_text(stored, "deployed_by"))
         case "action":
             return RunAction(
                 _read_text(stored, "action"),

@@ -25,6 +25,7 @@ class JobKind(StrEnum):
     TERRAFORM = "terraform"
     HELM = "helm"
     MANIFEST = "manifest"
+    HEALTH = "health"
     IMAGE = "image"
     BUILD = "build"
     SECRETS = "secrets"

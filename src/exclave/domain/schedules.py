@@ -1,9 +1,10 @@
-"""Schedules of installs: crons of actions, and scans for drift."""
+"""Schedules of installs: crons of actions, scans for drift, and health checks after deploys."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from exclave.base.json_values import JsonObject
 from exclave.domain.identity import InstallId, OrgId
 from exclave.domain.workflows import WorkflowId
 
@@ -16,6 +17,8 @@ class ScheduleKind(StrEnum):
 
     ACTION = "action"
     DRIFT = "drift"
+    HEALTH = "health"
+    """Once, at the end of the time in which a component has to stay healthy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +30,10 @@ class Schedule:
     install_id: InstallId
     kind: ScheduleKind
     subject: str
-    """The name of the action, or of the part that is scanned."""
+    """The name of the action, or of the part that is scanned or checked."""
     cron: str
     next_at: datetime
     note: str = ""
     """Why its last tick started nothing; empty if it did."""
     last_workflow_id: WorkflowId | None = None
+    detail: JsonObject = field(default_factory=dict)

@@ -30,6 +30,7 @@ class WorkflowKind(StrEnum):
     ACTION_RUN = "action_run"
     RUNBOOK_RUN = "runbook_run"
     DRIFT_SCAN = "drift_scan"
+    HEALTH_CHECK = "health_check"
 
 
 class StepKind(StrEnum):

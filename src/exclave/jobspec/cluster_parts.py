@@ -8,6 +8,7 @@ from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
 from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart, StoredPlan
 from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
+from exclave.jobspec.health import make_health_rules
 from exclave.jobspec.texts import read_timeout, render_label, render_policies
 from exclave.jobspec.workspaces import name_workspace
 from exclave.wire.images import PinnedImage
@@ -70,6 +71,10 @@ def _fill(
     operation: Operation,
 ) -> ClusterFields:
     part, render = intent.part, facts.render
+    wait = WaitRules(no_downtime=definition.require_no_downtime)
+    if operation == "apply" and not intent.destroy:
+        health = make_health_rules(definition, render, part)
+        wait = wait.model_copy(update={"health": health})
     return ClusterFields(
         operation=operation,
         destroy=intent.destroy,
@@ -81,13 +86,14 @@ def _fill(
         ignore=[
             IgnoreRule(kind=rule.kind, name=rule.name, path=rule.path) for rule in definition.ignore
         ],
-        wait=WaitRules(no_downtime=definition.require_no_downtime),
+        wait=wait,
         teardown=_read_teardown(definition.teardown),
         policies=[],
         plan=None,
         rollback_to=None,
         delay_s=0.0,
-        timeout_s=read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout")),
+        timeout_s=read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout"))
+        + wait.watched_s,
     )
 
 

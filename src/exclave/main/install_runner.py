@@ -12,6 +12,7 @@ from exclave.runner.config import RunnerConfig
 from exclave.runner.control_plane.registry_access import OpenRegistry
 from exclave.runner.executors.action import ActionExecutor, ClusterTools
 from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.health import HealthExecutor
 from exclave.runner.executors.helm import HelmExecutor
 from exclave.runner.executors.image import ImageExecutor, ImageKit
 from exclave.runner.executors.manifest import ManifestExecutor
@@ -69,6 +70,7 @@ def make_install_executors(
         JobKind.TERRAFORM: TerraformExecutor(terraform),
         JobKind.HELM: HelmExecutor(cluster),
         JobKind.MANIFEST: ManifestExecutor(cluster),
+        JobKind.HEALTH: HealthExecutor(cluster),
         JobKind.ACTION: ActionExecutor(children, secrets, sealer, registry, clock, clusters),
         JobKind.IMAGE: ImageExecutor(
             ImageKit(

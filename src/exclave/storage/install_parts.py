@@ -8,7 +8,7 @@ from sqlalchemy import insert, select, update
 from exclave.base.json_values import JsonObject
 from exclave.domain.actions import ActionRun, NewActionRun
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.installs import Drift, InstallPart, PartState
+from exclave.domain.installs import Drift, Health, InstallPart, PartState
 from exclave.domain.jobs import ExecutionId, JobState, Reason
 from exclave.domain.workflows import StepKind, StepState, WorkflowId, WorkflowState
 from exclave.storage.engine.database import Tx
@@ -25,6 +25,9 @@ _SELECT_PART = select(
     install_parts.c.message,
     install_parts.c.changed_at,
     install_parts.c.drift_at,
+    install_parts.c.health,
+    install_parts.c.health_reason,
+    install_parts.c.health_at,
 )
 _SELECT_RUN = select(
     action_runs.c.id,
@@ -71,14 +74,24 @@ def save_deployment(
     config: str | None,
     build: str | None,
 ) -> None:
-    """Store what is deployed of a part now; a drift that was found before is no longer known."""
+    """Store what is deployed of a part now; what was found out before is no longer known."""
     deployed = {"config_id": config, "build_id": build, "drift": Drift.UNKNOWN}
+    deployed |= {"health": Health.UNKNOWN, "health_reason": "", "health_at": None}
     _save(tx, org, install, part, state=state, workflow_id=workflow, message="", **deployed)
 
 
 def save_drift(tx: Tx, org: OrgId, install: str, part: str, drift: Drift) -> None:
     """Store what a scan found out about a part."""
     _save(tx, org, install, part, drift=drift, drift_at=tx.now)
+
+
+def save_health(
+    tx: Tx, org: OrgId, install: str, part: str, health: Health, reason: str, *, workflow: str
+) -> None:
+    """Store whether a part is healthy, unless another workflow has changed it since."""
+    same = (*_is(org, install, part), install_parts.c.workflow_id == workflow)
+    row = {"health": health, "health_reason": reason, "health_at": tx.now}
+    tx.run(update(install_parts).where(*same).values(**row))
 
 
 def _save(tx: Tx, org: OrgId, install: str, part: str, **values: Any) -> None:

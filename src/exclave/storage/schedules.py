@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import delete, insert, select, update
 
 from exclave.domain.identity import OrgId
-from exclave.domain.schedules import Schedule
+from exclave.domain.schedules import Schedule, ScheduleKind
 from exclave.domain.workflows import WorkflowId
 from exclave.storage.engine.database import Tx
 from exclave.storage.tables.installs import schedules
@@ -22,6 +22,7 @@ _SELECT = select(
     schedules.c.next_at,
     schedules.c.note,
     schedules.c.last_workflow_id,
+    schedules.c.detail,
 )
 
 
@@ -42,7 +43,7 @@ def add_schedule(tx: Tx, new: Schedule) -> None:
             kind=new.kind,
             subject=new.subject,
             cron=new.cron,
-            detail={},
+            detail=dict(new.detail),
             next_at=new.next_at,
             note=new.note,
         )
@@ -67,6 +68,18 @@ def set_note(tx: Tx, org: OrgId, schedule: str, note: str) -> None:
 def drop_schedule(tx: Tx, org: OrgId, schedule: str) -> None:
     """Remove a schedule."""
     tx.run(delete(schedules).where(schedules.c.org_id == org, schedules.c.id == schedule))
+
+
+def drop_check(tx: Tx, org: OrgId, install: str, part: str) -> None:
+    """Remove the health check of a part that is still to come."""
+    tx.run(
+        delete(schedules).where(
+            schedules.c.org_id == org,
+            schedules.c.install_id == install,
+            schedules.c.kind == ScheduleKind.HEALTH,
+            schedules.c.subject == part,
+        )
+    )
 
 
 def drop_schedules(tx: Tx, org: OrgId, install: str) -> None:
@@ -96,6 +109,12 @@ def claim_tick(tx: Tx, due: Schedule, next_at: datetime) -> bool:
     )
     values = {"next_at": next_at, "last_at": tx.now}
     return tx.run(update(schedules).where(*same).values(**values)).rowcount == 1
+
+
+def claim_once(tx: Tx, org: OrgId, due: Schedule) -> bool:
+    """Claim and remove what happens only once; return True at exactly one server."""
+    same = (schedules.c.org_id == org, schedules.c.id == due.id)
+    return tx.run(delete(schedules).where(*same, schedules.c.next_at == due.next_at)).rowcount == 1
 
 
 def _update(tx: Tx, org: OrgId, schedule: str, **values: Any) -> None:

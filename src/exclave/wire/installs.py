@@ -73,6 +73,10 @@ class PartReply(Reply):
     workflow_id: Id | None
     changed_at: datetime | None
     drift_at: datetime | None
+    health: str = ""
+    """`healthy` or `degraded`; empty if it was not looked at since its last deploy."""
+    health_reason: str = ""
+    health_at: datetime | None = None
 
 
 class InstallDetail(InstallReply):

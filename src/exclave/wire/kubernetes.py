@@ -2,12 +2,25 @@
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from exclave.base import job_limits
 from exclave.wire.images import PinnedImage
 from exclave.wire.model import Name, Request
-from exclave.wire.spec_fields import Artifact, PlanRef, RegoPolicy, TimeoutS, Workspace
+from exclave.wire.spec_fields import (
+    Argument,
+    Artifact,
+    PlanRef,
+    RegoPolicy,
+    TimeoutS,
+    Workspace,
+)
 
 Endpoint = Annotated[
     str, StringConstraints(pattern=r"^https://[^\s/?#@]+(/[^\s?#]*)?$", max_length=1000)
@@ -111,11 +124,51 @@ class IgnoreRule(Request):
     """A field: `spec.template.metadata.annotations["x"]`, `spec.containers[*].image`."""
 
 
+CheckName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+"""The name of a probe, or one of the checks that need none: `readiness`, `restarts`."""
+
+
+class HealthProbe(Request):
+    """A check of the app's own: a request, a connection, or a command in one of its pods."""
+
+    name: CheckName
+    type: Literal["http", "tcp", "exec"]
+    url: Annotated[str, StringConstraints(max_length=2000, pattern=r"^[^\x00\s]*$")] = ""
+    """What is asked (`http`), or host and port (`tcp`)."""
+    command: Annotated[list[Argument], Field(max_length=100)] = []
+
+
+class HealthRules(Request):
+    """What makes a part healthy after its rollout."""
+
+    window_s: Annotated[float, Field(ge=0, le=3600)]
+    """How long it has to stay healthy."""
+    block: bool = False
+    """Whether the apply itself watches it, and fails."""
+    required: Annotated[list[CheckName], Field(max_length=50)] = []
+    """The checks that decide; none: all of them."""
+    probes: Annotated[list[HealthProbe], Field(max_length=20)] = []
+
+
 class WaitRules(Request):
     """What is demanded of a rollout, beside that it becomes ready before the job's timeout."""
 
     no_downtime: bool = False
     """Fail if a Service of the part had no ready endpoint at any moment."""
+    health: HealthRules | None = None
+
+    @property
+    def watched_s(self) -> float:
+        """How much of a job's time is for watching, after the rollout."""
+        return self.health.window_s if self.health is not None and self.health.block else 0.0
+
+    @model_serializer(mode="wrap")
+    def _leave_out_health(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what older runners do not know, unless it is used."""
+        fields: dict[str, object] = dump(self)
+        if self.health is None:
+            del fields["health"]
+        return fields
 
 
 class TeardownRules(Request):
@@ -214,3 +267,19 @@ class HelmSpec(ClusterJob):
     take_over_release: bool = False
     """Go on although somebody else's Helm seems to be at work; written into the plan."""
     crds: Crds = "create"
+
+
+class HealthSpec(Request):
+    """Look whether a part is healthy that was deployed one window ago; nothing is changed.
+
+    Output: `health` with `state` (`healthy` or `degraded`) and `reason`.
+    """
+
+    kind: Literal["health"] = "health"
+    workspace: Workspace
+    cluster: ClusterRef
+    namespace: Namespace
+    rules: HealthRules
+    delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """How long to wait before another try."""
+    timeout_s: TimeoutS = 300.0

@@ -12,7 +12,7 @@ from pydantic import (
 
 from exclave.base import job_limits
 from exclave.wire.images import ImageSource, ImageSpec
-from exclave.wire.kubernetes import ClusterRef, HelmSpec, ManifestSpec
+from exclave.wire.kubernetes import ClusterRef, HealthSpec, HelmSpec, ManifestSpec
 from exclave.wire.model import Id, Name, Request
 from exclave.wire.spec_fields import (
     Argument,
@@ -319,6 +319,7 @@ JobSpec = Annotated[
     | TerraformSpec
     | HelmSpec
     | ManifestSpec
+    | HealthSpec
     | ImageSpec
     | BuildSpec
     | SecretsSpec,

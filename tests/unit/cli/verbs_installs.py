@@ -48,7 +48,9 @@ def part(name: str, **more: Any) -> Json:
 def detail(**more: Any) -> Json:
     parts = [
         part("sandbox"),
-        part("component:api", drift="drifted", config_version=2, is_current=False),
+        part(
+            "component:api", drift="drifted", health="degraded", config_version=2, is_current=False
+        ),
     ]
     return app_install(
         lanes=[samples.lane()],
@@ -189,7 +191,7 @@ INSTALL_VERBS: dict[str, Verb] = {
                             {"name": "customer-one", "app": "shop", "labels": {"tier": "gold"}, "inputs": {"domain": "acme.test"},
                              "approve_all": True, "here": False, "provision": True}),
     "installs get": Verb("customer-one", _LISTED | {f"GET {_AT_INS}": detail()},
-                         "component:api  active  drifted  2 (outdated)", "release-lane customer-one component:db"),
+                         "component:api  active  degraded  drifted  2 (outdated)", "release-lane customer-one component:db"),
     "installs labels": Verb("customer-one tier=silver", _LISTED | {f"GET {_AT_INS}": detail(), f"PUT {_AT_INS}/labels": app_install(labels={"tier": "silver"})},
                             "tier=silver", body={"labels": {"tier": "silver"}}),
     "installs approve-all": Verb(f"{INS} on --yes", {f"PUT {_AT_INS}/approve-all": app_install(approve_all=True)},

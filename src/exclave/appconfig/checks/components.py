@@ -13,7 +13,12 @@ from exclave.appconfig.checks.docker_builds import check_docker_build
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
-from exclave.appconfig.model.kinds.components import Component, Health, WatchedComponent
+from exclave.appconfig.model.kinds.components import (
+    BUILT_IN_CHECKS,
+    Component,
+    Health,
+    WatchedComponent,
+)
 from exclave.appconfig.model.kinds.container_image import AzureAcr, ContainerImage, ImageSource
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
@@ -117,10 +122,6 @@ def _check_credentials(report: Report, place: Place, source: AzureAcr) -> None:
 
 
 def _check_health(report: Report, entry: Entry, health: Health) -> None:
-    if health.enabled:
-        message = "this version does not watch components after their deploy"
-        hint = "A deploy waits until everything is ready; check later on by an action with a cron."
-        report.warn(Code.NOT_APPLIED, entry.place.child("health"), message, hint)
     check_unique(report, entry.place.child("health", "probes"), health.probes)
     for index, probe in enumerate(health.probes):
         place = entry.place.child("health", "probes", index)
@@ -131,9 +132,9 @@ def _check_health(report: Report, entry: Entry, health: Health) -> None:
         if probe.type and getattr(probe, other):
             message = f"`{other}` has no effect on a probe of type {probe.type}"
             report.warn(Code.NEEDLESS_KEY, place.child(other), message)
-    known = names_of(health.probes)
-    unknown = [name for name in health.required_checks if known and name not in known]
+    known = {*names_of(health.probes), *BUILT_IN_CHECKS}
+    unknown = [name for name in health.required_checks if name not in known]
     if unknown:
-        message = f"there is no probe {list_words(unknown)}"
+        message = f"there is no check {list_words(unknown)}"
         place = entry.place.child("health", "required_checks")
-        report.warn(Code.CONFLICT, place, message, f"There are {list_words(sorted(known))}.")
+        report.error(Code.CONFLICT, place, message, f"There are {list_words(sorted(known))}.")

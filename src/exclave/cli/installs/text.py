@@ -81,6 +81,11 @@ def print_hints(session: Session, install: InstallDetail) -> None:
         command = f"exclave installs release-lane {install.name} {blocked[0]} --reason …"
         session.out.say(f"\nA lane is blocked: check its resources, then `{command}`.")
         session.out.say(f"What a lost apply left behind: exclave installs orphans {install.name}")
+    degraded = [part.part for part in install.parts if part.health == "degraded"]
+    if degraded:
+        names = " ".join(part.removeprefix("component:") for part in degraded)
+        command = f"exclave installs rollback {install.name} {names.split()[0]}"
+        session.out.say(f"\nNot healthy: {names}. Correct it and deploy again, or `{command}`.")
     drifted = list_drifted(install)
     if drifted:
         session.out.say(f"\nDrift was found. Repair it: {write_repair(install, drifted)}")
@@ -164,7 +169,7 @@ def _write_tables(session: Session, install: InstallDetail) -> list[Styled]:
     ]
     return [
         table(
-            ["PART", "STATE", "DRIFT", "CONFIG", "SINCE", "MESSAGE"],
+            ["PART", "STATE", "HEALTH", "DRIFT", "CONFIG", "SINCE", "MESSAGE"],
             [_write_part(part) for part in install.parts],
         ),
         table(["LANE", "STATE", "EXECUTION", "SINCE", "REASON"], lanes),
@@ -177,8 +182,9 @@ def _write_part(part: PartReply) -> list[str]:
     config = "" if part.config_version is None else str(part.config_version)
     if config and not part.is_current:
         config += " (outdated)"
-    message = _shorten(part.message)
-    return [part.part, part.state, part.drift, config, show_time(part.changed_at), message]
+    message = _shorten(part.message or part.health_reason)
+    since = show_time(part.changed_at)
+    return [part.part, part.state, part.health, part.drift, config, since, message]
 
 
 def _show_presence(runner: RunnerReply) -> str:

@@ -1,7 +1,7 @@
 """Store the schedules that an install's config declares."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from exclave.appconfig.model.kinds.components import Component, PlannedComponent
 from exclave.appconfig.model.kinds.sandbox import Sandbox
@@ -29,6 +29,8 @@ def refresh_schedules(
     """
     wanted = dict(_list_wanted(tx, org, config))
     for schedule in schedules.list_schedules(tx, org, install):
+        if schedule.kind is ScheduleKind.HEALTH:
+            continue
         cron = wanted.pop((schedule.kind, schedule.subject), None)
         if cron is None:
             schedules.drop_schedule(tx, org, schedule.id)
@@ -53,6 +55,27 @@ def refresh_schedules(
                 note=note,
             ),
         )
+    tx.wake("schedules")
+
+
+def plan_check(
+    tx: Tx, deps: Deps, org: OrgId, install: str, part: str, *, after_s: float, workflow: str
+) -> None:
+    """Schedule a look at a part that a workflow has just deployed; it replaces an earlier one."""
+    schedules.drop_check(tx, org, install, part)
+    schedules.add_schedule(
+        tx,
+        Schedule(
+            org=org,
+            id=deps.ids.new("sch"),
+            install_id=InstallId(install),
+            kind=ScheduleKind.HEALTH,
+            subject=part,
+            cron="",
+            next_at=tx.now + timedelta(seconds=after_s),
+            detail={"deployed_by": workflow},
+        ),
+    )
     tx.wake("schedules")
 
 

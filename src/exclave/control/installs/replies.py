@@ -121,6 +121,9 @@ def _show_part(
         workflow_id=part.workflow_id,
         changed_at=part.changed_at,
         drift_at=part.drift_at,
+        health=part.health,
+        health_reason=part.health_reason,
+        health_at=part.health_at,
     )
 
 

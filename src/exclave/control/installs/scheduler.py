@@ -1,4 +1,6 @@
-"""Schedules: crons of actions and scans for drift. A tick is taken in the transaction it causes.
+"""Schedules: crons of actions, scans for drift, and health checks after deploys.
+
+A tick is taken in the transaction it causes.
 
 A tick that nobody could take (all servers were down) happens once, late; one whose last run has
 not ended is left out, and the schedule says so.
@@ -7,6 +9,7 @@ not ended is left out, and the schedule says so.
 from datetime import datetime
 
 from exclave.base.errors import Kind, Problem
+from exclave.base.json_values import text_or_empty
 from exclave.control.chores import RowWorker, count_rest
 from exclave.control.deps import Deps
 from exclave.control.install_state.cron import find_next
@@ -14,11 +17,11 @@ from exclave.control.install_state.schedules import find_tick
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.domain.four_eyes import NOBODY, Author
 from exclave.domain.identity import OrgId, QueueId
-from exclave.domain.installs import component_of
+from exclave.domain.installs import Health, component_of
 from exclave.domain.lanes import SANDBOX
 from exclave.domain.schedules import Schedule, ScheduleKind
 from exclave.domain.workflows import WorkflowId, WorkflowState
-from exclave.storage import installs, queues, schedules, workflows
+from exclave.storage import install_parts, installs, queues, schedules, workflows
 from exclave.storage.engine.database import StatementFailed, Tx
 
 SCHEDULES = "schedules"
@@ -65,6 +68,11 @@ def _begin(tx: Tx, deps: Deps, schedule: Schedule) -> None:
     org, install = schedule.org, schedule.install_id
     installs.lock_install(tx, org, install)  # in the order of those who change schedules
     queues.lock_queue(tx, org, QueueId(install))
+    if schedule.kind is ScheduleKind.HEALTH:
+        if schedules.claim_once(tx, schedule.org, schedule):
+            kind, request = _make_request(schedule)
+            begin_install_workflow(tx, deps, org, _BY, install, kind, request)
+        return
     if not schedules.claim_tick(tx, schedule, find_next(schedule.cron, tx.now)):
         return
     if _is_running(tx, org, schedule.last_workflow_id):
@@ -78,13 +86,35 @@ def _begin(tx: Tx, deps: Deps, schedule: Schedule) -> None:
 
 def _leave_out(tx: Tx, schedule: Schedule, note: str) -> None:
     """Advance a schedule without starting its workflow, and store the reason."""
+    if schedule.kind is ScheduleKind.HEALTH:
+        if schedules.claim_once(tx, schedule.org, schedule):
+            _note_unchecked(tx, schedule, note)
+        return
     if schedules.claim_tick(tx, schedule, find_tick(schedule.cron, tx.now)[0]):
         schedules.set_note(tx, schedule.org, schedule.id, note)
+
+
+def _note_unchecked(tx: Tx, schedule: Schedule, why: str) -> None:
+    """Store at the part that nobody could look at it."""
+    install_parts.save_health(
+        tx,
+        schedule.org,
+        schedule.install_id,
+        schedule.subject,
+        Health.UNKNOWN,
+        f"it was not checked: {why}",
+        workflow=text_or_empty(schedule.detail.get("deployed_by")),
+    )
 
 
 def _make_request(schedule: Schedule) -> tuple[WorkflowKind, Request]:
     if schedule.kind is ScheduleKind.ACTION:
         return WorkflowKind.ACTION_RUN, Request(action=schedule.subject, trigger="cron")
+    if schedule.kind is ScheduleKind.HEALTH:
+        name = component_of(schedule.subject)
+        return WorkflowKind.HEALTH_CHECK, Request(
+            components=(name,), deployed_by=text_or_empty(schedule.detail.get("deployed_by"))
+        )
     if schedule.subject == SANDBOX:
         return WorkflowKind.DRIFT_SCAN, Request(sandbox=True, plan_only=True)
     name = component_of(schedule.subject)

@@ -7,7 +7,7 @@ from exclave.base.logs import Log
 from exclave.control.job_specs.actions import make_run, note_run
 from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.copied_parts import make_sync
-from exclave.control.job_specs.planned_parts import make_apply, make_plan
+from exclave.control.job_specs.planned_parts import make_apply, make_check, make_plan
 from exclave.control.job_specs.rendering import NotRendered
 from exclave.control.job_specs.secrets import make_secrets, make_secrets_removal
 from exclave.domain.intents import (
@@ -16,6 +16,7 @@ from exclave.domain.intents import (
     AwaitEvent,
     AwaitRunner,
     AwaitStack,
+    CheckPart,
     PlanPart,
     RemoveSecrets,
     RunAction,
@@ -94,6 +95,8 @@ def _make_spec(scope: Scope, stored: StepIntent) -> Request:
             return make_apply(scope, apply, stored.values)
         case SyncPart() as sync:
             return make_sync(scope, sync, stored.values)
+        case CheckPart() as check:
+            return make_check(scope, check, stored.values)
         case RunAction() as run:
             return make_run(scope, run, stored.values)
         case SyncSecrets():

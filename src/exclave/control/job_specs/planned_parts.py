@@ -3,6 +3,8 @@
 from typing import Any
 
 from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.helm_chart import HelmChart
+from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import list_policies
@@ -16,11 +18,19 @@ from exclave.control.job_specs.component_types import (
 from exclave.control.job_specs.context import Scope
 from exclave.control.job_specs.operation_roles import find_component_role
 from exclave.control.job_specs.part_results import PLANNED_RESULTS, PartResults
-from exclave.domain.intents import ApplyPart, PartIntent, PlanPart, ScanPart, WorkflowValues
+from exclave.domain.intents import (
+    ApplyPart,
+    CheckPart,
+    PartIntent,
+    PlanPart,
+    ScanPart,
+    WorkflowValues,
+)
 from exclave.domain.jobs import Reason
 from exclave.domain.lanes import POLICIES
 from exclave.jobspec.errors import NotReady
-from exclave.jobspec.facts import ApplyFacts, PlanFacts
+from exclave.jobspec.facts import ApplyFacts, PartFacts, PlanFacts
+from exclave.jobspec.health import make_health_job
 from exclave.storage import install_parts, steps
 from exclave.wire.kubernetes import ClusterRef
 from exclave.wire.model import Request
@@ -72,6 +82,21 @@ def make_apply(scope: Scope, intent: ApplyPart, values: WorkflowValues) -> Reque
     return type_.make_apply(definition, facts, intent)
 
 
+def make_check(scope: Scope, intent: CheckPart, values: WorkflowValues) -> Request:
+    """Return the job that looks whether a component is healthy."""
+    definition = scope.find_definition(Component, intent.component)
+    type_ = get_planned_type(definition)
+    if not isinstance(definition, HelmChart | KubernetesManifest):
+        raise NotReady(Reason.DISABLED, f"`{intent.component}` has no health checks")
+    facts = PartFacts(
+        artifact=None,
+        render=scope.render,
+        override="",
+        cluster=_find_cluster(scope, type_, definition, intent, values),
+    )
+    return make_health_job(definition, facts, intent)
+
+
 def _refuse_stale(
     scope: Scope, results: PartResults, intent: ApplyPart, plan: int, serial: int
 ) -> None:
@@ -99,7 +124,7 @@ def _find_cluster(
     scope: Scope,
     type_: PlannedType[Any],
     definition: Component | Sandbox,
-    intent: PartIntent,
+    intent: PartIntent | CheckPart,
     values: WorkflowValues,
 ) -> ClusterRef | None:
     if not type_.needs_cluster or isinstance(definition, Sandbox):

@@ -16,11 +16,13 @@ from exclave.control.install_state.state import write_state
 from exclave.control.job_specs.component_types import find_results
 from exclave.control.job_specs.part_results import PartResults
 from exclave.control.progress.build_results import FinishedBuild, apply_build_result
+from exclave.control.progress.health_results import begin_health, note_degraded, record_check
 from exclave.domain.identity import OrgId
 from exclave.domain.install_state import SecretEntry, StateDocument
 from exclave.domain.installs import PartState, decide_drift
 from exclave.domain.intents import (
     ApplyPart,
+    CheckPart,
     PlanPart,
     ScanPart,
     StepIntent,
@@ -74,12 +76,12 @@ def apply_job_result(tx: Tx, deps: Deps, finished: FinishedJob) -> Verdict:
     kind = finished.job.kind
     results = find_results(kind)
     if results is not None:
-        return _record_part(tx, finished, results)
+        return _record_part(tx, deps, finished, results)
     RECORDERS[kind](tx, deps, finished)
     return Verdict()
 
 
-def _record_part(tx: Tx, finished: FinishedJob, results: PartResults) -> Verdict:
+def _record_part(tx: Tx, deps: Deps, finished: FinishedJob, results: PartResults) -> Verdict:
     job = finished.job
     stored = _load_intent(tx, job)
     if stored is None:
@@ -94,6 +96,8 @@ def _record_part(tx: Tx, finished: FinishedJob, results: PartResults) -> Verdict
             return _record_plan(tx, finished, results, plan, stored.values)
         case ApplyPart() as apply if succeeded:
             _record_apply(tx, finished, results, apply, stored.values)
+            if not apply.destroy:
+                begin_health(tx, deps, finished.job, apply.part)
             return Verdict()
         case SyncPart() as sync if succeeded:
             _record_apply(tx, finished, results, sync, stored.values)
@@ -114,6 +118,8 @@ def _record_failure(
     if finished.reason == Reason.PLAN_STALE:
         return Verdict(again=_find_again(tx, job, intent, delay_s=0.0, most=parts.MOST_REPLANS))
     _note_failed(tx, finished, intent.part)
+    if finished.reason == Reason.ROLLOUT_FAILED:
+        note_degraded(tx, job, intent.part, finished.message)
     if finished.state is JobState.FAILED and finished.reason in _PASSING:
         delay = min(_FIRST_DELAY_S * 2**job.step_attempt, _LONGEST_DELAY_S)
         definition = _find_definition(tx, org, values.config, intent.component)
@@ -266,6 +272,13 @@ def _read_places(value: object) -> list[dict[str, str]]:
     ]
 
 
+def _record_health(tx: Tx, _: Deps, finished: FinishedJob) -> None:
+    stored = _load_intent(tx, finished.job)
+    if stored is not None and isinstance(stored.intent, CheckPart):
+        outputs = finished.outputs if finished.state is JobState.SUCCEEDED else None
+        record_check(tx, finished.job, stored.intent, outputs, finished.message or finished.reason)
+
+
 def _record_nothing(_tx: Tx, _deps: Deps, _finished: FinishedJob) -> None:
     """Scripts and empty jobs change nothing beside their step."""
 
@@ -273,6 +286,7 @@ def _record_nothing(_tx: Tx, _deps: Deps, _finished: FinishedJob) -> None:
 RECORDERS: Mapping[JobKind, Callable[[Tx, Deps, FinishedJob], None]] = {
     JobKind.ACTION: _record_action,
     JobKind.BUILD: _record_build,
+    JobKind.HEALTH: _record_health,
     JobKind.NOOP: _record_nothing,
     JobKind.SCRIPT: _record_nothing,
     JobKind.SECRETS: _record_secrets,

@@ -95,6 +95,8 @@ class Request:
     """Of a deploy of one component: what it goes back to."""
     take_over: bool = False
     """Of a deploy: take releases over from another Helm."""
+    deployed_by: str = ""
+    """Of a health check: the workflow that deployed what is looked at."""
     new_stack: bool = False
     """The customer's Stack has to report first: the app asks for more than before."""
     action: str = ""

@@ -3,8 +3,16 @@
 from collections.abc import Callable, Mapping
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.intents import AwaitBuilds, AwaitRunner, AwaitStack, RemoveSecrets, SyncSecrets
-from exclave.domain.lanes import SANDBOX, SECRETS
+from exclave.domain.installs import name_part
+from exclave.domain.intents import (
+    AwaitBuilds,
+    AwaitRunner,
+    AwaitStack,
+    CheckPart,
+    RemoveSecrets,
+    SyncSecrets,
+)
+from exclave.domain.lanes import SANDBOX, SECRETS, slug
 from exclave.domain.workflows import WorkflowKind
 from exclave.flow.plans.deploys import (
     add_action,
@@ -202,7 +210,14 @@ def _scan_drift(graph: GraphBuilder, outline: Outline, request: Request, front: 
     add_plans(graph, deployed, front)
 
 
-_UNBUILT = frozenset({WorkflowKind.SYNC_SECRETS})
+def _check_health(graph: GraphBuilder, outline: Outline, request: Request, front: Front) -> None:
+    for component in outline.pick(request.components):
+        if component.deployed:
+            intent = CheckPart(name_part(component.name), request.deployed_by)
+            graph.job(f"{slug(component.name)}.health", front, intent)
+
+
+_UNBUILT = frozenset({WorkflowKind.SYNC_SECRETS, WorkflowKind.HEALTH_CHECK})
 _TYPES: Mapping[WorkflowKind, Callable[[GraphBuilder, Outline, Request, Front], None]] = {
     WorkflowKind.PROVISION: _provision,
     WorkflowKind.REPROVISION: _reprovision,
@@ -218,4 +233,5 @@ _TYPES: Mapping[WorkflowKind, Callable[[GraphBuilder, Outline, Request, Front], 
     WorkflowKind.ACTION_RUN: _run_action,
     WorkflowKind.RUNBOOK_RUN: add_runbook,
     WorkflowKind.DRIFT_SCAN: _scan_drift,
+    WorkflowKind.HEALTH_CHECK: _check_health,
 }

@@ -22,8 +22,10 @@ from exclave.runner.secrets.store import SecretStore
 from exclave.runner.states.sealed_store import SealedStore
 from exclave.runner.tools.finder import ToolFinder
 from exclave.runner.tools.job_tools import find_job_tool
-from exclave.wire.kubernetes import ClusterJob
+from exclave.wire.kubernetes import ClusterJob, HealthSpec
 from exclave.wire.specs import TerraformSpec
+
+DelayedSpec = ClusterJob | HealthSpec | TerraformSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class DeployKit:
     keep_free_bytes: int = KEEP_FREE_BYTES
 
     async def begin(
-        self, job: JobRun, log: LogWriter, stop: StopRequest, spec: ClusterJob | TerraformSpec
+        self, job: JobRun, log: LogWriter, stop: StopRequest, spec: DelayedSpec
     ) -> JobContext:
         """Return the context of a job, after the delay before another attempt.
 
@@ -76,14 +78,14 @@ class ClusterKit(DeployKit):
     read_pull_login: ReadPullLogin = read_no_login
 
     async def open_cluster(
-        self, context: JobContext, spec: ClusterJob, texts: Iterable[str]
+        self, context: JobContext, spec: ClusterJob | HealthSpec, texts: Iterable[str]
     ) -> tuple[Filler, Connection]:
         """Fetch the values of the texts and return them with the connection to the cluster."""
         filler = await self.fetch_values(context, [*texts, *list_texts(spec.cluster)])
         return filler, await self.connect(spec.cluster, filler.fill)
 
     def open_state(
-        self, context: JobContext, spec: ClusterJob, client: ClusterClient
+        self, context: JobContext, spec: ClusterJob | HealthSpec, client: ClusterClient
     ) -> StateSession:
         """Return the stored state of the part that a job deploys."""
         run = context.job

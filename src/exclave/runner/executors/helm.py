@@ -6,6 +6,7 @@ from pathlib import Path
 from exclave.base.errors import Problem
 from exclave.base.secrets import Secret
 from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.pod_commands import PodCommands
 from exclave.runner.helm.apply import apply_release
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.packages import unpack_chart
@@ -87,6 +88,7 @@ class HelmExecutor(Executor):
                 filler=filler,
                 tool=await self._find_helm(context, spec),
                 kubeconfig=proxy.write_kubeconfig(context.workspace, spec.namespace),
+                run_in_pod=PodCommands(context, connection, kit.finder, kit.randomness).run,
                 opa=await kit.find_tool(context, "opa") if is_plan and spec.policies else "",
                 read_pull_login=kit.read_pull_login,
             )

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from exclave.runner.executors.deploy_kit import ClusterKit
+from exclave.runner.executors.pod_commands import PodCommands
 from exclave.runner.jobs.artifacts import pull_file
 from exclave.runner.jobs.context import JobContext
 from exclave.runner.jobs.executor import (
@@ -59,7 +60,10 @@ class ManifestExecutor(Executor):
         client = ClusterClient(connection, kit.clock, kit.randomness, read_only=is_plan)
         async with client:
             state = kit.open_state(context, spec, client)
-            manifest = ManifestJob(context, spec, client, state, kit.sealer, kit.read_pull_login)
+            pods = PodCommands(context, connection, kit.finder, kit.randomness)
+            manifest = ManifestJob(
+                context, spec, client, state, kit.sealer, pods.run, kit.read_pull_login
+            )
             if is_plan:
                 planned = await context.guard(_plan(manifest, text, filler), name="the plan")
                 opa = await kit.find_tool(context, "opa") if spec.policies else ""

@@ -35,6 +35,7 @@ from exclave.runner.kube.changes.state import (
     key_of,
     unite,
 )
+from exclave.runner.kube.health.watching import HealthWatch, list_watched, watch_rollout
 from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
@@ -110,6 +111,7 @@ async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
         await job.pull_secrets.write_all(later)
         failure = await _wait_ready(job, approved)
         downtimes = count_downtimes()
+        failure = failure or await _watch_health(job, approved)
     if failure is None:
         await _prune(job, approved, note)
         await _verify(job, approved)
@@ -220,7 +222,7 @@ async def _wait_ready(job: HelmContext, approved: Approved) -> WorkFailed | None
     """Wait for the rollout; return the failure, so that the state can be stored before."""
     waiting = [wanted.id for wanted in approved.plan.objects if needs_wait(wanted.value)]
     rollout = RolloutWait(job.client, job.context.clock, job.context.log.system)
-    until = job.context.deadline - _MARGIN_S
+    until = job.context.deadline - _MARGIN_S - job.spec.wait.watched_s
     unready = await job.context.guard(rollout.wait(waiting, until=until), name="the rollout")
     if not unready:
         return None
@@ -228,6 +230,16 @@ async def _wait_ready(job: HelmContext, approved: Approved) -> WorkFailed | None
         for line in entry.log:
             job.context.log.system(f"{entry.id.name}: {line}")
     return fail_rollout(unready)
+
+
+async def _watch_health(job: HelmContext, approved: Approved) -> WorkFailed | None:
+    """Watch the release if its deploy depends on its health; return the failure."""
+    rules, say = job.spec.wait.health, job.context.log.system
+    if rules is None or not rules.block:
+        return None
+    watched = list_watched(approved.plan.objects)
+    watch = HealthWatch(job.client, job.context.clock, rules, watched, job.run_in_pod, say)
+    return await job.context.guard(watch_rollout(watch, say), name="the health watch")
 
 
 async def _prune(job: HelmContext, approved: Approved, note: Note) -> None:

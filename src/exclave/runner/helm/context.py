@@ -15,6 +15,7 @@ from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.changes.state_session import StateSession
+from exclave.runner.kube.health.probes import RunInPod
 from exclave.runner.kube.pull_secrets import PullSecrets, ReadPullLogin, read_no_login
 from exclave.runner.processes.child import Command
 from exclave.runner.secrets.sealing import Sealer
@@ -33,6 +34,7 @@ class HelmContext:
     filler: Filler
     tool: str
     kubeconfig: Path
+    run_in_pod: RunInPod
     opa: str = ""
     """The program that evaluates policies, if there are any."""
     read_pull_login: ReadPullLogin = read_no_login

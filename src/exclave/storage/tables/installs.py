@@ -11,7 +11,14 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from exclave.domain.installs import ApprovalOption, Drift, InstallState, ManagedBy, PartState
+from exclave.domain.installs import (
+    ApprovalOption,
+    Drift,
+    Health,
+    InstallState,
+    ManagedBy,
+    PartState,
+)
 from exclave.domain.jobs import JobState
 from exclave.domain.schedules import ScheduleKind
 from exclave.domain.stacks import Cloud, StackState
@@ -112,6 +119,9 @@ install_parts = Table(
     Column("message", Text, nullable=False, default=""),
     Column("changed_at", Instant, nullable=False),
     Column("drift_at", Instant),
+    Column("health", EnumText(Health), nullable=False, default=Health.UNKNOWN),
+    Column("health_reason", Text, nullable=False, default=""),
+    Column("health_at", Instant),
     PrimaryKeyConstraint("org_id", "install_id", "part"),
     of_org("install_id", "installs"),
 )

@@ -69,12 +69,16 @@ class Probe(Table):
     )
 
 
+BUILT_IN_CHECKS = ("readiness", "restarts")
+"""Checks of every component in a cluster, which need no probe."""
+
+
 class Health(Table):
     """How the platform finds out that a deployed component works."""
 
     enabled: bool = flag("Whether it looks at all.", default=True, since=NEW)
     stabilization_window: str = text(
-        "How long it must stay healthy; at most 1h.",
+        "How long it must stay healthy after its rollout; at most 1h.",
         '"5m"',
         default="3m",
         since=NEW,
@@ -82,7 +86,11 @@ class Health(Table):
         format="duration",
     )
     block_deploy: bool = flag("An unhealthy component fails its deploy.", since=NEW)
-    required_checks: tuple[str, ...] = texts("Probes that must pass.", '["api"]', since=NEW)
+    required_checks: tuple[str, ...] = texts(
+        "Checks that decide: names of probes, `readiness`, `restarts`; absent: all.",
+        '["readiness", "api"]',
+        since=NEW,
+    )
     probes: tuple[Probe, ...] = tables(Probe, "Checks of your own.", since=NEW)
 
 

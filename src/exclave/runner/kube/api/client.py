@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from http import HTTPStatus
 from types import TracebackType
@@ -78,6 +79,10 @@ class ClusterClient:
         """Return the version of the server, such as `v1.34.4`."""
         version = await self._exchange.call(ApiRequest("GET", "/version"))
         return text_or_empty(version.get("gitVersion"))
+
+    async def read_time(self) -> datetime:
+        """Return the time of the server, by which it dates what happens."""
+        return await self._exchange.read_time()
 
     async def read_cluster_uid(self) -> str:
         """Return what tells this cluster from all others: the uid of `kube-system`."""

@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from types import TracebackType
 from typing import Final, Self
@@ -165,6 +167,17 @@ class Exchange:
                 yield response
         except (httpx.HTTPError, OSError) as error:
             raise self._explain(request, error) from error
+
+    async def read_time(self) -> datetime:
+        """Return the time of the server, from the header of a reply."""
+        request = ApiRequest("GET", "/version")
+        async with self.stream(request, silence_s=_REPLY_S) as reply:
+            date = reply.headers.get("date", "")
+        try:
+            return parsedate_to_datetime(date)
+        except ValueError as error:
+            message = f"{self._connection.server} does not say what time it is"
+            raise ClusterUnreachable(message) from error
 
     async def renew(self) -> bool:
         """Get another credential; return False if there is none."""

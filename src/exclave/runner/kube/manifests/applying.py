@@ -19,6 +19,7 @@ from exclave.runner.kube.changes.state import (
     key_of,
     unite,
 )
+from exclave.runner.kube.health.watching import HealthWatch, list_watched, watch_rollout
 from exclave.runner.kube.manifests.container_logs import copy_job_logs
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.outputs import gather_outputs
@@ -77,6 +78,7 @@ async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteC
         await job.pull_secrets.write_all(later)
         await _wait_ready(job, plan.objects)
         lowest = downtimes()
+        await _watch_health(job, plan.objects)
     check_downtime(lowest, context.log.system, is_refused=job.spec.wait.no_downtime)
     leftovers = await _prune(job, plan, note)
     kept = [change for change in plan.changes if change.action == "keep"]
@@ -94,7 +96,7 @@ async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject]) -> None
     context = job.context
     waited = [entry.id for entry in objects if needs_wait(entry.value)]
     wait = RolloutWait(job.client, context.clock, context.log.system)
-    unready = await wait.wait(waited, until=context.deadline - _LAST_S)
+    unready = await wait.wait(waited, until=context.deadline - _LAST_S - job.spec.wait.watched_s)
     await copy_job_logs(job, objects)
     if not unready:
         return
@@ -102,6 +104,18 @@ async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject]) -> None
         for line in entry.log:
             context.log.system(f"{entry.id.name}: {line}")
     raise fail_rollout(unready)
+
+
+async def _watch_health(job: ManifestJob, objects: Sequence[WantedObject]) -> None:
+    """Watch the part if its deploy depends on its health; raise if it does not stay healthy."""
+    rules, say = job.spec.wait.health, job.context.log.system
+    if rules is None or not rules.block:
+        return
+    watched = list_watched(objects)
+    watch = HealthWatch(job.client, job.context.clock, rules, watched, job.run_in_pod, say)
+    failure = await watch_rollout(watch, say)
+    if failure is not None:
+        raise failure
 
 
 async def _prune(job: ManifestJob, plan: PlanFile, note: NoteChange) -> list[PlannedChange]:

@@ -7,6 +7,7 @@ from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.changes.ownership import PartOwner
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.changes.state_session import StateSession
+from exclave.runner.kube.health.probes import RunInPod
 from exclave.runner.kube.pull_secrets import PullSecrets, ReadPullLogin, read_no_login
 from exclave.runner.secrets.sealing import Sealer
 from exclave.wire.kubernetes import ManifestSpec
@@ -21,6 +22,7 @@ class ManifestJob:
     client: ClusterClient
     state: StateSession
     sealer: Sealer
+    run_in_pod: RunInPod
     read_pull_login: ReadPullLogin = read_no_login
 
     @property

@@ -41,7 +41,8 @@ async def inquire(client: ClusterClient, entry: Followed) -> Inquiry:
         cause = Cause.FAILED if readiness.failed else Cause.WAITING
         return Inquiry(Diagnosis(cause, readiness.text))
     workload: JsonObject = {**entry.value, "kind": entry.id.kind}
-    pods = await _list_unready(client, workload, namespace)
+    current = await list_current_pods(client, workload)
+    pods = [pod for pod in current if not _is_ready(pod)][:_MOST_PODS]
     events: list[JsonObject] = []
     for value in (*pods, workload):
         events += await _list_events(client, namespace, read_uid(value))
@@ -54,19 +55,18 @@ async def inquire(client: ClusterClient, entry: Followed) -> Inquiry:
     return Inquiry(diagnosis, await _read_log(client, namespace, diagnosis), _find_scale_up(events))
 
 
-async def _list_unready(
-    client: ClusterClient, workload: JsonObject, namespace: str
-) -> list[JsonObject]:
+async def list_current_pods(client: ClusterClient, workload: JsonObject) -> list[JsonObject]:
+    """Return the pods of a workload's newest version, the newest pod first."""
     labels = write_selector(workload)
     if not labels:
         return []
+    namespace = text_or_empty(object_or_empty(workload.get("metadata")).get("namespace"))
     selection = Selection(namespace, labels)
     pods = (await client.list_objects(_POD, selection)).items
     sets: Sequence[JsonObject] = ()
     if workload.get("kind") == "Deployment":
         sets = (await client.list_objects(_REPLICA_SET, selection)).items
-    current = select_current(workload, pods, sets)
-    return [pod for pod in current if not _is_ready(pod)][:_MOST_PODS]
+    return select_current(workload, pods, sets)
 
 
 async def _list_events(client: ClusterClient, namespace: str, uid: str) -> list[JsonObject]:
