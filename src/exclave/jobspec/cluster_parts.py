@@ -32,6 +32,7 @@ class ClusterFields(TypedDict):
     policies: list[RegoPolicy]
     plan: PlanRef | None
     rollback_to: PlanRef | None
+    fall_back_to: PlanRef | None
     delay_s: float
     timeout_s: float
 
@@ -44,6 +45,9 @@ def fill_plan(
     fields["scan"] = facts.is_drift_scan
     fields["policies"] = render_policies(facts.render, facts.policies)
     if isinstance(intent, PlanPart):
+        is_deploy = not intent.destroy and intent.rollback_to is None
+        if definition.rollback_on_failure and is_deploy:
+            fields["fall_back_to"] = facts.deployed
         fields["delay_s"] = intent.delay_s or 0.0
         fields["rollback_to"] = _name_plan(intent.rollback_to)
     return fields
@@ -71,10 +75,12 @@ def _fill(
     operation: Operation,
 ) -> ClusterFields:
     part, render = intent.part, facts.render
+    deploy_s = read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout"))
     wait = WaitRules(no_downtime=definition.require_no_downtime)
     if operation == "apply" and not intent.destroy:
         health = make_health_rules(definition, render, part)
-        wait = wait.model_copy(update={"health": health})
+        going_back_s = deploy_s if definition.rollback_on_failure else 0.0
+        wait = wait.model_copy(update={"health": health, "going_back_s": going_back_s})
     return ClusterFields(
         operation=operation,
         destroy=intent.destroy,
@@ -91,9 +97,9 @@ def _fill(
         policies=[],
         plan=None,
         rollback_to=None,
+        fall_back_to=None,
         delay_s=0.0,
-        timeout_s=read_timeout(render(definition.deploy_timeout, f"{part}: deploy_timeout"))
-        + wait.watched_s,
+        timeout_s=deploy_s + wait.kept_s,
     )
 
 

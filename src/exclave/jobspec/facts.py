@@ -52,6 +52,8 @@ class PlanFacts(PartFacts):
 
     policies: tuple[Policy, ...] = ()
     """The policies that the plan has to pass; each has a name."""
+    deployed: PlanRef | None = None
+    """The plan that is deployed now, if it can be deployed again."""
     is_drift_scan: bool = False
     """Whether the plan tells how far the install is from what was deployed last."""
 

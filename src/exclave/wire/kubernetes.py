@@ -156,18 +156,23 @@ class WaitRules(Request):
     no_downtime: bool = False
     """Fail if a Service of the part had no ready endpoint at any moment."""
     health: HealthRules | None = None
+    going_back_s: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    """How much of the job's time is kept for going back after a failed rollout."""
 
     @property
-    def watched_s(self) -> float:
-        """How much of a job's time is for watching, after the rollout."""
-        return self.health.window_s if self.health is not None and self.health.block else 0.0
+    def kept_s(self) -> float:
+        """How much of a job's time is for what comes after the rollout."""
+        watched = self.health.window_s if self.health is not None and self.health.block else 0.0
+        return watched + self.going_back_s
 
     @model_serializer(mode="wrap")
-    def _leave_out_health(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+    def _leave_out_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
         """Leave out what older runners do not know, unless it is used."""
         fields: dict[str, object] = dump(self)
         if self.health is None:
             del fields["health"]
+        if not self.going_back_s:
+            del fields["going_back_s"]
         return fields
 
 
@@ -203,11 +208,21 @@ class ClusterJob(Request):
     """The plan to apply; only with `apply`."""
     rollback_to: PlanRef | None = None
     """An earlier plan whose content is planned instead of the artifact; only with `plan`."""
+    fall_back_to: PlanRef | None = None
+    """The plan that is deployed now, which a failed rollout goes back to; only with `plan`."""
     wait: WaitRules = WaitRules()
     teardown: TeardownRules = TeardownRules()
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """How long to wait before another try."""
     timeout_s: TimeoutS = 1800.0
+
+    @model_serializer(mode="wrap")
+    def _leave_out_unused(self, dump: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out what older runners do not know, unless it is used."""
+        fields: dict[str, object] = dump(self)
+        if self.fall_back_to is None:
+            del fields["fall_back_to"]
+        return fields
 
     @property
     def is_fresh(self) -> bool:

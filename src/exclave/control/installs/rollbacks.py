@@ -4,19 +4,16 @@ from collections.abc import Sequence
 
 from exclave.appconfig.model.kinds.components import Component
 from exclave.base.errors import Conflict, InvalidInput, NotFound
-from exclave.base.json_values import object_or_empty, text_or_empty
 from exclave.control.definitions import find_definition
+from exclave.control.job_specs.applied_plans import list_applied_plans
 from exclave.control.job_specs.component_types import PlannedType, find_type
-from exclave.domain.identity import OrgId, QueueId
+from exclave.domain.identity import OrgId
 from exclave.domain.installs import AppInstall
-from exclave.domain.intents import StoredPlan, read_intent
-from exclave.domain.lanes import slug
-from exclave.storage import jobs, steps
+from exclave.domain.intents import StoredPlan
 from exclave.storage.engine.database import Tx
 
 KEPT = 5
 """The plans of a component that it can go back to, beside the one that is deployed."""
-_LOOKED_AT = 50
 PREVIOUS = "previous"
 
 
@@ -46,22 +43,7 @@ def list_earlier_plans(
     tx: Tx, org: OrgId, install: AppInstall, component: str
 ) -> Sequence[StoredPlan]:
     """List the plans that were applied before the one that is deployed now, newest first."""
-    plans: dict[str, StoredPlan] = {}
-    queue, name = QueueId(install.id), f"{slug(component)}.apply"
-    for applied in jobs.list_applied(tx, org, queue, name, limit=_LOOKED_AT):
-        plan = object_or_empty(applied.spec.get("plan"))
-        execution = text_or_empty(plan.get("execution_id"))
-        digest = text_or_empty(plan.get("digest"))
-        config = _find_config(tx, org, applied)
-        if execution and digest and config:
-            plans.setdefault(digest, StoredPlan(execution, digest, config))
-    return list(plans.values())[1 : KEPT + 1]
-
-
-def _find_config(tx: Tx, org: OrgId, applied: jobs.AppliedPlan) -> str:
-    specs = steps.load_specs(tx, (org, applied.workflow_id), [applied.step])
-    stored = read_intent(specs[applied.step])
-    return "" if stored is None else stored.values.config
+    return list_applied_plans(tx, org, install.id, component)[1 : KEPT + 1]
 
 
 def _refuse_others(tx: Tx, org: OrgId, install: AppInstall, component: str) -> None:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from exclave.appconfig.model.kinds.components import Component
+from exclave.appconfig.model.kinds.components import Component, WatchedComponent
 from exclave.appconfig.model.kinds.helm_chart import HelmChart
 from exclave.appconfig.model.kinds.kubernetes_manifest import KubernetesManifest
 from exclave.appconfig.model.kinds.policies import Policy
 from exclave.appconfig.model.kinds.sandbox import Sandbox
 from exclave.control.definitions import list_policies
+from exclave.control.job_specs.applied_plans import list_applied_plans
 from exclave.control.job_specs.cluster_access import find_cluster, list_images
 from exclave.control.job_specs.cluster_policies import find_policies_serial, make_policies_job
 from exclave.control.job_specs.component_types import (
@@ -48,6 +49,7 @@ def make_plan(scope: Scope, intent: PlanPart | ScanPart, values: WorkflowValues)
         render=scope.render,
         override=_find_override(scope, definition),
         policies=_load_policies(scope, type_, intent.component),
+        deployed=_find_deployed(scope, definition, intent),
         is_drift_scan=isinstance(intent, ScanPart) and values.is_drift_scan,
         cluster=_find_cluster(scope, type_, definition, intent, values),
         images=list_images(scope) if type_.needs_cluster else (),
@@ -95,6 +97,20 @@ def make_check(scope: Scope, intent: CheckPart, values: WorkflowValues) -> Reque
         cluster=_find_cluster(scope, type_, definition, intent, values),
     )
     return make_health_job(definition, facts, intent)
+
+
+def _find_deployed(
+    scope: Scope, definition: Component | Sandbox, intent: PlanPart | ScanPart
+) -> PlanRef | None:
+    """Return the plan that a failed deploy goes back to, if the component asks for it."""
+    if not isinstance(definition, WatchedComponent) or not definition.rollback_on_failure:
+        return None
+    parts = install_parts.list_parts(scope.tx, scope.org, scope.install)
+    is_deployed = any(part.name == intent.part and part.config_id for part in parts)
+    plans = list_applied_plans(scope.tx, scope.org, scope.install, intent.component)
+    if not plans or not is_deployed:
+        return None
+    return PlanRef(execution_id=plans[0].execution, digest=plans[0].digest)
 
 
 def _refuse_stale(

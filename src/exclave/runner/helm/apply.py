@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from exclave.base.errors import Problem
 from exclave.runner.commands import helm
-from exclave.runner.helm.comparing import CrdOwner
+from exclave.runner.helm.comparing import CrdOwner, compare_release
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
 from exclave.runner.helm.hooks import explain_hook
 from exclave.runner.helm.outputs import collect_outputs
+from exclave.runner.helm.plan import make_plan_file, open_earlier, read_facts
 from exclave.runner.helm.plan_meta import ReleasePlan, read_release_plan
 from exclave.runner.helm.records import (
     EXECUTION_LABEL,
@@ -21,6 +23,12 @@ from exclave.runner.helm.rendered import read_release
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.apply import Applier, find_stale
 from exclave.runner.kube.changes.cleaning import clean
+from exclave.runner.kube.changes.going_back import (
+    describe_return,
+    goes_back,
+    make_mark,
+    shorten,
+)
 from exclave.runner.kube.changes.known import DEFINITION
 from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.parallel import run_all
@@ -44,6 +52,7 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.sealed_plans import fetch_plan
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
+from exclave.wire.spec_fields import PlanRef
 
 Note = Callable[[str, ObjectId], None]
 """Writes to the journal what happens to which object, before it happens."""
@@ -60,8 +69,12 @@ class Approved:
 
     plan: PlanFile
     release: ReleasePlan
-    digest: str
+    mark: PlanMark
     state: KubeState
+    is_return: bool = False
+    """Whether it is what was deployed before, after a rollout that failed."""
+    kept_s: float = 0.0
+    """How much of the job's time is for what comes after the rollout."""
 
 
 async def open_fresh(job: HelmContext) -> Approved:
@@ -83,15 +96,21 @@ async def _open_approved(job: HelmContext) -> Approved:
     if (plan.cluster, plan.serial, plan.lineage) != (state.cluster, state.serial, state.lineage):
         message = "the state of the part changed since the plan: plan again"
         raise WorkFailed(Reason.PLAN_STALE, message)
-    digest = "" if job.spec.plan is None else job.spec.plan.digest
-    return Approved(plan, release, digest, state)
+    mark = make_mark(job.spec.plan) or PlanMark("", "")
+    return Approved(plan, release, mark, state, kept_s=job.spec.wait.kept_s)
 
 
 async def apply_release(job: HelmContext, note: Note) -> Outcome:
     """Run an apply job of a deploy."""
     approved = await job.context.guard(open_fresh(job), name="the check of the plan")
     async with job.state.locked("apply"):
-        final = await _apply(job, approved, note)
+        try:
+            final = await _apply(job, approved, note)
+        except WorkFailed as failure:
+            mark = approved.plan.fall_back
+            if mark is None or not goes_back(failure, mark):
+                raise
+            raise await _go_back(job, mark, failure, note) from failure
     outputs = await collect_outputs(job, approved.release, approved.plan.objects, final)
     return Outcome(
         state=OutcomeState.SUCCEEDED,
@@ -99,6 +118,25 @@ async def apply_release(job: HelmContext, note: Note) -> Outcome:
         exit_code=0,
         outputs={"outputs": outputs, "sensitive_outputs": []},
     )
+
+
+async def _go_back(job: HelmContext, mark: PlanMark, failure: WorkFailed, note: Note) -> WorkFailed:
+    """Deploy what was deployed before; return the failure with what became of that."""
+    job.context.log.system(failure.message)
+    job.context.log.system(f"going back to the plan {shorten(mark.digest)}")
+    try:
+        facts = await read_facts(job)
+        ref = PlanRef(execution_id=mark.execution, digest=mark.digest)
+        rendering, release = await open_earlier(job, facts, ref)
+        compared = await compare_release(job, facts.state, facts.records, rendering, release.crds)
+        release = replace(release, crds=[wanted for wanted, _ in compared.crds])
+        plan = make_plan_file(job, facts.state, compared, release)
+        await _apply(job, Approved(plan, release, mark, facts.state, is_return=True), note)
+    except WorkFailed as problem:
+        return describe_return(failure, mark, problem.message)
+    except Problem as problem:
+        return describe_return(failure, mark, job.context.mask(problem.message))
+    return describe_return(failure, mark)
 
 
 async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
@@ -111,14 +149,15 @@ async def _apply(job: HelmContext, approved: Approved, note: Note) -> KubeState:
         await job.pull_secrets.write_all(later)
         failure = await _wait_ready(job, approved)
         downtimes = count_downtimes()
-        failure = failure or await _watch_health(job, approved)
+        if not approved.is_return:
+            failure = failure or await _watch_health(job, approved)
     if failure is None:
         await _prune(job, approved, note)
         await _verify(job, approved)
     final = await _end_state(job, approved, state, is_healthy=failure is None)
     if failure is not None:
         raise failure
-    is_refused = job.spec.wait.no_downtime
+    is_refused = job.spec.wait.no_downtime and not approved.is_return
     check_downtime(downtimes, job.context.log.system, is_refused=is_refused)
     return final
 
@@ -143,8 +182,7 @@ async def _check_fresh(job: HelmContext, approved: Approved) -> None:
 
 async def _begin_state(job: HelmContext, approved: Approved) -> KubeState:
     """Store the union of old and planned objects, so that a crash leaves a superset."""
-    execution = "" if job.spec.plan is None else job.spec.plan.execution_id
-    mark = PlanMark(execution, approved.digest, approved.release.revision + 1)
+    mark = approved.mark._replace(revision=approved.release.revision + 1)
     planned = [wanted.id for wanted in (*approved.release.crds, *approved.plan.objects)]
     state = unite(approved.state, planned, mark)
     made = tuple(dict.fromkeys([*state.namespaces_made, *approved.plan.namespaces]))
@@ -194,7 +232,7 @@ async def _run_helm(job: HelmContext, approved: Approved) -> None:
         spec.namespace,
         values=values,
         wait="legacy" if planned.waits_for_pods else "hookOnly",
-        timeout_s=_left_s(job),
+        timeout_s=_left_s(job, approved.kept_s),
         labels=_write_labels(job, approved),
         take_ownership=planned.take_ownership,
     )
@@ -205,7 +243,7 @@ async def _run_helm(job: HelmContext, approved: Approved) -> None:
 
 
 def _write_labels(job: HelmContext, approved: Approved) -> Mapping[str, str]:
-    digest = approved.digest.removeprefix("sha256:")[:_PLAN_LABEL_CHARS]
+    digest = approved.mark.digest.removeprefix("sha256:")[:_PLAN_LABEL_CHARS]
     return {
         EXECUTION_LABEL: job.context.job.uplink.execution_id,
         QUEUE_LABEL: job.queue,
@@ -213,8 +251,8 @@ def _write_labels(job: HelmContext, approved: Approved) -> Mapping[str, str]:
     }
 
 
-def _left_s(job: HelmContext) -> int:
-    left = job.context.deadline - job.context.clock.monotonic()
+def _left_s(job: HelmContext, kept_s: float) -> int:
+    left = job.context.deadline - job.context.clock.monotonic() - kept_s
     return max(1, int(left) - _MARGIN_S)
 
 
@@ -222,7 +260,7 @@ async def _wait_ready(job: HelmContext, approved: Approved) -> WorkFailed | None
     """Wait for the rollout; return the failure, so that the state can be stored before."""
     waiting = [wanted.id for wanted in approved.plan.objects if needs_wait(wanted.value)]
     rollout = RolloutWait(job.client, job.context.clock, job.context.log.system)
-    until = job.context.deadline - _MARGIN_S - job.spec.wait.watched_s
+    until = job.context.deadline - _MARGIN_S - approved.kept_s
     unready = await job.context.guard(rollout.wait(waiting, until=until), name="the rollout")
     if not unready:
         return None

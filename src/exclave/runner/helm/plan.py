@@ -22,6 +22,7 @@ from exclave.runner.helm.show import describe_release
 from exclave.runner.helm.values import write_values
 from exclave.runner.kube.api.objects import SourceObject
 from exclave.runner.kube.changes.cleaning import make_fingerprint
+from exclave.runner.kube.changes.going_back import describe_fall_back, make_mark
 from exclave.runner.kube.changes.model import ObjectChange
 from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.plan_file import (
@@ -39,6 +40,7 @@ from exclave.runner.plans.sealed_plans import digest_plan, hand_in_plan, open_pl
 from exclave.wire.jobs import Reason
 from exclave.wire.plans import PlanDocument
 from exclave.wire.runner import Outcome
+from exclave.wire.spec_fields import PlanRef
 
 _BUSY_TRIES = 3
 _BUSY_PAUSE_S = 20.0
@@ -88,11 +90,12 @@ async def plan_release(job: HelmContext) -> Outcome:
     """Plan a deploy: of the artifact, or of what an earlier plan held."""
     facts = await read_facts(job)
     if job.spec.rollback_to is not None:
-        rendering, release_plan = await _open_earlier(job, facts)
+        rendering, release_plan = await open_earlier(job, facts, job.spec.rollback_to)
     else:
         rendering, release_plan = await _render(job, facts)
     compared = await compare_release(job, facts.state, facts.records, rendering, release_plan.crds)
     release_plan = replace(release_plan, crds=[wanted for wanted, _ in compared.crds])
+    rendering = rendering._replace(warnings=(*rendering.warnings, *describe_fall_back(job.spec)))
     document = describe_release(job, compared, release_plan, rendering)
     return await hand_in(job, facts, compared, release_plan, document)
 
@@ -132,11 +135,10 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
     return shown, release_plan
 
 
-async def _open_earlier(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, ReleasePlan]:
+async def open_earlier(
+    job: HelmContext, facts: ReleaseFacts, earlier: PlanRef
+) -> tuple[Rendering, ReleasePlan]:
     """Return the content of an earlier plan: nothing is rendered, so random values stay equal."""
-    earlier = job.spec.rollback_to
-    if earlier is None:
-        raise WorkFailed(Reason.PLAN_MISSING, "the job names no earlier plan")
     data = await open_plan(
         job.context.job.uplink, job.sealer, job.spec.workspace, earlier.execution_id
     )
@@ -171,7 +173,23 @@ async def hand_in(
 ) -> Outcome:
     """Store the plan, sealed, and what people see of it; return the outcome."""
     state = facts.state
-    plan_file = PlanFile(
+    plan_file = make_plan_file(job, state, compared, release_plan)
+    data = await asyncio.to_thread(write_plan, plan_file)
+    document = await _check_policies(job, compared, document)
+    uplink = job.context.job.uplink
+    digest = await hand_in_plan(uplink, job.sealer, job.spec.workspace, data, document)
+    is_noop = not document.resources and facts.is_deployed and facts.recovery is None
+    return end_plan(
+        document,
+        {"digest": digest, "noop": is_noop, "serial": state.serial, "lineage": state.lineage},
+    )
+
+
+def make_plan_file(
+    job: HelmContext, state: KubeState, compared: Compared, release_plan: ReleasePlan
+) -> PlanFile:
+    """Return what the apply needs."""
+    return PlanFile(
         operation="teardown" if job.spec.destroy else "apply",
         namespace=job.spec.namespace,
         cluster=state.cluster,
@@ -181,16 +199,8 @@ async def hand_in(
         changes=[plan_change(change) for change in compared.all_changes],
         objects=compared.wanted,
         namespaces=compared.namespaces,
+        fall_back=make_mark(job.spec.fall_back_to),
         extra=write_release_plan(release_plan),
-    )
-    data = await asyncio.to_thread(write_plan, plan_file)
-    document = await _check_policies(job, compared, document)
-    uplink = job.context.job.uplink
-    digest = await hand_in_plan(uplink, job.sealer, job.spec.workspace, data, document)
-    is_noop = not document.resources and facts.is_deployed and facts.recovery is None
-    return end_plan(
-        document,
-        {"digest": digest, "noop": is_noop, "serial": state.serial, "lineage": state.lineage},
     )
 
 

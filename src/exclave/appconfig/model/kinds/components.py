@@ -176,6 +176,10 @@ class WatchedComponent(PlannedComponent):
     require_no_downtime: bool = flag(
         "A deploy fails if a Service of it was without a ready endpoint meanwhile.", since=NEW
     )
+    rollback_on_failure: bool = flag(
+        "A deploy whose rollout fails goes back to what was deployed before, and still fails.",
+        since=NEW,
+    )
     health: Health | None = table(Health, "How the platform finds out that it works.", since=NEW)
 
 

@@ -20,6 +20,7 @@ from exclave.base.json_values import (
 )
 from exclave.runner.kube.api.objects import ObjectId, identify
 from exclave.runner.kube.changes.model import WantedObject
+from exclave.runner.kube.changes.state import PlanMark, read_mark, write_mark
 
 FORMAT: Final = "exclave-kube-plan/1"
 _META: Final = "meta.json"
@@ -56,6 +57,8 @@ class PlanFile:
     """All objects that are wanted, with their values; empty for a teardown."""
     namespaces: Sequence[str] = ()
     """Namespaces that the apply makes, or that the teardown removes if they are empty."""
+    fall_back: PlanMark | None = None
+    """The plan that a failed rollout goes back to."""
     extra: Mapping[str, bytes] | None = None
     """Further files, such as the frozen chart of a release."""
 
@@ -104,6 +107,8 @@ def write_plan(plan: PlanFile) -> bytes:
         "namespaces": list(plan.namespaces),
         "changes": [_write_change(change) for change in plan.changes],
     }
+    if plan.fall_back is not None:
+        meta["fall_back"] = write_mark(plan.fall_back)
     objects: list[Json] = [wanted.value for wanted in plan.objects]
     files = {_META: _dump(meta), _OBJECTS: _dump(objects)}
     return pack_files({**(plan.extra or {}), **files})
@@ -129,6 +134,7 @@ def read_plan_file(data: bytes) -> PlanFile:
             _read_change(object_or_empty(entry)) for entry in list_or_empty(meta.get("changes"))
         ),
         objects=tuple(_read_objects(files.pop(_OBJECTS, b"[]"))),
+        fall_back=read_mark(meta.get("fall_back")),
         extra=files or None,
     )
 

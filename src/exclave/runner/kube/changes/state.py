@@ -105,8 +105,8 @@ def write_state(state: KubeState) -> bytes:
         "objects": [list(entry) for entry in state.objects],
         "namespaces_made": list(state.namespaces_made),
         "pull_secrets": list(state.pull_secrets),
-        "plan": _write_mark(state.plan),
-        "healthy": _write_mark(state.healthy),
+        "plan": write_mark(state.plan),
+        "healthy": write_mark(state.healthy),
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -129,8 +129,8 @@ def read_kube_state(data: bytes) -> KubeState:
         objects=tuple(_read_object(entry) for entry in _list(document, "objects")),
         namespaces_made=tuple(text_or_empty(name) for name in _list(document, "namespaces_made")),
         pull_secrets=tuple(text_or_empty(name) for name in _list(document, "pull_secrets")),
-        plan=_read_mark(document.get("plan")),
-        healthy=_read_mark(document.get("healthy")),
+        plan=read_mark(document.get("plan")),
+        healthy=read_mark(document.get("healthy")),
     )
 
 
@@ -159,11 +159,13 @@ def _read_object(value: Json) -> StateObject:
     return StateObject(*parts)
 
 
-def _write_mark(mark: PlanMark | None) -> JsonObject | None:
+def write_mark(mark: PlanMark | None) -> JsonObject | None:
+    """Return a mark as it is stored."""
     return None if mark is None else mark._asdict()
 
 
-def _read_mark(value: Json) -> PlanMark | None:
+def read_mark(value: Json) -> PlanMark | None:
+    """Return a stored mark; None if there is none."""
     if value is None:
         return None
     mark = object_or_empty(value)

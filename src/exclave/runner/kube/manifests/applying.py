@@ -5,9 +5,16 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from exclave.base.errors import Problem
 from exclave.runner.kube.access.journal import ClusterJournal
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.apply import Applier, find_stale
+from exclave.runner.kube.changes.going_back import (
+    describe_return,
+    goes_back,
+    make_mark,
+    shorten,
+)
 from exclave.runner.kube.changes.model import WantedObject
 from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
 from exclave.runner.kube.changes.removal import RemovedObject, Remover
@@ -23,6 +30,8 @@ from exclave.runner.kube.health.watching import HealthWatch, list_watched, watch
 from exclave.runner.kube.manifests.container_logs import copy_job_logs
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.outputs import gather_outputs
+from exclave.runner.kube.manifests.planning import make_plan_file, plan_objects
+from exclave.runner.kube.manifests.sources import PlanSource, reopen_plan
 from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
 from exclave.runner.kube.rollouts.ready import needs_wait
@@ -31,7 +40,6 @@ from exclave.runner.outcomes import WorkFailed
 from exclave.runner.states.journal_file import keep_journal
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
-from exclave.wire.spec_fields import PlanRef
 
 _MOST_NAMED: Final = 5
 _LAST_S: Final = 10.0
@@ -60,13 +68,47 @@ async def apply_plan(job: ManifestJob, plan: PlanFile) -> Outcome:
     """Apply objects, follow their rollout, prune what is gone, and return the outcome."""
     state = await check_plan(job, plan)
     async with job.state.locked("apply"), open_journal(job) as note:
-        return await _apply(job, plan, state, note)
+        mark = make_mark(job.spec.plan) or PlanMark("", "")
+        try:
+            return await _apply(job, plan, state, note, mark)
+        except WorkFailed as failure:
+            if plan.fall_back is None or not goes_back(failure, plan.fall_back):
+                raise
+            raise await _go_back(job, plan.fall_back, failure, note) from failure
 
 
-async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteChange) -> Outcome:
+async def _go_back(
+    job: ManifestJob, mark: PlanMark, failure: WorkFailed, note: NoteChange
+) -> WorkFailed:
+    """Apply what was deployed before; return the failure with what became of that."""
+    context = job.context
+    context.log.system(failure.message)
+    context.log.system(f"going back to the plan {shorten(mark.digest)}")
+    try:
+        earlier = await reopen_plan(job, mark.execution, mark.digest)
+        state = await job.read_state()
+        source = PlanSource(earlier.source, earlier.objects)
+        plan = make_plan_file(job, await plan_objects(job, source, state))
+        await _apply(job, plan, state, note, mark, is_return=True)
+    except WorkFailed as problem:
+        return describe_return(failure, mark, problem.message)
+    except Problem as problem:
+        return describe_return(failure, mark, context.mask(problem.message))
+    return describe_return(failure, mark)
+
+
+async def _apply(
+    job: ManifestJob,
+    plan: PlanFile,
+    state: KubeState,
+    note: NoteChange,
+    mark: PlanMark,
+    *,
+    is_return: bool = False,
+) -> Outcome:
     context = job.context
     made = tuple(dict.fromkeys((*state.namespaces_made, *plan.namespaces)))
-    united = unite(state, (entry.id for entry in plan.objects), make_mark(job.spec.plan))
+    united = unite(state, (entry.id for entry in plan.objects), mark)
     pulling = list_pull_namespaces(plan.objects, job.pull_secrets.name)
     pulled = tuple(dict.fromkeys((*state.pull_secrets, *pulling)))
     state = await job.state.write(replace(united, namespaces_made=made, pull_secrets=pulled))
@@ -76,10 +118,12 @@ async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteC
         later = await job.pull_secrets.write_all(pulling)
         await applier.apply_all(plan.objects, {change.id: change for change in plan.changes})
         await job.pull_secrets.write_all(later)
-        await _wait_ready(job, plan.objects)
+        await _wait_ready(job, plan.objects, 0.0 if is_return else job.spec.wait.kept_s)
         lowest = downtimes()
-        await _watch_health(job, plan.objects)
-    check_downtime(lowest, context.log.system, is_refused=job.spec.wait.no_downtime)
+        if not is_return:
+            await _watch_health(job, plan.objects)
+    is_refused = job.spec.wait.no_downtime and not is_return
+    check_downtime(lowest, context.log.system, is_refused=is_refused)
     leftovers = await _prune(job, plan, note)
     kept = [change for change in plan.changes if change.action == "keep"]
     objects = [
@@ -92,11 +136,11 @@ async def _apply(job: ManifestJob, plan: PlanFile, state: KubeState, note: NoteC
     return _succeed(state, plan, await gather_outputs(job, plan.objects))
 
 
-async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject]) -> None:
+async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject], kept_s: float) -> None:
     context = job.context
     waited = [entry.id for entry in objects if needs_wait(entry.value)]
     wait = RolloutWait(job.client, context.clock, context.log.system)
-    unready = await wait.wait(waited, until=context.deadline - _LAST_S - job.spec.wait.watched_s)
+    unready = await wait.wait(waited, until=context.deadline - _LAST_S - kept_s)
     await copy_job_logs(job, objects)
     if not unready:
         return
@@ -171,11 +215,6 @@ def _succeed(state: KubeState, plan: PlanFile, outputs: dict[str, JsonValue]) ->
     return Outcome(
         state=OutcomeState.SUCCEEDED, reason=Reason.COMPLETED, exit_code=0, outputs=reported
     )
-
-
-def make_mark(plan: PlanRef | None) -> PlanMark:
-    """Return which plan the state is of."""
-    return PlanMark("", "") if plan is None else PlanMark(plan.execution_id, plan.digest)
 
 
 def _stale(why: str) -> WorkFailed:

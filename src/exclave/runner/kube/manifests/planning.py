@@ -11,6 +11,7 @@ from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.cleaning import make_fingerprint
 from exclave.runner.kube.changes.compare import Comparison, list_refusals
 from exclave.runner.kube.changes.describe import count_changes, describe_changes
+from exclave.runner.kube.changes.going_back import describe_fall_back, make_mark
 from exclave.runner.kube.changes.ignoring import IgnoreRules, RuleBroken
 from exclave.runner.kube.changes.known import compare_known
 from exclave.runner.kube.changes.model import ObjectChange
@@ -160,7 +161,7 @@ def describe(job: ManifestJob, planned: Planned, rules: IgnoreRules) -> PlanDocu
         tool="kubernetes",
         resources=resources,
         summary=count_changes(resources),
-        notes=[mask(note) for note in planned.notes],
+        notes=[mask(note) for note in (*planned.notes, *describe_fall_back(job.spec))],
         outside_images=[mask(image) for image in outside],
     )
 
@@ -186,4 +187,5 @@ def make_plan_file(job: ManifestJob, planned: Planned) -> PlanFile:
         ],
         objects=() if planned.objects is None else planned.objects.wanted,
         namespaces=planned.namespaces,
+        fall_back=make_mark(job.spec.fall_back_to),
     )

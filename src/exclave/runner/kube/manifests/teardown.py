@@ -8,6 +8,7 @@ from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty,
 from exclave.runner.kube.api.discovery import Resource
 from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId, identify
+from exclave.runner.kube.changes.going_back import make_mark
 from exclave.runner.kube.changes.known import DEFINITION, KEPT_DEFINITION, KnownObject, find_known
 from exclave.runner.kube.changes.model import ObjectChange
 from exclave.runner.kube.changes.namespaces import NamespaceRemover
@@ -15,7 +16,7 @@ from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
 from exclave.runner.kube.changes.prune import decide_prune
 from exclave.runner.kube.changes.removal import Leftover, RemovedObject, Remover, describe_leftovers
 from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
-from exclave.runner.kube.manifests.applying import NoteChange, check_plan, make_mark, open_journal
+from exclave.runner.kube.manifests.applying import NoteChange, check_plan, open_journal
 from exclave.runner.kube.manifests.job import ManifestJob
 from exclave.runner.kube.manifests.planning import Planned
 from exclave.runner.kube.rollouts.pods import write_selector
