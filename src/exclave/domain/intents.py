@@ -39,6 +39,8 @@ class PlanPart:
     """Plan what was deployed then, instead of what the app says now."""
     take_over: bool = False
     """Whether to continue although another Helm process seems to work on the release."""
+    adopt: bool = False
+    """Whether to continue although the part was deployed to another cluster."""
 
     @property
     def component(self) -> str:
@@ -281,6 +283,7 @@ def _read_intent(stored: JsonObject) -> Intent | None:
                 delay_s=_read_delay(stored),
                 rollback_to=_read_stored_plan(stored),
                 take_over=bool(stored.get("take_over")),
+                adopt=bool(stored.get("adopt")),
             )
         case "apply":
             part, plan = _read_text(stored, "part"), _read_text(stored, "plan")
@@ -374,6 +377,8 @@ def _write_more(intent: PlanPart) -> dict[str, Json]:
         }
     if intent.take_over:
         fields["take_over"] = True
+    if intent.adopt:
+        fields["adopt"] = True
     return fields
 
 

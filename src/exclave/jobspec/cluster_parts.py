@@ -33,6 +33,7 @@ class ClusterFields(TypedDict):
     plan: PlanRef | None
     rollback_to: PlanRef | None
     fall_back_to: PlanRef | None
+    adopt: bool
     delay_s: float
     timeout_s: float
 
@@ -45,6 +46,7 @@ def fill_plan(
     fields["scan"] = facts.is_drift_scan
     fields["policies"] = render_policies(facts.render, facts.policies)
     if isinstance(intent, PlanPart):
+        fields["adopt"] = intent.adopt
         is_deploy = not intent.destroy and intent.rollback_to is None
         if definition.rollback_on_failure and is_deploy:
             fields["fall_back_to"] = facts.deployed
@@ -98,6 +100,7 @@ def _fill(
         plan=None,
         rollback_to=None,
         fall_back_to=None,
+        adopt=False,
         delay_s=0.0,
         timeout_s=deploy_s + wait.kept_s,
     )

@@ -201,6 +201,8 @@ class StartWork(Request):
     """Of a deploy of one chart or manifest: deploy an earlier plan of it again."""
     take_over_release: bool = False
     """Of a deploy: take Helm releases over although somebody else seems to work on them."""
+    adopt: bool = False
+    """Of a deploy of one chart or manifest: it lives in another cluster than before."""
     approve_all: bool | None = None
     """None: the install's own setting."""
 

@@ -208,6 +208,8 @@ class ClusterJob(Request):
     """The plan to apply; only with `apply`."""
     rollback_to: PlanRef | None = None
     """An earlier plan whose content is planned instead of the artifact; only with `plan`."""
+    adopt: bool = False
+    """Whether to go on although the part was deployed to another cluster; only with `plan`."""
     fall_back_to: PlanRef | None = None
     """The plan that is deployed now, which a failed rollout goes back to; only with `plan`."""
     wait: WaitRules = WaitRules()
@@ -222,7 +224,14 @@ class ClusterJob(Request):
         fields: dict[str, object] = dump(self)
         if self.fall_back_to is None:
             del fields["fall_back_to"]
+        if not self.adopt:
+            del fields["adopt"]
         return fields
+
+    @property
+    def takes_any_cluster(self) -> bool:
+        """Whether the state may be of another cluster: a person, or the approved plan, says so."""
+        return self.adopt or self.operation == "apply"
 
     @property
     def is_fresh(self) -> bool:

@@ -138,6 +138,7 @@ def _work(kind: str, **more: Any) -> Json:
         "dependents": False,
         "plan_only": False,
         "rollback_to": None,
+        "adopt": False,
         "take_over_release": False,
         "approve_all": None,
     }
@@ -217,6 +218,7 @@ INSTALL_VERBS: dict[str, Verb] = {
     "installs provision": Verb(INS, _WORK, WFL, _WATCH, _work("provision")),
     "installs reprovision": Verb(f"{INS} --sandbox --plan-only", _WORK, WFL, _WATCH, _work("reprovision_sandbox", plan_only=True)),
     "installs rollback": Verb(f"{INS} web", _WORK, WFL, _WATCH, _work("deploy", components=["web"], rollback_to="previous")),
+    "installs adopt": Verb(f"{INS} web --yes", _WORK, WFL, _WATCH, _work("deploy", components=["web"], adopt=True)),
     "installs deprovision": Verb(f"{INS} --yes", _WORK, WFL, _WATCH, _work("deprovision")),
     "installs deploy": Verb(f"{INS} api web --dependents --approve-all", _WORK, WFL, _WATCH,
                             _work("deploy", components=["api", "web"], dependents=True, approve_all=True)),

@@ -1,4 +1,4 @@
-"""`exclave installs tf-state` and `installs orphans`: Terraform states and lost resources."""
+"""`exclave installs tf-state` and `installs orphans`: states of parts, and lost resources."""
 
 import click
 
@@ -19,7 +19,9 @@ from exclave.wire.terraform import (
 )
 
 group = SuggestingGroup("installs")
-states = SuggestingGroup("tf-state", help="Manage Terraform states: versions, resources, locks.")
+states = SuggestingGroup(
+    "tf-state", help="Manage the states of parts: versions, resources, objects, locks."
+)
 group.add_command(states)
 
 _SHORT = 12
@@ -28,7 +30,7 @@ _SHORT = 12
 @verb(states, "list")
 @click.argument("install", metavar="NAME|ID")
 async def list_states(session: Session, install: str) -> None:
-    """List the Terraform workspaces of an install with their newest states."""
+    """List the states of the sandbox and the components, Terraform's and those of clusters."""
     install_id = await find_install(session, install)
     page = await session.client.terraform.list_states(install_id)
     if not page.items and not session.out.json_mode:
@@ -184,16 +186,14 @@ def format_orphans(reply: OrphansReply) -> str:
 async def _warn_of_forgotten(
     session: Session, install_id: str, workspace: str, version: int
 ) -> None:
-    """Print the resources that the version lacks: Terraform would create them again."""
+    """Print the resources that the version lacks: nothing manages them any more."""
     older = (await session.client.terraform.get_state(install_id, workspace, version)).newest
     newest = (await session.client.terraform.get_state(install_id, workspace)).newest
     kept = {(resource.address, resource.id) for resource in (older.resources if older else ())}
     for resource in newest.resources if newest else ():
         if (resource.address, resource.id) not in kept:
             named = f"`{resource.address}`" + (f" ({resource.id})" if resource.id else "")
-            warning = (
-                f"Version {version} does not contain {named}: Terraform will no longer manage it."
-            )
+            warning = f"Version {version} does not contain {named}: it will no longer be managed."
             session.out.say(clean_line(warning))
 
 

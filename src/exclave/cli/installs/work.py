@@ -132,6 +132,32 @@ async def rollback(
     )
 
 
+@verb(group, "adopt")
+@install_argument
+@click.argument("component")
+@approve_option
+@yes_option
+@wait_option
+async def adopt(
+    session: Session, install: str, component: str, *, approve_all: bool, yes: bool, wait: bool
+) -> int | None:
+    """Confirm that a chart or manifest now lives in another cluster, and deploy it there.
+
+    What it left in the old cluster stays there, and is no longer known.
+    """
+    install_id = await find_install(session, install)
+    session.confirm(f"Deploy `{component}` of `{install}` to another cluster?", yes=yes)
+    return await _start(
+        session,
+        install_id,
+        WorkflowKind.DEPLOY,
+        components=[component],
+        adopt=True,
+        approve_all=approve_all,
+        wait=wait,
+    )
+
+
 @verb(group, "teardown")
 @install_argument
 @_components

@@ -97,7 +97,9 @@ def format_plan(session: Session, plan: PlanDocument) -> Styled:
         lines = [
             f"  {clean_line(drifted.address)} {_SIGNS[drifted.action][2]}" for drifted in plan.drift
         ]
-        parts.insert(0, join(["Changed outside of Terraform:", *lines]))
+        is_cluster = plan.tool in {"helm", "kubernetes"}
+        who = "Changed in the cluster by others:" if is_cluster else "Changed outside of Terraform:"
+        parts.insert(0, join([who, *lines]))
     parts += [join(part) for part in _format_remarks(session, plan) if part]
     if plan.outputs:
         parts.append(

@@ -21,7 +21,7 @@ def find_earlier_plan(
     tx: Tx, org: OrgId, install: AppInstall, component: str, wanted: str
 ) -> StoredPlan:
     """Return the plan with a digest, or the one before the plan that is deployed."""
-    _refuse_others(tx, org, install, component)
+    refuse_outside_cluster(tx, org, install, component, "rolled back")
     plans = list_earlier_plans(tx, org, install, component)
     if wanted == PREVIOUS:
         if not plans:
@@ -46,13 +46,16 @@ def list_earlier_plans(
     return list_applied_plans(tx, org, install.id, component)[1 : KEPT + 1]
 
 
-def _refuse_others(tx: Tx, org: OrgId, install: AppInstall, component: str) -> None:
+def refuse_outside_cluster(
+    tx: Tx, org: OrgId, install: AppInstall, component: str, verb: str
+) -> None:
+    """Refuse a component that has no plans of objects in a cluster."""
     definition = find_definition(tx, org, install.config_id, Component, component)
     if definition is None:
         raise InvalidInput(f"the app has no component `{component}`")
     type_ = find_type(definition)
     if not isinstance(type_, PlannedType) or not type_.needs_cluster:
         raise InvalidInput(
-            f"a component of type `{definition.type}` cannot be rolled back",
+            f"a component of type `{definition.type}` cannot be {verb}",
             hint="Sync the config version that you want and deploy it.",
         )

@@ -153,10 +153,15 @@ def _narrow(outline: Outline, request: Request) -> Outline:
 
 def _specialise(outline: Outline, request: Request) -> Outline:
     """Return the outline in which the components of a rollback or take-over say so."""
-    if request.rollback_to is None and not request.take_over:
+    if request.rollback_to is None and not request.take_over and not request.adopt:
         return outline
     components = tuple(
-        replace(component, rollback_to=request.rollback_to, take_over=request.take_over)
+        replace(
+            component,
+            rollback_to=request.rollback_to,
+            take_over=request.take_over,
+            adopt=request.adopt,
+        )
         if component.name in request.components or not request.components
         else component
         for component in outline.components

@@ -8,7 +8,7 @@ from exclave.control.deps import Deps
 from exclave.control.four_eyes import require_approve_all
 from exclave.control.installs.access import get_app_install
 from exclave.control.installs.inputs import show_begun
-from exclave.control.installs.rollbacks import find_earlier_plan
+from exclave.control.installs.rollbacks import find_earlier_plan, refuse_outside_cluster
 from exclave.control.installs.start_workflow import Request, WorkflowKind, begin_install_workflow
 from exclave.domain.four_eyes import Author
 from exclave.domain.identity import InstallId, OrgId, Right, User
@@ -48,6 +48,9 @@ async def start_work(deps: Deps, user: User, install: InstallId, body: StartWork
             approve_all=body.approve_all,
         )
         record(tx, deps, user.org, user.name, "workflow_started", workflow, kind=body.kind)
+        if body.adopt:
+            adopted = {"component": body.components[0], "workflow": workflow}
+            record(tx, deps, user.org, user.name, "component_adopted", install, **adopted)
         return show_begun(tx, user.org, workflow)
 
     return await deps.db.write(start, key=install)
@@ -72,6 +75,7 @@ def _read_request(tx: Tx, org: OrgId, install: AppInstall, body: StartWork) -> R
         sandbox=sandbox,
         dependents=body.dependents,
         plan_only=body.plan_only,
+        adopt=_check_adopt(tx, org, install, body, components),
         rollback_to=_find_rollback(tx, org, install, body, components),
         take_over=_check_take_over(body),
     )
@@ -85,6 +89,17 @@ def _find_rollback(
     if body.kind is not WorkflowKind.DEPLOY or len(components) != 1 or body.plan_only:
         raise InvalidInput("a rollback is a deploy of exactly one component")
     return find_earlier_plan(tx, org, install, components[0], body.rollback_to)
+
+
+def _check_adopt(
+    tx: Tx, org: OrgId, install: AppInstall, body: StartWork, components: tuple[str, ...]
+) -> bool:
+    if not body.adopt:
+        return False
+    if body.kind is not WorkflowKind.DEPLOY or len(components) != 1 or body.rollback_to:
+        raise InvalidInput("an adoption is a deploy of exactly one component")
+    refuse_outside_cluster(tx, org, install, components[0], "adopted by another cluster")
+    return True
 
 
 def _check_take_over(body: StartWork) -> bool:

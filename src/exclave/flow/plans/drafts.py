@@ -119,6 +119,7 @@ def _add_planned_component(
         auto,
         rollback_to=None if destroy else component.rollback_to,
         take_over=component.take_over,
+        adopt=component.adopt and not destroy,
     )
     stem = f"{slug(name)}.destroy" if destroy else slug(name)
     dot = "-" if destroy else "."

@@ -21,6 +21,8 @@ class Component:
     """The plan whose content is deployed again, instead of what the app says now."""
     take_over: bool = False
     """Whether its release is taken over from another Helm."""
+    adopt: bool = False
+    """Whether it may have been deployed to another cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Request:
     """Of a deploy of one component: what it goes back to."""
     take_over: bool = False
     """Of a deploy: take releases over from another Helm."""
+    adopt: bool = False
+    """Of a deploy of one component: it lives in another cluster now."""
     deployed_by: str = ""
     """Of a health check: the workflow that deployed what is looked at."""
     new_stack: bool = False

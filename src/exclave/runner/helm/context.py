@@ -65,7 +65,10 @@ class HelmContext:
 
     async def read_state(self) -> KubeState:
         """Return the state of the part, see `StateSession.read`."""
-        return await self.state.read("helm", self.spec.namespace, self.spec.release)
+        spec = self.spec
+        return await self.state.read(
+            "helm", spec.namespace, spec.release, any_cluster=spec.takes_any_cluster
+        )
 
     async def run_helm(self, name: str, argv: Argv, driver: Driver) -> Captured:
         """Run helm against the cluster's proxy; its errors are in the log, its answer is not."""

@@ -22,7 +22,7 @@ from exclave.runner.helm.show import describe_release
 from exclave.runner.helm.values import write_values
 from exclave.runner.kube.api.objects import SourceObject
 from exclave.runner.kube.changes.cleaning import make_fingerprint
-from exclave.runner.kube.changes.going_back import describe_fall_back, make_mark
+from exclave.runner.kube.changes.going_back import describe_choices, make_mark
 from exclave.runner.kube.changes.model import ObjectChange
 from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.plan_file import (
@@ -95,7 +95,7 @@ async def plan_release(job: HelmContext) -> Outcome:
         rendering, release_plan = await _render(job, facts)
     compared = await compare_release(job, facts.state, facts.records, rendering, release_plan.crds)
     release_plan = replace(release_plan, crds=[wanted for wanted, _ in compared.crds])
-    rendering = rendering._replace(warnings=(*rendering.warnings, *describe_fall_back(job.spec)))
+    rendering = rendering._replace(warnings=(*rendering.warnings, *describe_choices(job.spec)))
     document = describe_release(job, compared, release_plan, rendering)
     return await hand_in(job, facts, compared, release_plan, document)
 

@@ -12,7 +12,7 @@ from exclave.domain.identity import InstallId, QueueId, User
 from exclave.domain.installs import PartState
 from exclave.domain.lanes import LaneState
 from exclave.domain.workflows import WorkflowState
-from exclave.storage import queues
+from exclave.storage import audit, queues
 from exclave.wire.installs import Upgrade, WorkflowKind
 from exclave.wire.jobs import OutcomeState, Reason
 from exclave.wire.runner import Outcome
@@ -105,3 +105,51 @@ async def test_a_lost_apply_blocks_its_lane_unless_a_plan_finds_its_way_from_the
     assert apply.reason == Reason.RUNNER_RESTARTED
     lanes = await deps.db.read(lambda tx: queues.list_lanes(tx, user.org, QueueId(life.install)))
     assert {each.name: each.state for each in lanes}[f"component:{part}"] == lane
+
+
+async def test_an_adoption_is_in_the_plan_and_in_the_audit_log(
+    deps: Deps, user: User, app: Path
+) -> None:
+    life = await provision(deps, user, app)
+    await life.start(WorkflowKind.DEPLOY, components=["page"], adopt=True)
+    await life.run()
+
+    assert life.specs["plan component:page"].adopt is True
+    entries = await deps.db.read(lambda tx: audit.list_entries(tx, user.org, "", 50))
+    adopted = next(entry for entry in entries if entry.action == "component_adopted")
+    assert (adopted.subject, adopted.detail["component"]) == (life.install, "page")
+
+
+@pytest.mark.parametrize(
+    ("components", "more"),
+    [
+        (["page", "texts"], {}),
+        (["api"], {}),
+        (["page"], {"rollback_to": "previous"}),
+    ],
+)
+async def test_only_one_component_in_a_cluster_can_be_adopted(
+    deps: Deps, user: User, app: Path, components: list[str], more: dict[str, Any]
+) -> None:
+    life = await provision(deps, user, app)
+
+    with pytest.raises(InvalidInput):
+        await life.start(WorkflowKind.DEPLOY, components=components, adopt=True, **more)
+
+
+async def test_a_deploy_that_may_go_back_names_the_plan_that_is_deployed(
+    deps: Deps, user: User, app: Path
+) -> None:
+    file = app / "components/page.toml"
+    file.write_text("rollback_on_failure = true\n" + file.read_text())
+    life = await provision(deps, user, app)
+    first = life.specs["plan component:page"]
+    deployed = life.specs["apply component:page"].plan
+    await life.start(WorkflowKind.DEPLOY, components=["page"], approve_all=True)
+
+    await life.run()
+
+    assert first.fall_back_to is None
+    assert life.specs["plan component:page"].fall_back_to == deployed
+    apply = life.specs["apply component:page"]
+    assert apply.timeout_s == 2 * apply.wait.going_back_s

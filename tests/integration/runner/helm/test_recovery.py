@@ -178,3 +178,29 @@ async def test_a_release_that_helm_3_made_is_taken_over(bench: HelmHarness, tmp_
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
     assert list_statuses(bench) == ["superseded", "deployed"]
     assert again.outputs["noop"] is True
+
+
+async def test_a_failed_upgrade_goes_back_to_the_release_that_was_deployed(
+    bench: HelmHarness,
+) -> None:
+    earlier = await bench.plan_release(sets={"greeting": "hello"})
+    await bench.apply_release(earlier)
+    password = object_or_empty(bench.get("secrets/web-generated").get("data"))
+    digest = earlier.outputs["digest"]
+    ref = {"execution_id": earlier.offer.execution_id, "digest": digest}
+    planned = await bench.plan_release(
+        sets={"greeting": "bye", "extra": "true", "annotations.bed/fail": "oom"}, fall_back_to=ref
+    )
+
+    failed = await bench.apply_release(planned, wait={"going_back_s": 60.0}, timeout_s=120.0)
+
+    assert failed.outcome.reason is Reason.ROLLOUT_FAILED
+    cause, returned = failed.outcome.message.splitlines()
+    assert "killed for its memory limit" in cause
+    assert returned == f"it went back to the plan {digest[:19]}…, which was deployed before"
+    settings = object_or_empty(bench.get("configmaps/web-settings").get("data"))
+    assert settings["greeting"] == "hello"
+    assert object_or_empty(bench.get("secrets/web-generated").get("data")) == password
+    assert not bench.has("configmaps/web-extra")
+    scanned = await bench.plan_release(scan=True)
+    assert scanned.outputs["noop"] is True

@@ -37,7 +37,7 @@ def test_what_the_older_version_does_not_know_is_named_first(cli: Cli, fake: Fak
     ran = cli(*f"{RESTORE} --version 2 --yes --json".split())
 
     assert json.loads(ran.out)["newest"]["restored_from"] == 2
-    told = 'Version 2 does not contain `aws_s3_bucket.b["x"]` (bucket-1): Terraform will no longer manage it.'
+    told = 'Version 2 does not contain `aws_s3_bucket.b["x"]` (bucket-1): it will no longer be managed.'
     assert told in ran.err
 
 

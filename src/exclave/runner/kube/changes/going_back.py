@@ -21,12 +21,17 @@ def make_mark(plan: PlanRef | None) -> PlanMark | None:
     return None if plan is None else PlanMark(plan.execution_id, plan.digest)
 
 
-def describe_fall_back(spec: ClusterJob) -> list[str]:
-    """Return what the plan says about going back."""
-    if spec.fall_back_to is None:
-        return []
-    digest = shorten(spec.fall_back_to.digest)
-    return [f"if the rollout fails, it goes back to the plan {digest}, which is deployed now"]
+def describe_choices(spec: ClusterJob) -> list[str]:
+    """Return what the plan says about another cluster and about going back."""
+    notes = []
+    if spec.adopt:
+        notes.append("the part may move to another cluster; what it left in the old one stays")
+    if spec.fall_back_to is not None:
+        digest = shorten(spec.fall_back_to.digest)
+        notes.append(
+            f"if the rollout fails, it goes back to the plan {digest}, which is deployed now"
+        )
+    return notes
 
 
 def goes_back(failure: WorkFailed, fall_back: PlanMark | None) -> bool:

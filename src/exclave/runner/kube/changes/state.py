@@ -91,6 +91,12 @@ def finish(state: KubeState, objects: Iterable[StateObject], *, healthy: bool) -
     return replace(state, serial=state.serial + 1, objects=tuple(objects), healthy=mark)
 
 
+def move(state: KubeState) -> KubeState:
+    """Return a state for another cluster: the same objects, none of them known to exist."""
+    objects = tuple(entry._replace(uid="") for entry in state.objects)
+    return replace(state, objects=objects, namespaces_made=(), pull_secrets=())
+
+
 def write_state(state: KubeState) -> bytes:
     """Return the document of a state."""
     document: dict[str, Json] = {

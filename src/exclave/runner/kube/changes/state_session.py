@@ -12,6 +12,7 @@ from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.changes.state import (
     KubeState,
     describe_state,
+    move,
     read_kube_state,
     write_state,
 )
@@ -35,22 +36,30 @@ class StateSession:
     lock_id: str
 
     async def read(
-        self, kind: Literal["helm", "manifest"], namespace: str, release: str = ""
+        self,
+        kind: Literal["helm", "manifest"],
+        namespace: str,
+        release: str = "",
+        *,
+        any_cluster: bool = False,
     ) -> KubeState:
         """Return the state of the part, an empty one if nothing was deployed yet.
 
-        Raises if it is the state of another cluster: what is there is not what was deployed.
+        Raises if it is the state of another cluster: what is there is not what was deployed. With
+        `any_cluster` it becomes that of this one, where nothing is known to have been made.
         """
         cluster = await self.client.read_cluster_uid()
         state = await self._open()
         if state is None:
             return KubeState(0, "", kind, cluster, namespace, release)
         if state.cluster != cluster and state.objects:
-            message = (
-                "this is another cluster than the one it was deployed to: correct the cluster, or"
-                " tear the part down there first"
-            )
-            raise WorkFailed(Reason.CLUSTER_UNREACHABLE, message)
+            if not any_cluster:
+                message = (
+                    "this is another cluster than the one it was deployed to: correct the cluster,"
+                    " or confirm the new one with `exclave installs adopt INSTALL COMPONENT`"
+                )
+                raise WorkFailed(Reason.CLUSTER_UNREACHABLE, message)
+            state = move(state)
         return replace(state, kind=kind, cluster=cluster, namespace=namespace, release=release)
 
     @asynccontextmanager

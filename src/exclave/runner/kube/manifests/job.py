@@ -41,4 +41,5 @@ class ManifestJob:
 
     async def read_state(self) -> KubeState:
         """Return the state of the part, see `StateSession.read`."""
-        return await self.state.read("manifest", self.spec.namespace)
+        spec = self.spec
+        return await self.state.read("manifest", spec.namespace, any_cluster=spec.takes_any_cluster)

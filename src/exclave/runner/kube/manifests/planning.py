@@ -11,7 +11,7 @@ from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.cleaning import make_fingerprint
 from exclave.runner.kube.changes.compare import Comparison, list_refusals
 from exclave.runner.kube.changes.describe import count_changes, describe_changes
-from exclave.runner.kube.changes.going_back import describe_fall_back, make_mark
+from exclave.runner.kube.changes.going_back import describe_choices, make_mark
 from exclave.runner.kube.changes.ignoring import IgnoreRules, RuleBroken
 from exclave.runner.kube.changes.known import compare_known
 from exclave.runner.kube.changes.model import ObjectChange
@@ -160,8 +160,9 @@ def describe(job: ManifestJob, planned: Planned, rules: IgnoreRules) -> PlanDocu
         destroy=planned.operation == "teardown",
         tool="kubernetes",
         resources=resources,
+        drift=resources if job.spec.scan else [],
         summary=count_changes(resources),
-        notes=[mask(note) for note in (*planned.notes, *describe_fall_back(job.spec))],
+        notes=[mask(note) for note in (*planned.notes, *describe_choices(job.spec))],
         outside_images=[mask(image) for image in outside],
     )
 
