@@ -10,6 +10,7 @@ from exclave.appconfig.checks.common import (
     names_of,
 )
 from exclave.appconfig.checks.docker_builds import check_docker_build
+from exclave.appconfig.checks.inert_keys import check_inert
 from exclave.appconfig.diagnostics.codes import Code
 from exclave.appconfig.diagnostics.report import Place, Report, list_words
 from exclave.appconfig.model.app import App, Entry
@@ -48,6 +49,7 @@ def check(app: App, report: Report) -> None:
             message = "`default_enabled` has no effect without `toggleable`"
             report.warn(Code.NEEDLESS_KEY, place.child("default_enabled"), message)
         check_role_rules(app, report, entry)
+        check_inert(report, place, value)
         _check_type(report, entry, value)
         if isinstance(value, WatchedComponent) and value.health is not None:
             _check_health(report, entry, value.health)

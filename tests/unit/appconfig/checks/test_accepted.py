@@ -148,7 +148,6 @@ def test_an_app_with_all_the_habits_of_aws_has_no_error() -> None:
 
     assert [each for each in reading.diagnostics if each.severity == "error"] == []
     assert codes(reading) == {
-        "not_applied",
         "both_forms",
         "conflict",
         "deprecated",
@@ -244,7 +243,7 @@ def test_an_app_of_everything_new_has_no_error() -> None:
     reading = read_app(HABITS / "new-all")
 
     assert reading.ok
-    assert codes(reading) == {"deprecated", "file_empty", "not_applied", "unsupported_type"}
+    assert codes(reading) == {"deprecated", "file_empty", "unsupported_type"}
     assert reading.graph.needs["app"] == ("eks2",)
     assert reading.graph.needs["mig"] == ("app", "db_build", "eks2")
     assert reading.graph.needs["watch"] == ("eks3", "img")
