@@ -192,7 +192,8 @@ async def _begin_state(job: HelmContext, approved: Approved) -> KubeState:
 
 def _list_pulling(job: HelmContext, approved: Approved) -> list[str]:
     """Return the namespaces whose pods need the login of the registry."""
-    return list_pull_namespaces(approved.plan.objects, job.pull_secrets.name)
+    namespaces = list_pull_namespaces(approved.plan.objects, job.pull_secrets.name)
+    return sorted({*namespaces, *(hook.pulls_in for hook in approved.release.hooks)} - {""})
 
 
 async def _prepare(job: HelmContext, approved: Approved, note: Note) -> None:

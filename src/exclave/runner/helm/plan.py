@@ -33,6 +33,7 @@ from exclave.runner.kube.changes.plan_file import (
 )
 from exclave.runner.kube.changes.state import KubeState
 from exclave.runner.kube.images import pin_images
+from exclave.runner.kube.pull_secrets import names_pull_secret
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.plan_outcomes import end_plan
 from exclave.runner.plans.reviews import ReviewedObject, check_reviews
@@ -124,7 +125,7 @@ async def _render(job: HelmContext, facts: ReleaseFacts) -> tuple[Rendering, Rel
         chart_name=_read(frozen.release.metadata, "name"),
         chart_version=_read(frozen.release.metadata, "version"),
         app_version=_read(frozen.release.metadata, "appVersion"),
-        hooks=[_plan_hook(hook.source, hook.events) for hook in frozen.release.hooks],
+        hooks=[_plan_hook(job, hook.source, hook.events) for hook in frozen.release.hooks],
         recovery=facts.recovery,
         take_ownership=job.spec.take_ownership,
     )
@@ -227,8 +228,10 @@ def plan_change(change: ObjectChange) -> PlannedChange:
     return PlannedChange(change.id, change.action, fingerprint, uid, change.force)
 
 
-def _plan_hook(source: SourceObject, events: Sequence[str]) -> PlannedHook:
-    return PlannedHook(source.id.address, source.id.type, source.id.name, events)
+def _plan_hook(job: HelmContext, source: SourceObject, events: Sequence[str]) -> PlannedHook:
+    pulls = names_pull_secret(source.value, job.pull_secrets.name)
+    pulls_in = (source.id.namespace or job.spec.namespace) if pulls else ""
+    return PlannedHook(source.id.address, source.id.type, source.id.name, events, pulls_in)
 
 
 def _read(metadata: JsonObject, key: str) -> str:

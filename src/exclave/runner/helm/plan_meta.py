@@ -34,6 +34,8 @@ class PlannedHook:
     type: str
     name: str
     events: Sequence[str]
+    pulls_in: str = ""
+    """The namespace in which its pods pull with the login of the registry; empty if they do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def write_release_plan(plan: ReleasePlan) -> Mapping[str, bytes]:
                 "type": hook.type,
                 "name": hook.name,
                 "events": [*hook.events],
+                "pulls_in": hook.pulls_in,
             }
             for hook in plan.hooks
         ],
@@ -121,6 +124,7 @@ def _read_hook(hook: JsonObject) -> PlannedHook:
         text_or_empty(hook.get("type")),
         text_or_empty(hook.get("name")),
         [text_or_empty(event) for event in list_or_empty(hook.get("events"))],
+        text_or_empty(hook.get("pulls_in")),
     )
 
 

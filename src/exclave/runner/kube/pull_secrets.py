@@ -81,12 +81,14 @@ def name_pull_secret(install: str, part: str) -> str:
 
 def list_pull_namespaces(objects: Iterable[WantedObject], name: str) -> list[str]:
     """Return the namespaces of objects whose pods name a Secret to pull images with, sorted."""
-    namespaces: set[str] = set()
-    for wanted in objects:
-        named = list_or_empty((find_pod(wanted.value) or {}).get("imagePullSecrets"))
-        if any(object_or_empty(entry).get("name") == name for entry in named):
-            namespaces.add(wanted.id.namespace)
-    return sorted(namespaces)
+    pulling = [wanted for wanted in objects if names_pull_secret(wanted.value, name)]
+    return sorted({wanted.id.namespace for wanted in pulling})
+
+
+def names_pull_secret(value: JsonObject, name: str) -> bool:
+    """Return whether the pods of an object name a Secret to pull images with."""
+    named = list_or_empty((find_pod(value) or {}).get("imagePullSecrets"))
+    return any(object_or_empty(entry).get("name") == name for entry in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from exclave.base.json_values import object_or_empty, text_or_empty
 from exclave.base.secrets import Secret
 from exclave.runner.kube.pull_secrets import PullLogin, name_pull_secret
@@ -92,26 +94,38 @@ async def test_a_teardown_leaves_nothing(bench: HelmHarness) -> None:
     assert listed["items"] == []
 
 
+PULLED = {"repository": "registry.example/app", "tag": "1", "digest": "sha256:" + "a" * 64}
+HOOK = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: migrate, annotations: {helm.sh/hook: pre-install}}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: app, image: "registry.example/app:1"}]}
+"""
+
+
+async def read_login() -> PullLogin | None:
+    return PullLogin("registry.example", "acme", Secret("registry-pass-word"))
+
+
+@pytest.mark.parametrize("is_hook", [False, True])
 async def test_pods_of_a_release_pull_with_the_login_of_the_registry_until_the_teardown(
-    bench: HelmHarness,
+    bench: HelmHarness, is_hook: bool
 ) -> None:
-    login = PullLogin("registry.example", "acme", Secret("registry-pass-word"))
-
-    async def read_login() -> PullLogin | None:
-        return login
-
     bench.helm = replace(bench.helm, read_pull_login=read_login)
-    image = {"repository": "registry.example/app", "tag": "1", "digest": "sha256:" + "a" * 64}
-    images = [{**image, "pull_secret": True}]
     name = name_pull_secret(bench.queue, "web")
+    sets = {"image": "other.example/app:1"} if is_hook else {}
+    bench.write_files({"templates/hook.yaml": HOOK} if is_hook else {})
 
-    applied = await bench.deploy(images=images)
+    applied = await bench.deploy(images=[{**PULLED, "pull_secret": True}], sets=sets)
     workload: Any = bench.get("deployments/web")
     there = bench.has(f"secrets/{name}")
     removed = await bench.deploy(destroy=True)
 
     assert applied.outcome.state is OutcomeState.SUCCEEDED, applied.text
-    assert workload["spec"]["template"]["spec"]["imagePullSecrets"] == [{"name": name}]
+    named = workload["spec"]["template"]["spec"].get("imagePullSecrets")
+    assert named == (None if is_hook else [{"name": name}])
     assert there
     assert removed.outcome.state is OutcomeState.SUCCEEDED, removed.text
     assert not bench.has(f"secrets/{name}")
