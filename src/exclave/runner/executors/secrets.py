@@ -125,7 +125,7 @@ class SecretsExecutor(Executor):
     ) -> Sequence[str]:
         """Put the secrets into their namespaces; their values are only in bodies of requests.
 
-        Return what was removed because it is wanted no more.
+        Return what was removed because it is no longer wanted.
         """
         if self._clusters is None:
             raise WorkFailed(Reason.KIND_UNSUPPORTED, "this runner works on no clusters")

@@ -21,6 +21,7 @@ from exclave.runner.logs.spool import LogWriter
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.states.rescued_states import settle_state
 from exclave.runner.terraform.apply import apply
+from exclave.runner.terraform.context import TerraformContext
 from exclave.runner.terraform.errored_state import seal_errored
 from exclave.runner.terraform.module import (
     TerraformSettings,
@@ -35,7 +36,6 @@ from exclave.runner.terraform.plan import plan
 from exclave.runner.terraform.plugin_cache import PluginCache
 from exclave.runner.terraform.state_backend import StateProxy
 from exclave.runner.terraform.state_store import StateStore
-from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.wire.jobs import Reason
 from exclave.wire.runner import Outcome
 from exclave.wire.specs import TerraformSpec

@@ -8,13 +8,13 @@ from exclave.runner.plans.sealed_plans import fetch_plan
 from exclave.runner.secrets.sealing import Sealer
 from exclave.runner.states.journal_file import keep_journal
 from exclave.runner.states.unsent_state import has_pending_state
+from exclave.runner.terraform.context import TerraformContext
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.errored_state import rescue_all, was_left
 from exclave.runner.terraform.journal import Journal
 from exclave.runner.terraform.messages import MessageLog
 from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan import run_init
-from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.wire.jobs import JsonValue, OutcomeState, Reason
 from exclave.wire.runner import Outcome
 

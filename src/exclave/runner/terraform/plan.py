@@ -9,12 +9,12 @@ from exclave.runner.plans.plan_outcomes import end_plan
 from exclave.runner.plans.policies import check_policies
 from exclave.runner.plans.sealed_plans import hand_in_plan
 from exclave.runner.secrets.sealing import Sealer
+from exclave.runner.terraform.context import TerraformContext
 from exclave.runner.terraform.diagnostics import explain
 from exclave.runner.terraform.messages import MessageLog
 from exclave.runner.terraform.outputs import split_outputs
 from exclave.runner.terraform.plan_document import describe_plan, is_noop
 from exclave.runner.terraform.saved_plan import SavedPlan, parse_plan
-from exclave.runner.terraform.tool_context import TerraformContext
 from exclave.wire.jobs import JsonValue, Reason
 from exclave.wire.plans import PlanDocument
 from exclave.wire.runner import Outcome

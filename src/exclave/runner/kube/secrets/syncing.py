@@ -1,4 +1,4 @@
-"""Put the customer's secrets into namespaces of a cluster, and remove what is wanted no more.
+"""Put the customer's secrets into namespaces of a cluster, and remove what is no longer wanted.
 
 Only keys of ours are written and removed: keys that the customer added stay, and a key that
 somebody else owns is refused. What was written is in a sealed state, so that it is found again.
@@ -24,7 +24,7 @@ from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
 from exclave.runner.kube.changes.state_session import StateSession
 from exclave.runner.kube.secrets.readers import list_readers
 from exclave.runner.kube.secrets.restarts import is_restart_due, mark_pending, write_restart
-from exclave.runner.kube.secrets.wanted import WantedObject
+from exclave.runner.kube.secrets.wanted import SecretCopy
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import Reason
 
@@ -45,8 +45,8 @@ class SecretSync:
     removed: list[str] = field(default_factory=list)
     """What was removed and what stays of it, for people."""
 
-    async def run(self, wanted: Sequence[WantedObject], *, until: float) -> None:
-        """Write all wanted Secrets, then remove what is wanted no more.
+    async def run(self, wanted: Sequence[SecretCopy], *, until: float) -> None:
+        """Write all wanted Secrets, then remove what is no longer wanted.
 
         If nothing at all is wanted, the namespaces that were made go too, unless others use them.
         """
@@ -69,7 +69,7 @@ class SecretSync:
     async def _write(self, state: KubeState) -> KubeState:
         return await self.session.write(replace(state, serial=state.serial + 1))
 
-    async def _find_missing_namespaces(self, wanted: Sequence[WantedObject]) -> list[str]:
+    async def _find_missing_namespaces(self, wanted: Sequence[SecretCopy]) -> list[str]:
         names = sorted({entry.namespace for entry in wanted})
         lives = [await self.client.get(name_namespace(name)) for name in names]
         return [name for name, live in zip(names, lives, strict=True) if live is None]
@@ -86,7 +86,7 @@ class SecretSync:
             self.log(f"namespace {name}: created")
         return list(made.values())
 
-    async def _apply(self, wanted: WantedObject) -> StateObject:
+    async def _apply(self, wanted: SecretCopy) -> StateObject:
         live = await self.client.get(wanted.id)
         value = wanted.write()
         if live is None or self.owner.owns(live):
@@ -106,7 +106,7 @@ class SecretSync:
             await self._send(wanted, value)
         return StateObject(*key_of(wanted.id), read_uid(applied))
 
-    async def _send(self, wanted: WantedObject, value: JsonObject) -> JsonObject:
+    async def _send(self, wanted: SecretCopy, value: JsonObject) -> JsonObject:
         try:
             return await self.client.apply(value, manager=MANAGER)
         except ApiRefused as refused:
@@ -116,7 +116,7 @@ class SecretSync:
             message = f"Secret {place}: somebody else owns a key of it: {refused.status.message}"
             raise WorkFailed(Reason.OBJECT_REFUSED, message) from refused
 
-    async def _follow_up(self, wanted: WantedObject, version: str) -> None:
+    async def _follow_up(self, wanted: SecretCopy, version: str) -> None:
         """Name the workloads that read a changed Secret, and restart them where that is asked."""
         for reader in await list_readers(self.client, wanted.namespace, wanted.name):
             if not wanted.restart:

@@ -14,7 +14,7 @@ from exclave.wire.specs import SecretTarget
 
 
 @dataclass(frozen=True, slots=True)
-class WantedObject:
+class SecretCopy:
     """A Kubernetes Secret with all its keys; values are in base64, as the API takes them."""
 
     namespace: str
@@ -43,7 +43,7 @@ class WantedObject:
 
 def group_targets(
     targets: Sequence[SecretTarget], values: Mapping[str, Secret]
-) -> list[WantedObject]:
+) -> list[SecretCopy]:
     """Return one object per namespace and name. Raises if a key would have two values."""
     data: dict[tuple[str, str], dict[str, Secret]] = {}
     owners: dict[tuple[str, str, str], str] = {}
@@ -57,7 +57,7 @@ def group_targets(
         entry[target.key] = _encode(target, values[target.secret])
     restarts = {(target.namespace, target.name) for target in targets if target.restart}
     return [
-        WantedObject(namespace, name, entry, restart=(namespace, name) in restarts)
+        SecretCopy(namespace, name, entry, restart=(namespace, name) in restarts)
         for (namespace, name), entry in sorted(data.items())
     ]
 
