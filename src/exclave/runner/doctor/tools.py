@@ -7,6 +7,10 @@ import tempfile
 from pathlib import Path
 
 from exclave.runner.doctor.findings import LIMIT_S, Finding, ok, warn
+from exclave.runner.outcomes import WorkFailed
+from exclave.runner.processes.isolation import POOL, find_obstacle
+from exclave.runner.processes.user_namespaces import open_namespace
+from exclave.runner.processes.users import JobUser
 from exclave.runner.tools.catalog import VENDORS
 from exclave.runner.tools.versions import Version, explain_refusal
 
@@ -41,7 +45,9 @@ async def _check_tool(name: str) -> Finding:
         return warn(row, f"{path} does not print its version", "Install it again.")
     if vendor is not None and (problem := explain_refusal(vendor, version)):
         return warn(row, f"{path}, version {version}, is not used: {problem}", _FIXES[name])
-    if name == _BUILDAH and (problem := await _try_build(path)):
+    if name == _BUILDAH and (
+        problem := await _try_build(path) or await asyncio.to_thread(_try_namespace)
+    ):
         return warn(row, f"{path}, version {version}, cannot build: {problem}", _NO_BUILDS)
     return ok(row, f"{path}, version {version}")
 
@@ -55,6 +61,17 @@ async def _try_build(path: str) -> str:
         build = ("bud", "--isolation", "chroot", "-f", f"{name}/Dockerfile", name)
         code, printed = await _run(path, *storage, *build)
         return (printed.strip().splitlines() or ["no output"])[-1] if code else ""
+
+
+def _try_namespace() -> str:
+    """Make a user namespace, as isolated builds need one; return what went wrong, or nothing."""
+    if find_obstacle():
+        return ""  # Jobs are not isolated here, so that builds need none.
+    try:
+        os.close(open_namespace(JobUser(POOL[0], POOL[0], alone=True)))
+    except WorkFailed as failed:
+        return failed.message
+    return ""
 
 
 async def _run(path: str, *arguments: str) -> tuple[int, str]:

@@ -35,6 +35,7 @@ class Yard:
     secrets: Mapping[str, str] = field(default_factory=dict)
     policies: list[Mapping[str, str]] = field(default_factory=list)
     tools: Mapping[str, Path] = field(default_factory=dict)
+    timeout_s: float = 300.0
     keep_free_bytes: int = 0
     cells: Cells | None = None
     """None: builds run as the user of the tests."""
@@ -82,7 +83,12 @@ class Yard:
             file.write_text(json.dumps({"credentials": [self.credentials]}))
             file.chmod(0o600)
         options = {"dockerfile": "Dockerfile", **docker}
-        more = {"type": "image_build", "docker": options, "policies": self.policies}
+        more = {
+            "type": "image_build",
+            "docker": options,
+            "policies": self.policies,
+            "timeout_s": self.timeout_s,
+        }
         if self.cells is None:
             return await self.site.build(source, **more)
         return await self.site.build_in(self.cells, source, **more)

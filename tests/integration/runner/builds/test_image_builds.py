@@ -181,6 +181,17 @@ async def test_a_program_of_another_platform_is_explained(yard: Yard) -> None:
     assert "another platform (linux/s390x) and the build runner cannot emulate" in outcome.message
 
 
+async def test_a_build_that_takes_too_long_is_ended(yard: Yard) -> None:
+    yard.timeout_s = 5.0
+
+    outcome = await yard.build(
+        {"Dockerfile": "FROM scratch\nCOPY programs /\nRUN sleep 600\n"}, programs=True
+    )
+
+    assert outcome.reason is Reason.TIMEOUT
+    assert "the build of the image was stopped by the job's timeout of 5 s" in outcome.message
+
+
 async def test_a_build_that_fills_the_disk_is_ended(yard: Yard) -> None:
     dockerfile = "FROM scratch\nCOPY programs /\nRUN sleep 600\n"
     yard.make_disk_full_later()

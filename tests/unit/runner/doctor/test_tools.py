@@ -77,3 +77,16 @@ async def test_buildah_is_tried_with_an_image_of_one_file(
 
     assert finding.state == state
     assert words in finding.message
+
+
+async def test_buildah_needs_user_namespaces_where_jobs_are_isolated(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(path, "buildah", "echo buildah version 1.39.3")
+    monkeypatch.setattr("exclave.runner.doctor.tools.find_obstacle", lambda: "")
+    monkeypatch.setattr("exclave.runner.processes.user_namespaces._HOLDER", "/not/there")
+
+    finding = await find("buildah")
+
+    assert finding.state == "warn"
+    assert "builds of images need user namespaces" in finding.message
