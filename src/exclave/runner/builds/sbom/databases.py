@@ -12,11 +12,14 @@ from typing import Final
 
 from exclave.base.json_values import JsonObject, object_or_empty, text_or_empty
 from exclave.runner.builds.sbom.packages import Package
+from exclave.runner.builds.sbom.rpm import read_rpm
 
 _MOST_TEXT: Final = 300
 _WANTED: Final = re.compile(
     r"(?P<dpkg>var/lib/dpkg/(status|status\.d/(?!.*\.md5sums$)[^/]+))"
     r"|(?P<apk>(usr/)?lib/apk/db/installed)"
+    r"|(?P<rpm>(var/lib|usr/lib/sysimage|usr/share)/rpm/rpmdb\.sqlite)"
+    r"|(?P<old_rpm>(var/lib|usr/lib/sysimage)/rpm/Packages(\.db)?)"
     r"|(?P<pypi>(.*/)?[^/]+\.(dist-info/METADATA|egg-info/PKG-INFO))"
     r"|(?P<npm>(.*/)?node_modules/(@[^/]+/)?[^/@]+/package\.json)"
     r"|(?P<release>(usr/lib|etc)/os-release)"
@@ -27,6 +30,10 @@ def find_kind(path: str) -> str:
     """Return which kind of database a file is; empty for all others."""
     match = _WANTED.fullmatch(path)
     return (match.lastgroup or "") if match else ""
+
+
+OLD_RPM: Final = "old_rpm"
+"""A database of rpm before 4.16, which is not read."""
 
 
 def list_packages(files: Mapping[str, bytes]) -> list[Package]:
@@ -40,6 +47,8 @@ def list_packages(files: Mapping[str, bytes]) -> list[Package]:
                 packages.update(_read_dpkg(text, distribution or "debian"))
             case "apk":
                 packages.update(_read_apk(text, distribution or "alpine"))
+            case "rpm":
+                packages.update(_read_rpm(data, distribution))
             case "pypi":
                 packages.update(_read_python(text))
             case "npm":
@@ -77,6 +86,13 @@ def _read_apk(text: str, distribution: str) -> Iterator[Package]:
         fields = _read_fields(stanza)
         if fields.get("P") and fields.get("V"):
             yield Package("apk", fields["P"], fields["V"], distribution, fields.get("A", ""))
+
+
+def _read_rpm(data: bytes, distribution: str) -> list[Package]:
+    try:
+        return list(read_rpm(data, distribution))
+    except ValueError:
+        return []
 
 
 def _read_fields(stanza: str) -> Mapping[str, str]:

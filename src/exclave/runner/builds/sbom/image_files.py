@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from exclave.runner.builds.sbom.databases import find_kind
+from exclave.runner.builds.sbom.databases import OLD_RPM, find_kind
 
 _WHITEOUT: Final = ".wh."
 _OPAQUE: Final = ".wh..wh..opq"
@@ -28,7 +28,7 @@ class ReadLimits:
     """How much of an image is read."""
 
     entries: int = 1_000_000
-    file_bytes: int = 32 << 20
+    file_bytes: int = 128 << 20
     kept_bytes: int = 256 << 20
 
 
@@ -78,7 +78,9 @@ class ImageFiles:
                 path = posixpath.normpath("/" + entry.name).lstrip("/")
                 if posixpath.basename(path).startswith(_WHITEOUT):
                     below = _remove(below, path)
-                elif entry.isfile() and find_kind(path):
+                elif entry.isfile() and (kind := find_kind(path)) == OLD_RPM:
+                    self.notes.append("the database of rpm has an old format and is not read")
+                elif entry.isfile() and kind:
                     added[path] = self._read_file(archive, entry, added)
                 archive.members = []  # type: ignore[attr-defined] # it would keep all of them
         self.files = below | added

@@ -22,8 +22,8 @@ def read_image_contents(work: BuildWork, layout: Path) -> Contents:
             image = ImageFiles()
             image.read_layers(layers, lambda: work.context.check("the bill of materials"))
             packages.update(list_packages(image.files))
-            notes += [note for note in image.notes if note not in notes]
-    return Contents(sorted(packages), notes)
+            notes += image.notes
+    return Contents(sorted(packages), list(dict.fromkeys(notes)))
 
 
 def _list_manifests(layout: Path, name: str) -> Iterator[list[Path]]:

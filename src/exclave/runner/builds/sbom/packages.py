@@ -9,7 +9,7 @@ class Package:
     """A package that an artifact contains."""
 
     type: str
-    """The type of its package URL: `deb`, `apk`, `pypi`, `npm` or `helm`."""
+    """The type of its package URL: `deb`, `apk`, `rpm`, `pypi`, `npm` or `helm`."""
     name: str
     version: str
     namespace: str = ""
@@ -17,12 +17,18 @@ class Package:
     architecture: str = ""
     repository: str = ""
     """Where it comes from, if it says so."""
+    epoch: str = ""
+    """What rpm compares before the version."""
 
     @property
     def url(self) -> str:
         """Its package URL."""
         space = f"{quote(self.namespace, safe='')}/" if self.namespace else ""
-        facts = {"arch": self.architecture, "repository_url": self.repository}
+        facts = {
+            "arch": self.architecture,
+            "epoch": self.epoch,
+            "repository_url": self.repository,
+        }
         qualifiers = "&".join(
             f"{key}={quote(value, safe='')}" for key, value in facts.items() if value
         )

@@ -1,10 +1,18 @@
 """What package managers write about installed packages, and what is made of it."""
 
+import gzip
 import json
+import sqlite3
+from pathlib import Path
+
+import pytest
 
 from exclave.runner.builds.sbom.databases import find_kind, list_packages
 from exclave.runner.builds.sbom.packages import Package
 
+RPM = "var/lib/rpm/rpmdb.sqlite"
+RPMDB = Path(__file__).parents[4] / "fixtures" / "sbom" / "rpmdb.sqlite.gz"
+"""Written by rpm 4.18: `rpm --initdb`, then one package installed with `--justdb`."""
 DPKG = """Package: libc6
 Status: install ok installed
 Architecture: amd64
@@ -39,6 +47,29 @@ def test_packages_of_alpine() -> None:
         "pkg:apk/wolfi/busybox@1.36.1-r29?arch=x86_64",
         "pkg:apk/wolfi/musl@1.2.5-r0?arch=x86_64",
     ]
+
+
+def test_packages_of_rpm_are_read_from_its_own_database() -> None:
+    files = {"etc/os-release": b"ID=fedora\n", RPM: gzip.decompress(RPMDB.read_bytes())}
+
+    assert [package.url for package in list_packages(files)] == [
+        "pkg:rpm/fedora/acme-tool@1.2.3-4?arch=noarch&epoch=2"
+    ]
+
+
+@pytest.mark.parametrize("cut", [0, 10, 5000])
+def test_a_damaged_database_of_rpm_has_no_packages(cut: int) -> None:
+    assert list_packages({RPM: gzip.decompress(RPMDB.read_bytes())[:cut]}) == []
+
+
+def test_a_database_of_rpm_that_never_ends_is_given_up() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute(
+        "CREATE VIEW Packages AS WITH RECURSIVE n(blob) AS"
+        " (SELECT x'00' UNION ALL SELECT blob FROM n) SELECT blob FROM n WHERE blob = x'01'"
+    )
+
+    assert list_packages({RPM: connection.serialize()}) == []
 
 
 def test_packages_of_python_and_node() -> None:
