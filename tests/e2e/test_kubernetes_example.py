@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.apps import edit
+from tests.support.buildah import need_buildah
 from tests.support.kubernetes import Cluster
 from tests.support.kubernetes_demo import (
     EXAMPLE,
@@ -22,6 +23,7 @@ DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/guestbook"
 
 @pytest.fixture
 def site(tmp_path: Path, cluster: Cluster) -> Iterator[KubernetesSite]:
+    need_buildah()
     with open_site(tmp_path, cluster) as opened:
         yield opened
     cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}")
@@ -45,13 +47,23 @@ def test_the_example_lives_from_sync_to_deprovision(site: KubernetesSite) -> Non
 def expect_deployed(site: KubernetesSite) -> None:
     """Everything that the app names is in the cluster: pods by digest, secret, content, check."""
     assert read(site, "{.status.readyReplicas}") == "2"
-    assert "@sha256:" in read(site, "{.spec.template.spec.containers[0].image}")
+    expect_built_image(site, read(site, "{.spec.template.spec.containers[0].image}"))
     secret = "get", "secret", "guestbook-admin", "-o", "jsonpath={.data.password}"
     assert base64.b64decode(site.kubectl(*secret))
     page = "get", "configmap", "guestbook-content", "-o", "jsonpath={.data}"
     assert "Hello from your own cluster" in site.kubectl(*page)
     state = site.dev.ask("installs", "state", INSTALL)["document"]
     assert state["actions"]["workflows"]["check"]["outputs"]["ready"] == "2"
+
+
+def expect_built_image(site: KubernetesSite, image: str) -> None:
+    """The pods run the image that was built, from the registry of the install, by its digest."""
+    builds = site.dev.ask("builds", "list", "--part", "component:image")["items"]
+    repository, _, digest = image.partition("@")
+    assert [build["digest"] for build in builds] == [digest]
+    assert f"/{INSTALL}/image:x" in repository
+    document = site.dev.ask("builds", "sbom", builds[0]["id"])
+    assert document["packages"][0]["versionInfo"] == digest
 
 
 def change_an_input(site: KubernetesSite) -> None:

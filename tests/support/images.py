@@ -1,9 +1,13 @@
 """Small container images to push into registries."""
 
+import gzip
 import hashlib
 import json
 import random
+import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,23 @@ def digest_of(data: bytes) -> str:
 def make_layer(seed: int, size: int = 1000) -> bytes:
     """Return bytes that stand for a layer, the same for the same seed."""
     return random.Random(seed).randbytes(size)
+
+
+def make_tar_layer(files: Mapping[str, bytes]) -> bytes:
+    """Return a real layer with these files, which images can be built on."""
+    plain = BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, BytesIO(data))
+    return gzip.compress(plain.getvalue(), mtime=0)
+
+
+def describe_rootfs(layer: bytes) -> dict[str, Any]:
+    """Return the part of a config that names its only layer."""
+    digest = hashlib.sha256(gzip.decompress(layer)).hexdigest()
+    return {"rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}, "config": {}}
 
 
 def describe(data: bytes, kind: str, **more: Any) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """`make demo-kubernetes`: the example app on a real Kubernetes API server, with a user's commands.
 
-The cluster is the one of the tests: its node runs nothing, so the image need not be pulled and is a
-small stand-in from a registry on this machine.
+The cluster is the one of the tests: its node runs nothing, so the base image of the example is a small
+stand-in. It is in a registry on this machine, which is also where the install keeps its images.
 """
 
 import asyncio
+import os
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,9 @@ import httpx
 from exclave.client.oci.client import OciClient
 from tests.faults.site import exclave
 from tests.support.apps import edit
+from tests.support.buildah import find_buildah
 from tests.support.dev_server import DevServer, open_dev
-from tests.support.images import make_image, make_layer, push_image
+from tests.support.images import describe_rootfs, make_image, make_tar_layer, push_image
 from tests.support.kubernetes import Cluster, find_folder, share_cluster
 from tests.support.kubernetes_tools import need_helm, need_kubectl
 from tests.support.registries import serve_registry
@@ -31,6 +33,14 @@ INSTALL = "acme"
 NAMESPACE = f"guestbook-{INSTALL}"
 SOURCE = "docker.io/library/nginx"
 TAG = "1.29-alpine"
+NOT_BUILT = f"""name = "image"
+type = "container_image"
+
+[public]
+image_url = "{SOURCE}"
+tag = "{TAG}"
+"""
+"""The image of the example on a machine that cannot build one."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,14 @@ def open_site(folder: Path, cluster: Cluster) -> Iterator[KubernetesSite]:
     tools.mkdir()
     for program in (need_helm(), need_kubectl()):
         (tools / program.name).symlink_to(program)
-    options = ("--kubeconfig", str(cluster.kubeconfig))
     with serve_registry(folder / "registry") as url:
         repository = f"{url.removeprefix('http://')}/library/nginx"
         push_stand_in(url, folder)
+        path = _provide_buildah(app)
         edit(app, "components/image.toml", SOURCE, repository)
-        with open_dev(folder, *options, TOOLS=str(tools), GIT_ALLOW_PRIVATE="true") as dev:
+        options = ("--kubeconfig", str(cluster.kubeconfig), "--registry", f"{url}/{INSTALL}")
+        env = {"TOOLS": str(tools), "GIT_ALLOW_PRIVATE": "true", "PATH": path}
+        with open_dev(folder, *options, **env) as dev:
             yield KubernetesSite(dev, cluster)
 
 
@@ -77,8 +89,19 @@ def push_stand_in(url: str, folder: Path) -> None:
     asyncio.run(_push_stand_in(url, folder))
 
 
+def _provide_buildah(app: Path) -> str:
+    """Return a PATH with buildah; without one, let the app take the base image as it is."""
+    program, problem = find_buildah()
+    if not problem:
+        return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    print(f"buildah is missing, so the example does not build its image: {problem}", flush=True)
+    (app / "components" / "image.toml").write_text(NOT_BUILT)
+    return os.environ["PATH"]
+
+
 async def _push_stand_in(url: str, folder: Path) -> None:
-    image = make_image(make_layer(1), make_layer(2))
+    layer = make_tar_layer({"etc/nginx/nginx.conf": b"events {}\n"})
+    image = make_image(layer, config=describe_rootfs(layer))
     async with OciClient(url, None, httpx.AsyncHTTPTransport()) as client:
         await push_image(client.open_repository("library/nginx"), image, folder, TAG)
 
@@ -87,6 +110,7 @@ def deploy_example(site: KubernetesSite) -> None:
     """Provision the example: look at a plan, approve it by its digest, approve the rest."""
     site.show("apps", "create", EXAMPLE.name)
     site.show("apps", "sync", EXAMPLE.name, "--wait")
+    site.show("builds", "list", "--app", EXAMPLE.name)
     site.show("installs", "create", EXAMPLE.name, "--name", INSTALL, "--here")
     _, digest = site.dev.await_gate(INSTALL)
     site.show("workflows", "approve", INSTALL, "--digest", digest)

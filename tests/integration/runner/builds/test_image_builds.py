@@ -1,11 +1,6 @@
 """Images from Dockerfiles, built by a real buildah: equal digests, failures in one line."""
 
-import gzip
-import hashlib
-import tarfile
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,25 +9,10 @@ from exclave.client.oci.client import Login, OciClient
 from exclave.wire.jobs import OutcomeState, Reason
 from tests.integration.runner.builds.image_kit import Yard
 from tests.support.git import make_repo
-from tests.support.images import make_image, push_image
+from tests.support.images import describe_rootfs, make_image, make_tar_layer, push_image
 from tests.support.registries import PASSWORD, USERNAME, serve_registry
 
 PLAIN = 'FROM scratch\nARG NAME=none\nCOPY app.txt /app.txt\nLABEL name=$NAME\nCMD ["/app"]\n'
-
-
-def make_tar_layer() -> bytes:
-    """Return a layer with one file."""
-    plain = BytesIO()
-    with tarfile.open(fileobj=plain, mode="w") as archive:
-        entry = tarfile.TarInfo("base.txt")
-        entry.size = 4
-        archive.addfile(entry, BytesIO(b"base"))
-    return gzip.compress(plain.getvalue(), mtime=0)
-
-
-def describe_rootfs(layer: bytes) -> dict[str, Any]:
-    digest = hashlib.sha256(gzip.decompress(layer)).hexdigest()
-    return {"rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}, "config": {}}
 
 
 async def test_the_same_files_give_the_same_digest(yard: Yard) -> None:
@@ -75,7 +55,7 @@ async def test_a_command_that_cannot_start_is_named_with_its_line(yard: Yard) ->
 
 
 async def test_a_base_image_behind_a_login(yard: Yard, tmp_path: Path) -> None:
-    layer = make_tar_layer()
+    layer = make_tar_layer({"base.txt": b"base"})
     image = make_image(layer, config=describe_rootfs(layer))
     with serve_registry(tmp_path / "private", login=True) as url:
         login = Login(USERNAME, Secret(PASSWORD))

@@ -33,6 +33,25 @@ def test_base_images_are_not_stages_and_not_scratch() -> None:
     assert images == ["node:20", "registry.example.com/base:1"]
 
 
+@pytest.mark.parametrize(
+    ("args", "image"),
+    [
+        ({}, "registry.example.com/base:1.29"),
+        ({"TAG": "2"}, "registry.example.com/base:2"),
+        ({"HOST": "mirror.example.com", "OTHER": "x"}, "mirror.example.com/base:1.29"),
+    ],
+)
+def test_the_name_of_a_base_image_may_have_arguments_in_it(
+    args: dict[str, str], image: str
+) -> None:
+    text = (
+        'ARG HOST\nARG TAG="1.29"\nFROM ${HOST:-registry.example.com}/base:$TAG AS one\n'
+        "ARG TAG=9\nFROM one\nFROM $UNKNOWN\n"
+    )
+
+    assert list_base_images(read_instructions(text), args) == [image, "$UNKNOWN"]
+
+
 STEP = '"RUN npm ci     --omit=dev"'
 LINE = "Dockerfile:4: RUN npm ci     --omit=dev: exit 1; last line: npm says: no lock file"
 

@@ -50,7 +50,7 @@ async def build_image(work: BuildWork) -> BuiltArtifact:
     fetched = await fetch_folder(work)
     text = await asyncio.to_thread(_read_dockerfile, work, fetched.folder, options.dockerfile)
     instructions = read_instructions(text)
-    bases = list_base_images(instructions)
+    bases = list_base_images(instructions, options.build_args)
     work.context.log.system(f"base images: {', '.join(bases) or 'none'}")
     work.begin("build")
     layout = await _build(work, fetched, options, text, bases)

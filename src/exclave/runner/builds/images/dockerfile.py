@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from exclave.wire.jobs import Reason
@@ -12,6 +12,7 @@ _FAILED_STEP = re.compile(r'building at STEP "(?P<step>.*?)": (?P<cause>.*)', re
 _ERROR = re.compile(r"^error:?\s+", re.IGNORECASE)
 _EXIT = re.compile(r"exit status (\d+)")
 _FLAGS = re.compile(r"^(--\S+\s+)+")
+_VARIABLE = re.compile(r"\$(?:(?P<name>\w+)|\{(?P<braced>\w+)(?::-(?P<default>[^}]*))?\})")
 _CHATTER = ("STEP", "time=", "subprocess exited with status", "[")
 _FOREIGN = "exec format error"
 _NO_SPACE = "no space left on device"
@@ -45,19 +46,43 @@ def read_instructions(text: str) -> list[Instruction]:
     return instructions
 
 
-def list_base_images(instructions: Sequence[Instruction]) -> list[str]:
-    """Return the images that stages are built on, without the stages themselves."""
+def list_base_images(
+    instructions: Sequence[Instruction], args: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the images that stages are built on, without the stages themselves.
+
+    `args` are the build arguments: an `ARG` before the first stage may be part of a name.
+    """
+    known: dict[str, str] = {}
     images: list[str] = []
     stages: set[str] = set()
     for instruction in instructions:
+        if instruction.name == "ARG" and not images and not stages:
+            known |= _read_argument(instruction.text, args or {})
         if instruction.name != "FROM":
             continue
-        words = _FLAGS.sub("", instruction.text).split()
+        words = _expand(_FLAGS.sub("", instruction.text), known).split()
         if words and words[0] not in stages and words[0] != "scratch":
             images.append(words[0])
         if len(words) > 2 and words[1].upper() == "AS":  # noqa: PLR2004 - image, AS, name
             stages.add(words[2])
     return images
+
+
+def _read_argument(text: str, args: Mapping[str, str]) -> dict[str, str]:
+    """Return the value of an argument: the one that is given, or its default."""
+    name, _, default = text.strip().partition("=")
+    return {name: args.get(name, default.strip("\"'"))}
+
+
+def _expand(text: str, known: Mapping[str, str]) -> str:
+    """Return a text with the values of arguments; what is not known stays as it is."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match["name"] or match["braced"]
+        return known.get(name) or match["default"] or match[0]
+
+    return _VARIABLE.sub(replace, text)
 
 
 @dataclass(frozen=True, slots=True)
