@@ -132,6 +132,9 @@ class RunAction:
 class SyncSecrets:
     """Find out which secrets the customer has provided."""
 
+    adopt: bool = False
+    """Whether copies may be in another cluster, which is left as it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class RemoveSecrets:
@@ -235,6 +238,8 @@ def write_intent(intent: Intent) -> dict[str, Json]:
             return {"do": "check", "part": part, "deployed_by": deployed_by}
         case RunAction():
             return _write_action(intent)
+        case SyncSecrets(adopt=True):
+            return {"do": "secrets", "adopt": True}
         case (
             SyncSecrets()
             | RemoveSecrets()
@@ -300,6 +305,8 @@ def _read_intent(stored: JsonObject) -> Intent | None:
                 _read_text(stored, "runbook", ""),
                 _read_text(stored, "runbook_step", ""),
             )
+        case "secrets":
+            return SyncSecrets(adopt=bool(stored.get("adopt")))
         case other:
             return _WITHOUT_FIELDS.get(str(other))
 

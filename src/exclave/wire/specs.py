@@ -294,6 +294,8 @@ class SecretsSpec(Request):
     secrets: Annotated[list[WantedSecret], Field(max_length=200)]
     targets: Annotated[list[SecretTarget], Field(max_length=1000)] = []
     cluster: ClusterRef | None = None
+    adopt: bool = False
+    """Whether the cluster may be another one than that which has the copies: those stay there."""
     timeout_s: TimeoutS = 300.0
 
     @model_validator(mode="after")
@@ -309,6 +311,8 @@ class SecretsSpec(Request):
         fields: dict[str, object] = dump(self)
         if self.cluster is None:
             del fields["targets"], fields["cluster"]
+        if not self.adopt:
+            del fields["adopt"]
         return fields
 
 

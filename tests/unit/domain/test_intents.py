@@ -29,6 +29,7 @@ RECORDED: list[tuple[str, Intent]] = [
     ('"do": "stack"', AwaitStack()),
     ('"do": "runner"', AwaitRunner()),
     ('"do": "secrets"', SyncSecrets()),
+    ('"do": "secrets", "adopt": true', SyncSecrets(adopt=True)),
     ('"do": "secrets-remove"', RemoveSecrets()),
     ('"do": "event"', AwaitEvent()),
     (

@@ -99,8 +99,8 @@ def _make_spec(scope: Scope, stored: StepIntent) -> Request:
             return make_check(scope, check, stored.values)
         case RunAction() as run:
             return make_run(scope, run, stored.values)
-        case SyncSecrets():
-            return make_secrets(scope)
+        case SyncSecrets(adopt):
+            return make_secrets(scope, adopt=adopt)
         case RemoveSecrets():
             return make_secrets_removal(scope)
         case AwaitRunner():

@@ -17,14 +17,18 @@ from exclave.storage.engine.database import Tx
 from exclave.wire.specs import SecretsSpec
 
 
-def make_secrets(scope: Scope) -> SecretsSpec:
-    """Return the job that finds out which secrets exist, and brings the copies up to date."""
+def make_secrets(scope: Scope, *, adopt: bool) -> SecretsSpec:
+    """Return the job that finds out which secrets exist, and brings the copies up to date.
+
+    With `adopt` the copies may be in another cluster: they are made anew in this one.
+    """
     secrets = [*list_definitions(scope.tx, scope.org, scope.config_id, Secret).values()]
     has_targets = any(goes_into_cluster(secret) for secret in secrets)
     copies = has_targets or has_copies(scope.tx, scope.org, scope.install)
     pulls = pulls_with_login(scope.tx, scope.org, scope.install)
     cluster = find_cluster(scope, "", "") if copies or pulls else None
-    return make_secrets_job(secrets, scope.render, cluster)
+    spec = make_secrets_job(secrets, scope.render, cluster)
+    return spec.model_copy(update={"adopt": adopt})
 
 
 def make_secrets_removal(scope: Scope) -> SecretsSpec:

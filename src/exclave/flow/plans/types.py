@@ -94,16 +94,22 @@ def _add_policies(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
     return front
 
 
-def _add_secrets(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
+def _add_secrets(
+    graph: GraphBuilder, outline: Outline, front: Front, *, adopt: bool = False
+) -> Front:
     front = add_hooks(graph, outline, "pre-secrets-sync", front)
     if outline.has_secrets or outline.copies_secrets:
-        front = graph.job("secrets", front, SyncSecrets(), lanes=[SECRETS])
+        front = graph.job("secrets", front, SyncSecrets(adopt), lanes=[SECRETS])
     return add_hooks(graph, outline, "post-secrets-sync", front)
 
 
-def _add_copies(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
+def _add_copies(
+    graph: GraphBuilder, outline: Outline, front: Front, *, adopt: bool = False
+) -> Front:
     """Add the secrets before a deploy, whose namespaces may have changed, if any are copied."""
-    return _add_secrets(graph, outline, front) if outline.copies_secrets else front
+    if not outline.copies_secrets:
+        return front
+    return _add_secrets(graph, outline, front, adopt=adopt)
 
 
 def _add_secrets_removal(graph: GraphBuilder, outline: Outline, front: Front) -> Front:
@@ -149,7 +155,7 @@ def _deploy(graph: GraphBuilder, outline: Outline, request: Request, front: Fron
         add_plans(graph, chosen, front)
         return
     if request.rollback_to is None:
-        front = _add_copies(graph, outline, front)
+        front = _add_copies(graph, outline, front, adopt=request.adopt)
     add_deploys(graph, outline, chosen, front)
 
 

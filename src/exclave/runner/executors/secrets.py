@@ -138,7 +138,7 @@ class SecretsExecutor(Executor):
         owner = PartOwner(job.uplink.queue_id, _WORKSPACE, MANAGER)
         async with ClusterClient(connection, clock, self._randomness) as client:
             session = StateSession(store, client, self._randomness, job.dispatch.execution_id)
-            sync = SecretSync(client, session, owner, log.system, clock)
+            sync = SecretSync(client, session, owner, log.system, clock, spec.adopt)
             await sync.run(wanted, until=until)
             await self._renew_pull_secrets(job, client, log)
             return sync.removed

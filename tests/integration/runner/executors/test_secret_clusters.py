@@ -14,6 +14,7 @@ from exclave.runner.control_plane.execution_api import Uplink
 from exclave.runner.executors.secrets import SecretClusters, SecretsExecutor
 from exclave.runner.jobs.executor import JobRun, StopRequest
 from exclave.runner.kube.access.clusters import ClusterConnector, NamedKubeconfig
+from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.secrets.readers import reads
 from exclave.runner.logs.job_log import open_log
 from exclave.runner.secrets.sealing import Sealer
@@ -83,7 +84,12 @@ class Secrets:
         return await self.run({}, [], names=())
 
     async def run(
-        self, values: dict[str, str], targets: list[dict[str, Any]], names: tuple[str, ...]
+        self,
+        values: dict[str, str],
+        targets: list[dict[str, Any]],
+        names: tuple[str, ...],
+        *,
+        adopt: bool = False,
     ) -> Outcome:
         self.runs += 1
         file, folder = self.folder / "secrets.json", self.folder / f"run-{self.runs}"
@@ -100,6 +106,7 @@ class Secrets:
                 "secrets": [{"name": name} for name in names],
                 "targets": targets,
                 "cluster": {"type": "kubeconfig"},
+                "adopt": adopt,
             }
         )
         log, spool = open_log(folder / "log", CLOCK)
@@ -230,6 +237,28 @@ async def test_namespaces_that_were_made_for_secrets_go_with_the_last_of_them(
     assert not secrets.cluster.exists(f"/api/v1/namespaces/{shared}/secrets/app")
     assert secrets.cluster.exists(f"/api/v1/namespaces/{secrets.namespace}")
     secrets.cluster.request("DELETE", f"/api/v1/namespaces/{shared}")
+
+
+async def test_copies_of_another_cluster_are_made_anew_where_that_is_confirmed(
+    secrets: Secrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = {"secret": "db", "namespace": secrets.namespace, "name": "app", "key": "a"}
+    with monkeypatch.context() as patched:
+        patched.setattr(ClusterClient, "read_cluster_uid", _read_other)
+        await secrets.run({"db": VALUE}, [target], names=("db",))
+    secrets.cluster.request("DELETE", secrets.path("app"))
+
+    refused = await secrets.run({"db": VALUE}, [target], names=("db",))
+    adopted = await secrets.run({"db": VALUE}, [target], names=("db",), adopt=True)
+
+    assert refused.reason is Reason.CLUSTER_UNREACHABLE
+    assert adopted.state is OutcomeState.SUCCEEDED, adopted.message
+    assert secrets.read("app") == {"a": VALUE}
+
+
+async def _read_other(client: ClusterClient) -> str:
+    del client
+    return "another-cluster"
 
 
 async def test_what_a_removal_could_not_store_is_found_again(secrets: Secrets) -> None:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from exclave.base.errors import InvalidInput
-from exclave.domain.intents import RunAction, StoredPlan
+from exclave.domain.intents import RunAction, StoredPlan, SyncSecrets
 from exclave.domain.workflows import StepKind, WorkflowKind
 from exclave.flow.graph import resolve_needs
 from exclave.flow.plans.drafts import Draft
@@ -130,6 +130,16 @@ def test_deploys_bring_copies_of_secrets_up_to_date_first(
     assert comes_before(copying, "secrets", "db.plan")
     assert "secrets" not in checking
     assert kind is WorkflowKind.INPUT_UPDATE or "secrets" not in planning
+
+
+def test_secrets_are_copied_into_the_cluster_that_a_component_is_adopted_into() -> None:
+    outline = Outline(DIAMOND, copies_secrets=True)
+
+    adopting = draw(WorkflowKind.DEPLOY, outline, components=("db",), adopt=True)
+    usual = draw(WorkflowKind.DEPLOY, outline, components=("db",))
+
+    assert adopting["secrets"].intent == SyncSecrets(adopt=True)
+    assert usual["secrets"].intent == SyncSecrets()
 
 
 def test_a_rollback_goes_straight_to_its_component() -> None:

@@ -42,6 +42,8 @@ class SecretSync:
     owner: PartOwner
     log: Callable[[str], None]
     clock: Clock
+    adopt: bool = False
+    """Whether the state may be of another cluster, whose copies stay there."""
     removed: list[str] = field(default_factory=list)
     """What was removed and what stays of it, for people."""
 
@@ -50,7 +52,7 @@ class SecretSync:
 
         If nothing at all is wanted, the namespaces that were made go too, unless others use them.
         """
-        state = await self.session.read("manifest", "")
+        state = await self.session.read("manifest", "", any_cluster=self.adopt)
         if not wanted and not state.objects:
             return
         async with self.session.locked("apply"):
