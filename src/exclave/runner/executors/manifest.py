@@ -18,9 +18,9 @@ from exclave.runner.jobs.placeholders import Filler
 from exclave.runner.kube.api.client import ClusterClient
 from exclave.runner.kube.api.errors import classify
 from exclave.runner.kube.changes.state import KubeState
-from exclave.runner.kube.manifests.applying import apply_plan
-from exclave.runner.kube.manifests.job import ManifestJob
-from exclave.runner.kube.manifests.planning import Planned, finish_plan, plan_objects
+from exclave.runner.kube.manifests.apply import apply_plan
+from exclave.runner.kube.manifests.context import ManifestContext
+from exclave.runner.kube.manifests.plan import Planned, finish_plan, plan_objects
 from exclave.runner.kube.manifests.sources import (
     PlanSource,
     hide_secrets,
@@ -61,7 +61,7 @@ class ManifestExecutor(Executor):
         async with client:
             state = kit.open_state(context, spec, client)
             pods = PodCommands(context, connection, kit.finder, kit.randomness)
-            manifest = ManifestJob(
+            manifest = ManifestContext(
                 context, spec, client, state, kit.sealer, pods.run, kit.read_pull_login
             )
             if is_plan:
@@ -70,7 +70,7 @@ class ManifestExecutor(Executor):
                 return await finish_plan(manifest, planned, opa)
             return await context.guard(self._apply(manifest), name="the apply")
 
-    async def _apply(self, job: ManifestJob) -> Outcome:
+    async def _apply(self, job: ManifestContext) -> Outcome:
         data = await fetch_plan(
             job.context.job, self._kit.sealer, job.spec.workspace, job.spec.plan
         )
@@ -88,7 +88,7 @@ class ManifestExecutor(Executor):
         return target.read_text()
 
 
-async def _plan(job: ManifestJob, text: str, filler: Filler) -> Planned:
+async def _plan(job: ManifestContext, text: str, filler: Filler) -> Planned:
     state = await job.read_state()
     if job.spec.destroy:
         return await plan_teardown(job, state)
@@ -96,7 +96,7 @@ async def _plan(job: ManifestJob, text: str, filler: Filler) -> Planned:
 
 
 async def _choose_source(
-    job: ManifestJob, state: KubeState, text: str, filler: Filler
+    job: ManifestContext, state: KubeState, text: str, filler: Filler
 ) -> PlanSource:
     """Return what is wanted: the text, or for scans and rollbacks the objects of a plan."""
     spec = job.spec

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from exclave.base.errors import Problem
 from exclave.runner.commands import helm
-from exclave.runner.helm.comparing import CrdOwner, compare_release
+from exclave.runner.helm.compare import CrdOwner, compare_release
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
 from exclave.runner.helm.hooks import explain_hook

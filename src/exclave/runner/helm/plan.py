@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from exclave.base.json_values import JsonObject, text_or_empty
-from exclave.runner.helm.comparing import Compared, compare_release
+from exclave.runner.helm.compare import Compared, compare_release
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.freeze import freeze
 from exclave.runner.helm.plan_meta import (

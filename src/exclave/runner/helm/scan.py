@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from exclave.runner.helm.comparing import Compared
+from exclave.runner.helm.compare import Compared
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.plan import hand_in, read_earlier, read_facts
 from exclave.runner.helm.plan_meta import read_release_plan

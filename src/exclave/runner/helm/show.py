@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from exclave.runner.helm.comparing import Compared
+from exclave.runner.helm.compare import Compared
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.plan_meta import ReleasePlan
 from exclave.runner.helm.render import Rendering

@@ -6,7 +6,7 @@ from dataclasses import replace
 from exclave.base.json_values import JsonObject, list_or_empty, object_or_empty
 from exclave.runner.commands import helm
 from exclave.runner.helm.apply import Approved, Note, open_fresh
-from exclave.runner.helm.comparing import Compared, list_known
+from exclave.runner.helm.compare import Compared, list_known
 from exclave.runner.helm.context import HelmContext
 from exclave.runner.helm.failures import explain_helm
 from exclave.runner.helm.hooks import explain_hook, list_hook_objects

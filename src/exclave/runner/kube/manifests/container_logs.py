@@ -11,7 +11,7 @@ from exclave.runner.kube.api.lists import Selection
 from exclave.runner.kube.api.objects import ObjectId
 from exclave.runner.kube.changes.model import WantedObject
 from exclave.runner.kube.changes.ownership import read_annotation
-from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.context import ManifestContext
 from exclave.wire.kubernetes import COPY_LOG
 from exclave.wire.logs import Stream
 
@@ -22,7 +22,7 @@ _MOST_BYTES: Final = 1 << 20
 """Of one container; what is beyond it stays in the cluster."""
 
 
-async def copy_job_logs(job: ManifestJob, objects: Sequence[WantedObject]) -> None:
+async def copy_job_logs(job: ManifestContext, objects: Sequence[WantedObject]) -> None:
     """Write the logs of the Jobs that ask for it; a log that cannot be read is a warning."""
     for wanted in objects:
         is_job = (wanted.id.group, wanted.id.kind) == ("batch", "Job")
@@ -34,7 +34,7 @@ async def copy_job_logs(job: ManifestJob, objects: Sequence[WantedObject]) -> No
                 job.context.log.system(text)
 
 
-async def _copy(job: ManifestJob, about: ObjectId) -> None:
+async def _copy(job: ManifestContext, about: ObjectId) -> None:
     selection = Selection(about.namespace, labels=f"batch.kubernetes.io/job-name={about.name}")
     pods = (await job.client.list_objects(_POD, selection)).items
     for pod in pods[:_MOST_PODS]:

@@ -6,7 +6,7 @@ from typing import Final
 from exclave.base.json_values import Json, JsonObject, object_or_empty
 from exclave.runner.kube.changes.model import WantedObject
 from exclave.runner.kube.changes.parallel import run_all
-from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.context import ManifestContext
 from exclave.runner.plans.shown_values import mask_value
 from exclave.wire.jobs import JsonValue
 
@@ -15,7 +15,9 @@ _METADATA: Final = ("name", "namespace", "labels", "annotations")
 _MOST: Final = 100
 
 
-async def gather_outputs(job: ManifestJob, wanted: Sequence[WantedObject]) -> dict[str, JsonValue]:
+async def gather_outputs(
+    job: ManifestContext, wanted: Sequence[WantedObject]
+) -> dict[str, JsonValue]:
     """Return the outputs: no values of objects but those of Services and Ingresses."""
     outputs: dict[str, JsonValue] = {
         "resources": [

@@ -13,7 +13,7 @@ from exclave.runner.kube.changes.model import WantedObject
 from exclave.runner.kube.changes.plan_file import PlanFile, read_plan_file
 from exclave.runner.kube.changes.reading import list_made_kinds, place_objects
 from exclave.runner.kube.images import pin_images
-from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.context import ManifestContext
 from exclave.runner.outcomes import WorkFailed
 from exclave.runner.plans.reviews import list_secret_values
 from exclave.runner.plans.sealed_plans import digest_plan, open_plan
@@ -30,7 +30,7 @@ class PlanSource(NamedTuple):
     """Images of theirs that no component of the app provides."""
 
 
-async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource:
+async def read_source(job: ManifestContext, text: str, filler: Filler) -> PlanSource:
     """Return the objects of a text, with placeholders filled in after it was parsed."""
     try:
         sources = await asyncio.to_thread(read_objects, text)
@@ -55,7 +55,7 @@ async def read_source(job: ManifestJob, text: str, filler: Filler) -> PlanSource
     return PlanSource(digest, marked, kinds, images.list_outside())
 
 
-async def reopen_plan(job: ManifestJob, execution_id: str, digest: str) -> PlanFile:
+async def reopen_plan(job: ManifestContext, execution_id: str, digest: str) -> PlanFile:
     """Return an earlier plan of this part, verified by its digest."""
     data = await open_plan(job.context.job.uplink, job.sealer, job.spec.workspace, execution_id)
     if digest_plan(data) != digest:
@@ -80,6 +80,6 @@ def _fill(source: SourceObject, filler: Filler) -> SourceObject:
     return SourceObject(source.document, source.line, identify(value), value)
 
 
-def hide_secrets(job: ManifestJob, values: Iterable[JsonObject]) -> None:
+def hide_secrets(job: ManifestContext, values: Iterable[JsonObject]) -> None:
     """Mask the values of Secrets wherever they might be printed."""
     job.context.log.hide(list_secret_values(values))

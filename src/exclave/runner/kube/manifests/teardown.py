@@ -16,9 +16,9 @@ from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange
 from exclave.runner.kube.changes.prune import decide_prune
 from exclave.runner.kube.changes.removal import Leftover, RemovedObject, Remover, describe_leftovers
 from exclave.runner.kube.changes.state import KubeState, StateObject, key_of
-from exclave.runner.kube.manifests.applying import NoteChange, check_plan, open_journal
-from exclave.runner.kube.manifests.job import ManifestJob
-from exclave.runner.kube.manifests.planning import Planned
+from exclave.runner.kube.manifests.apply import NoteChange, check_plan, open_journal
+from exclave.runner.kube.manifests.context import ManifestContext
+from exclave.runner.kube.manifests.plan import Planned
 from exclave.runner.kube.rollouts.pods import write_selector
 from exclave.runner.outcomes import WorkFailed
 from exclave.wire.jobs import OutcomeState, Reason
@@ -31,7 +31,7 @@ _CLAIM: Final = Resource(
 _CLAIM_NOTE: Final = "it holds data of the StatefulSet"
 
 
-async def plan_teardown(job: ManifestJob, state: KubeState) -> Planned:
+async def plan_teardown(job: ManifestContext, state: KubeState) -> Planned:
     """Return what a teardown removes and what it leaves."""
     changes: list[ObjectChange] = []
     for entry in await find_known(job.client, state.objects):
@@ -54,7 +54,7 @@ async def plan_teardown(job: ManifestJob, state: KubeState) -> Planned:
     return Planned("teardown", "", state, changes, None, namespaces)
 
 
-async def _plan_object(job: ManifestJob, entry: KnownObject) -> list[ObjectChange]:
+async def _plan_object(job: ManifestContext, entry: KnownObject) -> list[ObjectChange]:
     decision = decide_prune(entry.known, entry.live, job.owner)
     if decision.action == "forget" or entry.live is None:
         return []
@@ -66,7 +66,7 @@ async def _plan_object(job: ManifestJob, entry: KnownObject) -> list[ObjectChang
 
 
 async def _plan_claims(
-    job: ManifestJob, object_id: ObjectId, live: JsonObject
+    job: ManifestContext, object_id: ObjectId, live: JsonObject
 ) -> list[ObjectChange]:
     """Return what happens to the claims that a StatefulSet has made."""
     templates = list_or_empty(object_or_empty(live.get("spec")).get("volumeClaimTemplates"))
@@ -92,7 +92,7 @@ async def _plan_claims(
     ]
 
 
-async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
+async def apply_teardown(job: ManifestContext, plan: PlanFile) -> Outcome:
     """Remove the objects of a plan; what does not go stays in the state and fails the job."""
     state = await check_plan(job, plan)
     removed = [change for change in plan.changes if change.action == "delete"]
@@ -126,7 +126,7 @@ async def apply_teardown(job: ManifestJob, plan: PlanFile) -> Outcome:
 
 
 async def _remove(
-    job: ManifestJob,
+    job: ManifestContext,
     removed: Sequence[PlannedChange],
     note: NoteChange,
     pull_namespaces: Sequence[str],
@@ -145,7 +145,7 @@ async def _remove(
     return leftovers
 
 
-async def _remove_namespace(job: ManifestJob, note: NoteChange, change: PlannedChange) -> None:
+async def _remove_namespace(job: ManifestContext, note: NoteChange, change: PlannedChange) -> None:
     """Remove a namespace that the part made, unless something of others is in it."""
     remover = NamespaceRemover(job.client, job.context.clock, note)
     until = job.context.deadline - _LAST_S

@@ -14,7 +14,7 @@ from exclave.wire.kubernetes import ManifestSpec
 
 
 @dataclass(frozen=True, slots=True)
-class ManifestJob:
+class ManifestContext:
     """What the steps of one job share."""
 
     context: JobContext

@@ -28,9 +28,9 @@ from exclave.runner.kube.changes.state import (
 )
 from exclave.runner.kube.health.watching import HealthWatch, list_watched, watch_rollout
 from exclave.runner.kube.manifests.container_logs import copy_job_logs
-from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.context import ManifestContext
 from exclave.runner.kube.manifests.outputs import gather_outputs
-from exclave.runner.kube.manifests.planning import make_plan_file, plan_objects
+from exclave.runner.kube.manifests.plan import make_plan_file, plan_objects
 from exclave.runner.kube.manifests.sources import PlanSource, reopen_plan
 from exclave.runner.kube.pull_secrets import list_pull_namespaces
 from exclave.runner.kube.rollouts.downtime import check_downtime, count_endpoints
@@ -49,7 +49,7 @@ _PRUNE_S: Final = 60.0
 NoteChange = Callable[[str, ObjectId], None]
 
 
-async def check_plan(job: ManifestJob, plan: PlanFile) -> KubeState:
+async def check_plan(job: ManifestContext, plan: PlanFile) -> KubeState:
     """Return the state; raise if the plan does not fit it or the cluster any more."""
     state = await job.read_state()
     if plan.cluster != state.cluster:
@@ -64,7 +64,7 @@ async def check_plan(job: ManifestJob, plan: PlanFile) -> KubeState:
     return state
 
 
-async def apply_plan(job: ManifestJob, plan: PlanFile) -> Outcome:
+async def apply_plan(job: ManifestContext, plan: PlanFile) -> Outcome:
     """Apply objects, follow their rollout, prune what is gone, and return the outcome."""
     state = await check_plan(job, plan)
     async with job.state.locked("apply"), open_journal(job) as note:
@@ -78,7 +78,7 @@ async def apply_plan(job: ManifestJob, plan: PlanFile) -> Outcome:
 
 
 async def _go_back(
-    job: ManifestJob, mark: PlanMark, failure: WorkFailed, note: NoteChange
+    job: ManifestContext, mark: PlanMark, failure: WorkFailed, note: NoteChange
 ) -> WorkFailed:
     """Apply what was deployed before; return the failure with what became of that."""
     context = job.context
@@ -98,7 +98,7 @@ async def _go_back(
 
 
 async def _apply(
-    job: ManifestJob,
+    job: ManifestContext,
     plan: PlanFile,
     state: KubeState,
     note: NoteChange,
@@ -136,7 +136,7 @@ async def _apply(
     return _succeed(state, plan, await gather_outputs(job, plan.objects))
 
 
-async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject], kept_s: float) -> None:
+async def _wait_ready(job: ManifestContext, objects: Sequence[WantedObject], kept_s: float) -> None:
     context = job.context
     waited = [entry.id for entry in objects if needs_wait(entry.value)]
     wait = RolloutWait(job.client, context.clock, context.log.system)
@@ -150,7 +150,7 @@ async def _wait_ready(job: ManifestJob, objects: Sequence[WantedObject], kept_s:
     raise fail_rollout(unready)
 
 
-async def _watch_health(job: ManifestJob, objects: Sequence[WantedObject]) -> None:
+async def _watch_health(job: ManifestContext, objects: Sequence[WantedObject]) -> None:
     """Watch the part if its deploy depends on its health; raise if it does not stay healthy."""
     rules, say = job.spec.wait.health, job.context.log.system
     if rules is None or not rules.block:
@@ -162,7 +162,7 @@ async def _watch_health(job: ManifestJob, objects: Sequence[WantedObject]) -> No
         raise failure
 
 
-async def _prune(job: ManifestJob, plan: PlanFile, note: NoteChange) -> list[PlannedChange]:
+async def _prune(job: ManifestContext, plan: PlanFile, note: NoteChange) -> list[PlannedChange]:
     """Remove what is no longer wanted; return what does not go away yet."""
     clock = job.context.clock
     doomed = [change for change in plan.changes if change.action == "delete"]
@@ -177,7 +177,7 @@ async def _prune(job: ManifestJob, plan: PlanFile, note: NoteChange) -> list[Pla
 
 
 @asynccontextmanager
-async def open_journal(job: ManifestJob) -> AsyncIterator[NoteChange]:
+async def open_journal(job: ManifestContext) -> AsyncIterator[NoteChange]:
     """Keep a journal of every change, synced before the change is made."""
     async with keep_journal(job.context, job.spec.workspace, ClusterJournal) as journal:
 

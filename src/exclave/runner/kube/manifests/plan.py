@@ -19,7 +19,7 @@ from exclave.runner.kube.changes.ownership import read_uid
 from exclave.runner.kube.changes.plan_file import PlanFile, PlannedChange, write_plan
 from exclave.runner.kube.changes.reading import list_namespaces
 from exclave.runner.kube.changes.state import KubeState, key_of
-from exclave.runner.kube.manifests.job import ManifestJob
+from exclave.runner.kube.manifests.context import ManifestContext
 from exclave.runner.kube.manifests.outputs import gather_outputs
 from exclave.runner.kube.manifests.sources import PlanSource
 from exclave.runner.outcomes import WorkFailed
@@ -46,7 +46,7 @@ class Planned:
     notes: Sequence[str] = ()
 
 
-async def plan_objects(job: ManifestJob, source: PlanSource, state: KubeState) -> Planned:
+async def plan_objects(job: ManifestContext, source: PlanSource, state: KubeState) -> Planned:
     """Compare objects with the cluster; raise with all refusals of the server at once."""
     missing = await find_missing_namespaces(job, source)
     made_here = list_namespaces(source.wanted)
@@ -68,7 +68,7 @@ async def plan_objects(job: ManifestJob, source: PlanSource, state: KubeState) -
     return Planned("apply", source.digest, state, changes, source, namespaces, notes)
 
 
-async def find_missing_namespaces(job: ManifestJob, source: PlanSource) -> set[str]:
+async def find_missing_namespaces(job: ManifestContext, source: PlanSource) -> set[str]:
     """Return the namespaces of objects that do not exist yet."""
     names = {entry.id.namespace for entry in source.wanted} - {""}
     missing: set[str] = set()
@@ -84,7 +84,7 @@ async def find_missing_namespaces(job: ManifestJob, source: PlanSource) -> set[s
     return missing
 
 
-async def find_scalers(job: ManifestJob, changes: Sequence[ObjectChange]) -> list[JsonObject]:
+async def find_scalers(job: ManifestContext, changes: Sequence[ObjectChange]) -> list[JsonObject]:
     """Return the autoscalers in the namespaces of changed objects."""
     discovery = await job.client.discover()
     scalers: list[JsonObject] = []
@@ -119,7 +119,7 @@ def drop_ignored(changes: Sequence[ObjectChange], rules: IgnoreRules) -> list[Ob
     return kept
 
 
-async def finish_plan(job: ManifestJob, planned: Planned, opa: str = "") -> Outcome:
+async def finish_plan(job: ManifestContext, planned: Planned, opa: str = "") -> Outcome:
     """Ask the policies, write the plan down, hand it in and return the outcome."""
     changes = planned.changes
     try:
@@ -151,7 +151,7 @@ async def finish_plan(job: ManifestJob, planned: Planned, opa: str = "") -> Outc
     return end_plan(document, outputs)
 
 
-def describe(job: ManifestJob, planned: Planned, rules: IgnoreRules) -> PlanDocument:
+def describe(job: ManifestContext, planned: Planned, rules: IgnoreRules) -> PlanDocument:
     """Return the plan for people."""
     mask = job.context.mask
     resources = describe_changes(planned.changes, mask, ignore=rules)
@@ -167,7 +167,7 @@ def describe(job: ManifestJob, planned: Planned, rules: IgnoreRules) -> PlanDocu
     )
 
 
-def make_plan_file(job: ManifestJob, planned: Planned) -> PlanFile:
+def make_plan_file(job: ManifestContext, planned: Planned) -> PlanFile:
     """Return what the apply needs."""
     return PlanFile(
         operation=planned.operation,
