@@ -84,6 +84,18 @@ def test_a_plan_of_objects_says_whose_fields_are_taken_and_what_stays(
     assert cli(*f"jobs plan {JOB}".split()).out == OBJECTS
 
 
+def test_drift_of_objects_is_not_put_down_to_terraform(cli: Cli, fake: FakeControl) -> None:
+    document = objects_plan()
+    changed = {**document, "drift": document["resources"][:1]}
+    fake.answer("GET", f"/v1/jobs/{JOB}/attachments/plan.json", changed)
+
+    shown = cli(*f"jobs plan {JOB}".split()).out
+
+    assert shown.startswith(
+        "Changed in the cluster by others:\n  apps/Deployment/shop/web will be changed\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("summary", "text"),
     [
