@@ -130,7 +130,7 @@ output "all" { value = length(join("", var.from_env)) }
         ({"list": '["a"]) injected = ("x"'}, "syntax", "`list` is structured"),
         ({"number": "many"}, "syntax", "number"),
         ({"number": "((exclave:secret:none))"}, "secret_missing", "`none`"),
-        ({"number": "((exclave:magic:none))"}, "render_failed", "no placeholder"),
+        ({"number": "((exclave:magic:none))"}, "render_failed", "is not a placeholder"),
         ({"number": "((exclave:input:none))"}, "secret_missing", "installs inputs set"),
         ({"number": "((exclave:output:component:x:y))"}, "secret_missing", "deploy it first"),
     ],
