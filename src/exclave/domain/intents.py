@@ -94,7 +94,7 @@ class SyncPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckPart:
-    """Look whether a component is healthy that another workflow has deployed."""
+    """Check the health of a component that another workflow deployed."""
 
     part: str
     deployed_by: str

@@ -294,7 +294,7 @@ class HelmSpec(ClusterJob):
 
 
 class HealthSpec(Request):
-    """Look whether a part is healthy that was deployed one window ago; nothing is changed.
+    """Check the health of a part that was deployed one window ago, without changing anything.
 
     Output: `health` with `state` (`healthy` or `degraded`) and `reason`.
     """

@@ -14,11 +14,11 @@ class Observer(Protocol):
     """What is told how the copy of a blob gets on."""
 
     def note_arrived(self, size: int) -> None:
-        """Take note of the number of bytes that were downloaded so far."""
+        """Record the number of bytes downloaded so far."""
         ...
 
     def note_retry(self, problem: Problem, pause_s: float) -> None:
-        """Take note of an interruption, after which the copy goes on."""
+        """Record an interruption, after which the copy resumes."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Executor of `health` jobs: looks whether what was deployed still works; changes nothing."""
+"""Executor of `health` jobs: checks whether what was deployed still works; changes nothing."""
 
 from collections.abc import Sequence
 
@@ -27,13 +27,13 @@ class HealthExecutor(Executor):
         self._kit = kit
 
     async def run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
-        """Look at a part and return what was found; a part that is not healthy is no failure."""
+        """Check a part and return its health; the job succeeds even if the part is degraded."""
         return await run_guarded(job, log, self._run(job, log, stop), classify=classify)
 
     async def _run(self, job: JobRun, log: LogWriter, stop: StopRequest) -> Outcome:
         spec = require_spec(job, HealthSpec)
         context = await self._kit.begin(job, log, stop, spec)
-        verdict = await context.guard(self._look(context, spec), name="the health check")
+        verdict = await context.guard(self._check(context, spec), name="the health check")
         log.system(f"{spec.workspace} is {verdict.state}")
         health = {"state": verdict.state, "reason": context.mask(verdict.reason)}
         return Outcome(
@@ -43,7 +43,7 @@ class HealthExecutor(Executor):
             outputs={"health": health},
         )
 
-    async def _look(self, context: JobContext, spec: HealthSpec) -> Verdict:
+    async def _check(self, context: JobContext, spec: HealthSpec) -> Verdict:
         kit = self._kit
         _, connection = await kit.open_cluster(context, spec, ())
         pods = PodCommands(context, connection, kit.finder, kit.randomness)
@@ -51,7 +51,9 @@ class HealthExecutor(Executor):
         async with ClusterClient(connection, kit.clock, kit.randomness, read_only=True) as client:
             state = await kit.open_state(context, spec, client).read("manifest", spec.namespace)
             objects = await self._list_objects(context, spec, state.plan)
-            return await HealthWatch(client, kit.clock, rules, objects, pods.run, say).look_back()
+            return await HealthWatch(
+                client, kit.clock, rules, objects, pods.run, say
+            ).check_past_window()
 
     async def _list_objects(
         self, context: JobContext, spec: HealthSpec, mark: PlanMark | None

@@ -57,8 +57,8 @@ class HealthWatch:
         """Watch for the whole window from now on."""
         return await self._watch(await self.client.read_time(), self.rules.window_s)
 
-    async def look_back(self) -> Verdict:
-        """Look once at a window that is over; what fails is looked at again before it counts."""
+    async def check_past_window(self) -> Verdict:
+        """Return the health over the window that just ended; failing checks are repeated first."""
         window = timedelta(seconds=self.rules.window_s)
         return await self._watch(await self.client.read_time() - window, 0.0)
 
